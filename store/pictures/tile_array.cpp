@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array_field.h>
+#include <tessera/complex_part.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/field.h>
@@ -74,6 +75,8 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
         const std::string_view field_name = std::string_view(field->name()).substr(array->name().size() + 2);  // "a::b"
         offset = find_field(array->dtype(), field_name, array->name()).offset;
     }
+    const auto* const part = dynamic_cast<const ComplexPart*>(source.get());
+    if (part != nullptr) array = dynamic_cast<const Array*>(&part->whole());
     if (array != nullptr) {
         state = ArrayAccess::state(*array).get();
         loaded = state->loaded();
@@ -158,6 +161,9 @@ std::optional<std::string> TileArray::version_of(const Index& value) const {
 
 double TileArray::fill_number() const {
     const DType& dtype = info.dtype;
+    if (const auto* part = dynamic_cast<const ComplexPart*>(source.get()); part != nullptr && loaded) {
+        return part->number_of(loaded->fill());
+    }
     ElementBytes element = zero_element(dtype);
     if (loaded) std::memcpy(element.data(), loaded->fill() + offset, element.size());
     return element_number(dtype, element);

@@ -22,10 +22,18 @@ class Access(ServeTest):
         token = server.prefix.split("/")[2]
         self.assertEqual(server.get("v2/0.0").body, VALUES.tobytes())
         refused = {server.get("", raw_path=path).body for path in (
-            "/", "/v2/0.0", "/t/v2/0.0", f"/t/{token[:-1]}/v2/0.0", f"/t/{token}0/v2/0.0",
+            "/v2/0.0", "/t/v2/0.0", f"/t/{token[:-1]}/v2/0.0", f"/t/{token}0/v2/0.0",
             f"/t/{token[:-1]}{'0' if token[-1] != '0' else '1'}/v2/0.0", f"/t/{token.upper()}x/", f"/{token}/v2/0.0",
-            f"/t/{token}", "/favicon.ico", f"/?t={token}")}
+            f"/t/{token}0", "/t", "/t/", "/favicon.ico")}
         self.assertEqual(len(refused), 1, refused)  # nothing is told by what is refused
+        # The address without its last slash leads to the page; the root says only what answers.
+        answer = server.get("", raw_path=f"/t/{token}")
+        self.assertEqual((answer.status, answer.headers["Location"]), (307, f"{token}/"))
+        told = {(answer.status, answer.body) for path in ("/", f"/?t={token}") for answer in [server.get("", raw_path=path)]}
+        self.assertEqual(len(told), 1)
+        (status, text), = told
+        self.assertEqual((status, text[:15]), (200, b"Tessera serves "))
+        self.assertNotIn(b"a.npy", text)
         other = self.serve("a.npy")
         self.assertNotEqual(other.prefix, server.prefix)
         self.assertEqual(other.get("", raw_path=server.prefix + "v2/0.0").status, 404)

@@ -29,7 +29,7 @@ VALUES_OF_HEADERS = ["bytes=0-1", "bytes=-1", "bytes=9-", "bytes=0-0,1-1", "*", 
                      "\x00", "\x01\x02", "%n%s", "a,b,,c"]
 METHODS = ["GET"] * 8 + ["HEAD", "OPTIONS", "POST", "get", "", "GET GET", "\x16\x03\x01", "PRI", "G" * 500]
 ROUTES = ["tile", "preview", "value", "histogram", "profile", "rows", "chunks", "picture", "first", "tree", "info",
-          "colours", "cache"]
+          "colours", "cache", "selection", "find", "version"]
 # Arrays of odd shapes, as the program makes them: NAME: options of create.
 ODD = {"empty.zarr": "--shape 0,10 --dtype <f4 --format v3", "none.zarr": "--shape 0 --dtype <i2 --format v2",
        "empty-3d.zarr": "--shape 3,0,4 --chunks 2,5,4 --dtype <i2 --format v2", "0d.zarr": "--shape () --dtype <f8 --format v3",
@@ -41,10 +41,10 @@ FILES = {"empty.npy": np.zeros((0, 10), "<i4"), "0d.npy": np.array(5.0), "column
 ODD_NODES = ["odd/" + name for name in [*ODD, *FILES]]
 NODES = ["", "p.npz", "p.npz/x", "p.npz/y", "g", "g/a.zarr", "s.npy", "nothing", "p.npz/x/", "..", "%ff", "g//a.zarr"] + ODD_NODES
 NAMES = ["axes", "at", "level", "tile", "with", "field", "row", "rows", "column", "columns", "bins", "width", "size",
-         "axis", "stored", "v"]
+         "axis", "stored", "v", "start", "count", "as", "name"]
 WORDS = ["0,1", "1,0", "0,0", "1,2", "0", "1", "5", "3,3", "0,0,0", "-1", "-1,0", "99999999999999999999,1",
          "9223372036854775807,0", "40,40",
-         "41,0", "999999999,999999999", "mean", "min", "max", "nearest", "mode", "a", "b.c", "b", "", "1000", "4096", "%00", "x" * 500, "1e3",
+         "41,0", "999999999,999999999", "mean", "min", "max", "nearest", "mode", "npy", "csv", "phase", "a", "b.c", "b", "", "1000", "4096", "%00", "x" * 500, "1e3",
          "0x1", ",", "1,", "é"]
 
 

@@ -666,6 +666,31 @@ class Page(PageTest):
             for other in around:
                 self.assertGreaterEqual((max(edge, other) + 0.05) / (min(edge, other) + 0.05), 3, (name, colours))
 
+    def test_complex_numbers_have_parts(self):
+        values = np.exp(1j * np.linspace(-3, 3, 1200)).reshape(30, 40) * np.arange(1, 1201).reshape(30, 40)
+        self.tessera("import", self.save("waves.npy", values.astype(">c16")), "waves.zarr", "--chunks", "20,20", "--quiet")
+        self.save("plain.npy", values.astype("<c8"))
+        parts = {"magnitude": np.abs(values), "phase": np.angle(values), "real": values.real, "imaginary": values.imag}
+        for name in "waves.zarr", "plain.npy":
+            server = self.serve(name)
+            self.assertEqual(server.get("api/picture").json()["pictures"], list(parts))
+            for part, wanted in parts.items():
+                tile = server.get(f"api/tile?field={part}&axes=0,1&at=0,0&level=0,0&tile=0,0")
+                np.testing.assert_allclose(np.frombuffer(tile.body, tile.headers["X-Tessera-Dtype"]).reshape(30, 40), wanted, rtol=1e-5, atol=1e-5)
+                line = server.get(f"api/profile?field={part}&axis=1&at=7,0").json()
+                np.testing.assert_allclose(line["values"], wanted[7], rtol=1e-5, atol=1e-5)
+            self.assertEqual(server.get("api/tile?field=argument&axes=0,1&at=0,0&level=0,0&tile=0,0").status, 400)
+        self.open(server)
+        self.complete()
+        self.choose("field", "phase")
+        self.wait("location.hash.includes('field=phase')")
+        self.complete()
+        self.wait("location.hash.includes('map=cyclic')")
+        self.assertAlmostEqual(self.numbers("high"), np.pi, 4)
+        self.assertAlmostEqual(self.numbers("low"), -np.pi, 4)
+        self.script("document.getElementById('tab-table').click()")
+        self.wait("/j/.test(document.querySelector('.grid-row .cell')?.textContent)")
+
     def test_fields_are_picked(self):
         values = np.zeros((30, 40), [("low", "<f4"), ("name", "S2"), ("high", "<f4"), ("grid", "<u2", (5,))])
         values["low"] = np.arange(1200).reshape(30, 40)

@@ -147,6 +147,23 @@ Admission Access::admit(const RawRequest& raw) const {
     }
     auto target = parse_target(raw.target);
     if (!target) return refuse(error_response(400, "invalid_argument", "the target of the request is not valid"));
+    const bool reads = raw.method == "GET" || raw.method == "HEAD";
+    if (!token_.empty() && reads && !raw.has_body && target->segments.size() == 1 && target->segments[0].empty()) {
+        // Who has no token learns what answers here, and nothing of what is served.
+        return refuse(
+            {.type = "text/plain; charset=utf-8",
+             .body = HttpBody(std::string_view("Tessera serves arrays here. Whoever started it has the address "
+                                               "that leads to them; it goes on with /t/ and a token.\n"))});
+    }
+    if (!token_.empty() && reads && !raw.has_body && target->segments.size() == 2) {
+        auto whole = target->segments;
+        whole.emplace_back();
+        if (take_token(whole) && !is_cross_site(raw)) {
+            HttpResponse response{.status = 307, .type = ""};
+            response.headers["Location"] = token_ + "/";  // relative to /t/
+            return refuse(std::move(response));
+        }
+    }
     if (!take_token(target->segments)) return refuse(not_found_response());
     if (is_cross_site(raw)) return refuse(refused("requests of other sites are not answered"));
     if (raw.has_body) return refuse(error_response(413, "invalid_argument", "requests have no body here"));
@@ -173,7 +190,7 @@ void Access::add_headers(const RawRequest& raw, HttpResponse& response) const {
     headers["Cross-Origin-Resource-Policy"] = "same-origin";
     headers["Cross-Origin-Opener-Policy"] = "same-origin";
     if (origins_.empty()) return;
-    headers["Vary"] = "Origin";
+    headers["Vary"] = headers.contains("Vary") ? headers["Vary"] + ", Origin" : "Origin";
     const std::string* const origin = allowed_origin(raw);
     if (origin == nullptr) return;
     headers["Access-Control-Allow-Origin"] = *origin;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <tessera/chunk_map.h>
+#include <tessera/complex_part.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/node_facts.h>
@@ -258,6 +259,9 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
     if (info.dtype.kind() == Kind::structure) {
         for (const Field& field : info.dtype.fields()) fields.push_back(field.name);
         add_pictured(pictures, info.dtype, "");
+    }
+    if (info.dtype.kind() == Kind::complex) {
+        for (const std::string_view part : complex_parts) pictures.push_back(std::string(part));
     }
     Value missing = Value::array();
     if (pictured && rank >= 2) {

@@ -1,6 +1,7 @@
 #include "shown.h"
 
 #include <tessera/array_field.h>
+#include <tessera/complex_part.h>
 #include <tessera/field.h>
 
 #include <utility>
@@ -33,6 +34,9 @@ Shown shown_by(Served& served, const HttpRequest& request) {
     const ArraySource& elements = shown.node->source();
     if (shown.field.empty()) {
         shown.source = {shown.node, &elements};
+    } else if (elements.info().dtype.kind() == Kind::complex) {
+        shown.source =
+            std::make_shared<ComplexPart>(std::shared_ptr<const ArraySource>(shown.node, &elements), shown.field);
     } else if (shown.node->array) {
         shown.source = std::make_shared<ArrayField>(*shown.node->array, shown.field);
     } else {

@@ -122,6 +122,7 @@ class Page {
       // What is shown of structures is one of their fields, but for a table of all.
       const field = whole?.pictures.includes(wishes.field) ? wishes.field : whole?.pictures[0] ?? null;
       const info = field === null ? whole : await json('api/picture', { path: from, field }, opening.signal);
+      if (info && whole.complex) info.phase = field === 'phase';
       if (scales && whole) info.levels = await this.levels(path, scales, info, opening.signal);
       if (opening.signal.aborted) return;
       this.slice?.hide();
@@ -309,7 +310,8 @@ class Page {
     }
     if (view.tab === 'members') this.members.show(view.path, this.node);
     if (view.tab === 'line') this.showLine();
-    if (view.tab === 'table') this.table.show(this.columned() ? this.whole : this.info, this.columned() ? { ...slice, field: null, at: this.whole.middle } : slice);
+    if (view.tab === 'table' && this.whole.complex) this.table.show(this.whole, { ...slice, field: null });
+    else if (view.tab === 'table') this.table.show(this.columned() ? this.whole : this.info, this.columned() ? { ...slice, field: null, at: this.whole.middle } : slice);
     if (view.tab === 'chunks') this.chunks.show(this.whole, this.whole.shape.length === this.info.shape.length ? slice : { ...slice, axes: this.whole.axes, at: this.whole.middle });
     if (view.tab === 'details') this.showDetails();
   }
@@ -445,6 +447,7 @@ class Page {
     const { pictures } = this.whole;
     byId('field').replaceChildren(...pictures.map((name) => el('option', { value: name, selected: view.field === name }, name)));
     byId('field-label').hidden = pictures.length === 0;
+    byId('field-label').firstChild.textContent = this.whole.complex ? 'Part ' : 'Field ';
   }
 
   /** Another field of the same elements; the place stays, where it has the same dimensions. */
@@ -630,7 +633,7 @@ class Page {
   usualMap() {
     const { info } = this;
     const name = view.path.split('/').at(-1) ?? '';
-    if (view.field === 'phase' && info.kind === 'number' && this.whole.complex) return 'cyclic';
+    if (info.phase) return 'cyclic';
     if (/^[<>|]?[iu]/.test(info.dtype) && /label|mask|segment|classes/i.test(name) && knownMap('labels')) return 'labels';
     return this.chosenMap ?? 'viridis';
   }

@@ -416,6 +416,7 @@ export class SliceView {
     let range = percentiles(values, this.quantity.missing, low, high);
     if (range && range[0] === range[1]) range = percentiles(values, this.quantity.missing, 0, 100);
     if (this.info.kind === 'bool') range = [0, 1];
+    if (this.info.phase) range = [-Math.PI, Math.PI];
     if (!range) return false;
     if (this.view.map.startsWith('diverging')) {
       const most = Math.max(Math.abs(range[0]), Math.abs(range[1]));
