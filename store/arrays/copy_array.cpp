@@ -554,4 +554,26 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
     sink.finish();
 }
 
+Shape independent_block(const ArrayInfo& source, const ArrayInfo& sink, const CopyOptions& options) {
+    if (source.access != Access::any) {
+        throw unsupported(
+            "it can only be read from its beginning, so that its parts cannot be copied by themselves; "
+            "make an array of it first");
+    }
+    const Selection selection = options.selection ? *options.selection : Selection::all(source.shape);
+    const Shape shape = selection.full_shape();
+    Shape block = shape;
+    if (element_count(shape) > 0) {
+        CopyOptions alone = options;
+        alone.io.threads = 1;
+        block =
+            make_plan(shape, sink.dtype.size(), side_of(source), with_dropped(side_of(sink), selection), alone).block;
+    }
+    Shape kept;
+    for (int d = 0; d < block.rank(); ++d) {
+        if (!selection.axes()[static_cast<std::size_t>(d)].dropped) kept.push_back(std::max<std::int64_t>(1, block[d]));
+    }
+    return kept;
+}
+
 }  // namespace tessera

@@ -82,39 +82,25 @@ const Dialect& format_of(const PyramidOptions& o, const ArraySource& array) {
     return dialect_named(usual.name == "v2" ? "v2" : "v3");
 }
 
-/// The array, coarsened by one level's factors, and its plan.
-struct Level {
-    std::unique_ptr<ArraySource> source;
-    PlannedArray plan;
-};
-
-Level plan_level(const std::shared_ptr<const ArraySource>& array, const Pyramid& pyramid, std::size_t n,
-                 const ArrayWishes& wishes) {
-    Level level{coarsen_source(shared_source(array), pyramid.factors[n], n == 0 ? Coarsening::nearest : pyramid.with),
-                {}};
-    ArrayWishes own = wishes;
-    const Shape chunks = coarsened_from(*array, level.source->info().shape).chunks;
-    if (!own.chunks && !chunks.empty()) own.chunks = chunks;
-    level.plan = plan_array(*level.source, own);
-    level.plan.recode = "it is computed";
-    return level;
+/// The array, coarsened by one level's factors.
+std::unique_ptr<ArraySource> level_source(const std::shared_ptr<const ArraySource>& array,
+                                          const std::vector<Shape>& factors, Coarsening with, std::size_t n) {
+    return coarsen_source(shared_source(array), factors[n], n == 0 ? Coarsening::nearest : with);
 }
 
-void make_levels(const std::string& destination, const std::vector<Level>& levels, const PlannedGroup& group,
-                 const std::string& made_from, const PyramidOptions& o) {
-    const DestinationLock building = lock_destination(destination, o.store);
-    const auto made = open_destination(destination, {.overwrite = o.overwrite, .store = o.store, .lock = &building});
-    made->add_group(group);
-    for (std::size_t n = 0; n < levels.size(); ++n) {
-        copy_array(*levels[n].source, made->add(std::to_string(n), levels[n].plan, made_from), {.io = o.io});
-    }
-    made->commit();
+PlannedArray plan_level(const ArraySource& level, const ArraySource& array, const ArrayWishes& wishes) {
+    ArrayWishes own = wishes;
+    const Shape chunks = coarsened_from(array, level.info().shape).chunks;
+    if (!own.chunks && !chunks.empty()) own.chunks = chunks;
+    PlannedArray plan = plan_array(level, own);
+    plan.recode = "it is computed";
+    return plan;
 }
 
 }  // namespace
 
-CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
-                             const std::string& destination, const PyramidOptions& o) {
+PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
+                            const std::string& destination, const PyramidOptions& o) {
     const Shape shape = array->info().shape;
     const auto rank = static_cast<std::size_t>(shape.rank());
     Pyramid pyramid{
@@ -129,21 +115,38 @@ CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, co
     wishes.separator = "/";
     const bool v3 = dialect.name == "v3";
     if (v3) wishes.dimension_names.emplace(pyramid.axes.begin(), pyramid.axes.end());
-    const PlannedGroup group{"", &dialect, multiscales_attributes(pyramid, v3)};
     if (named_array_file_format(destination) != nullptr) {
         throw invalid_argument("{}: a pyramid is a group: a directory or a .zip", destination);
     }
-    if (!o.dry_run) require_pyramid_place(destination, pyramid.factors.size(), dialect, o.overwrite);
-    CopiedHierarchy made{.path = destination};
-    std::vector<Level> levels;
+    PlannedPyramid planned{
+        .group = {"", &dialect, multiscales_attributes(pyramid, v3)}, .factors = pyramid.factors, .levels = {}};
     for (std::size_t n = 0; n < pyramid.factors.size(); ++n) {
         const std::string node = std::to_string(n);
-        levels.push_back(in_context([&] { return join_key(destination, node); },
-                                    [&] { return plan_level(array, pyramid, n, wishes); }));
-        made.planned.push_back({source, node, levels.back().plan});
+        planned.levels.push_back(
+            {source, node,
+             in_context(
+                 [&] { return join_key(destination, node); },
+                 [&] { return plan_level(*level_source(array, pyramid.factors, pyramid.with, n), *array, wishes); })});
     }
+    return planned;
+}
+
+CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
+                             const std::string& destination, const PyramidOptions& o) {
+    const PlannedPyramid planned = plan_pyramid(array, source, destination, o);
+    CopiedHierarchy made{.path = destination, .planned = planned.levels};
     if (o.dry_run) return made;
-    make_levels(destination, levels, group, source, o);
+    require_pyramid_place(destination, planned.levels.size(), *planned.group.dialect, o.overwrite);
+    {
+        const DestinationLock building = lock_destination(destination, o.store);
+        const auto to = open_destination(destination, {.overwrite = o.overwrite, .store = o.store, .lock = &building});
+        to->add_group(planned.group);
+        for (std::size_t n = 0; n < planned.levels.size(); ++n) {
+            Array& level = to->add(planned.levels[n].node, planned.levels[n].plan, source);
+            copy_array(*level_source(array, planned.factors, o.with, n), level, {.io = o.io});
+        }
+        to->commit();
+    }
     const Place place = find_place(destination, {.read_only = true});
     for (const PlannedCopy& job : made.planned) {
         made.made.push_back(

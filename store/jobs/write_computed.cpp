@@ -94,6 +94,13 @@ CopiedHierarchy write_computed(const ArraySource& source, const std::string& des
     return copy_hierarchy(source, destination, options);
 }
 
+std::int64_t computing_memory(const IoOptions& io) {
+    constexpr std::int64_t least = std::int64_t{1} << 18;
+    constexpr std::uint64_t usual = std::uint64_t{256} << 20;
+    const std::uint64_t all = io.max_memory == 0 ? usual : io.max_memory;
+    return std::max(least, static_cast<std::int64_t>(all / 4) / thread_count(io));
+}
+
 void require_apart(const std::vector<std::string>& sources, const std::string& destination) {
     const std::filesystem::path file = split_array_path(destination).path;
     const std::string to = real_path(file).string() + '/';

@@ -113,6 +113,9 @@ int calc(Session& session, const CalcCommand& given) {
     ComputedFrom from = calculated_from(shared, value->info());
     from.paths = std::move(operands.paths);
     const auto source = converted(std::move(value), o.out.dtype, o.out.cast);
+    Value named = Value::object();
+    for (std::size_t i = 0; i < shared.size(); ++i) named.set(shared[i].name, from.paths[i]);
+    o.out.recipe = Value{{"do", "calc"}, {"expression", o.expression}, {"operands", std::move(named)}};
     return write_computed(session, o.out, *source, from, "calculated");
 }
 

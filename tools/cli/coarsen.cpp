@@ -9,12 +9,14 @@
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
+#include <tessera/node_facts.h>
 #include <tessera/pyramid.h>
 #include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 
 #include "command.h"
 #include "computed.h"
+#include "job.h"
 #include "options.h"
 #include "transfer_report.h"
 
@@ -50,7 +52,9 @@ int coarsen(Session& session, const CoarsenCommand& o) {
     const auto source = about_path(o.out.source, [&] { return coarsen_source(std::move(array), by, with); });
     ComputedFrom from = coarsened_from(like, source->info().shape);
     from.paths = {o.out.source};
-    return write_computed(session, o.out, *source, from, "coarsened");
+    TransferOptions out = o.out;
+    out.recipe = Value{{"do", "coarsen"}, {"path", o.out.source}, {"by", shape_value(by)}, {"with", o.with}};
+    return write_computed(session, out, *source, from, "coarsened");
 }
 
 // ---- pyramid
@@ -78,6 +82,22 @@ std::vector<double> scale_of(const std::string& text) {
     return scale;
 }
 
+Value pyramid_recipe(const std::string& path, const PyramidOptions& o) {
+    Value recipe{{"do", "pyramid"}, {"path", path}, {"by", shape_value(o.by)}, {"with", coarsening_name(o.with)}};
+    const auto list = [&](const char* name, const auto& values) {
+        Value all = Value::array();
+        for (const auto& value : values) all.push_back(Value(value));
+        if (!values.empty()) recipe.set(name, std::move(all));
+    };
+    list("axes", o.axes);
+    list("scale", o.scale);
+    Value units = Value::array();
+    for (const auto& unit : o.units) units.push_back(unit ? Value(*unit) : Value());
+    if (!o.units.empty()) recipe.set("units", std::move(units));
+    if (o.levels) recipe.set("levels", *o.levels);
+    return recipe;
+}
+
 int pyramid(Session& session, const PyramidCommand& o) {
     const std::string& path = o.out.destination;
     const std::shared_ptr<const ArraySource> array =
@@ -97,6 +117,11 @@ int pyramid(Session& session, const PyramidCommand& o) {
     if (o.units) options.units = parse_names(*o.units);
     if (o.levels) options.levels = parse_number("--levels", *o.levels, 1, 30);
     if (!o.out.fills.empty()) options.arrays.fill = json_or_text(o.out.fills.back());
+    if (session.planning) {
+        TransferOptions out = o.out;
+        out.recipe = pyramid_recipe(out.source, options);
+        return plan_transfer(session, out);
+    }
     const CopiedHierarchy made = about_options({"axes", "by", "format", "levels", "scale", "units"},
                                                [&] { return make_pyramid(array, o.out.source, path, options); });
     session.clear_progress();

@@ -1,9 +1,11 @@
 // A command of the program: a row in the table of commands.cpp, and a function that declares its options.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -32,6 +34,12 @@ struct CommonOptions {
     bool json = false;
 };
 
+/// With `tessera plan`: where the job is written, in place of what the command would do.
+struct Planning {
+    std::string file;
+    std::int64_t parts = 0;  ///< 0: not said
+};
+
 /// One run of a command: its common options, interruption and progress.
 class Session {
 public:
@@ -53,6 +61,12 @@ public:
     }
     /// For long work: from the first call on, SIGINT and SIGTERM request a stop, and progress is drawn.
     [[nodiscard]] IoOptions io();
+    /// The same, but SIGTERM and SIGUSR1 only ask for an end in good order (is_preempted()), and request a stop when
+    /// they come again or after `grace`.
+    [[nodiscard]] IoOptions preemptible_io(std::chrono::milliseconds grace);
+    [[nodiscard]] bool is_preempted() const;
+    /// Set by `tessera plan`.
+    std::optional<Planning> planning;
     /// Prints a note, which is not an error, in one line on stderr, unless --quiet.
     void note(std::string_view text);
     /// Removes the progress bar from the terminal, before other output.
@@ -87,7 +101,8 @@ struct Command {
 inline constexpr int exit_done = 0;
 inline constexpr int exit_differences = 1;  ///< differences or damage found
 inline constexpr int exit_error = 2;
-inline constexpr int exit_recorded = 3;  ///< recorded but not yet in place: do not repeat it
+inline constexpr int exit_recorded = 3;    ///< recorded but not yet in place: do not repeat it
+inline constexpr int exit_preempted = 75;  ///< asked to end before all was done: start it again
 inline constexpr int exit_interrupted = 130;
 
 }  // namespace tessera::cli

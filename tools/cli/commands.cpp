@@ -29,6 +29,10 @@ Run declare_calc(CLI::App& app);
 Run declare_reduce(CLI::App& app);
 Run declare_coarsen(CLI::App& app);
 Run declare_pyramid(CLI::App& app);
+Run declare_plan(CLI::App& app);
+Run declare_work(CLI::App& app);
+Run declare_finish(CLI::App& app);
+Run declare_job(CLI::App& app);
 Run declare_set(CLI::App& app);
 Run declare_append(CLI::App& app);
 Run declare_resize(CLI::App& app);
@@ -50,6 +54,7 @@ constexpr const char* make = "Make";
 constexpr const char* inspect = "Inspect";
 constexpr const char* move = "Move";
 constexpr const char* compute = "Compute";
+constexpr const char* share = "Share among machines";
 constexpr const char* edit = "Edit";
 constexpr const char* arrange = "Arrange";
 constexpr const char* check = "Check";
@@ -305,6 +310,44 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera pyramid dem.zarr dem.ome.zarr --by 2 --scale 30,30 --units meter,meter",
      declare_pyramid},
+    {"plan", share, "divide a copy or computation into units for many processes",
+     "plan COMMAND … --out JOB.json [--parts N] [options]",
+     "COMMAND is copy, rechunk, stack, concat, calc, reduce, coarsen or pyramid, with its arguments and options. The\n"
+     "target is begun, and JOB.json says what is to be done. A unit is some whole chunks or shards of the target: no "
+     "two\n"
+     "units share a file, so that no locks between machines are needed. --max-memory is that of each process.\n\n"
+     "Example:\n"
+     "  tessera plan rechunk era5.zarr by-place.zarr --chunks 8760,16,16 --out job.json --parts 100",
+     declare_plan},
+    {"work", share, "do units of a job", "work JOB.json [--part I/N | --part auto | --units 3-7,9 | --claim] [options]",
+     "Without one of these, everything that is left. Any number of processes may work at once, and a unit that is done "
+     "is\n"
+     "not done again: repeat what failed. --part I/N are neighbouring units; I counts from 0. --part auto takes I from "
+     "the\n"
+     "scheduler: SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, PBS_ARRAY_INDEX, LSB_JOBINDEX or SGE_TASK_ID (the last "
+     "two\n"
+     "less 1), with N from the job, and OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID with their numbers of "
+     "processes.\n"
+     "--claim takes what nobody else is doing.\n"
+     "SIGTERM and SIGUSR1 end the work after the unit; a second one, or --grace, ends it at once.\n"
+     "Exit code 2 when units failed, 75 when it was asked to end early: start it again.\n\n"
+     "Example:\n"
+     "  tessera work job.json --part auto",
+     declare_work},
+    {"finish", share, "compare all units of a job with their records, and open the target", "finish JOB.json [options]",
+     "Call it when all workers have ended. Nothing opens as an array before. What is missing is named as parts or "
+     "units\n"
+     "for `work`, and nothing is changed then. A source that was changed since the job was planned is refused.\n"
+     "Exit code 1 when units are missing, 2 when some of them failed.\n\n"
+     "Example:\n"
+     "  tessera finish job.json",
+     declare_finish},
+    {"job", share, "how far a job is", "job JOB.json [options]",
+     "By the records of its workers: what is done, how fast, when it will be complete, and what failed.\n"
+     "Exit code 1 while units are missing, 2 when some of them failed.\n\n"
+     "Example:\n"
+     "  tessera job job.json",
+     declare_job},
     {"set", edit, "write a value or a file into a part of an array", "set PATH SELECTION VALUE|FILE [options]",
      "VALUE is JSON (3, -1.5, NaN, true, \"text\"; [1, 2] for a complex number or a structure), or plain text for "
      "text\n"

@@ -6,15 +6,15 @@
 #include <tessera/copy_hierarchy.h>
 
 #include "hierarchy.h"
+#include "job.h"
 #include "options.h"
 #include "transfer_report.h"
 
 namespace tessera::cli {
 
 std::int64_t computing_memory(const Session& session) {
-    const int threads = thread_count({.threads = session.options().threads});
-    constexpr std::int64_t least = std::int64_t{1} << 18;
-    return std::max(least, static_cast<std::int64_t>(session.options().max_memory) / 4 / threads);
+    return tessera::computing_memory(
+        {.threads = session.options().threads, .max_memory = session.options().max_memory});
 }
 
 int write_computed(Session& session, const TransferOptions& o, const ArraySource& source, const ComputedFrom& from,
@@ -23,6 +23,7 @@ int write_computed(Session& session, const TransferOptions& o, const ArraySource
     require_fitting_options(o, to_file);
     require_distinct_dims(o.dimensions);
     if (!to_file) require_no_other_file(o.destination);
+    if (session.planning) return plan_transfer(session, o);
     HierarchyOptions options = hierarchy_options(session, o, to_file);
     options.view = nullptr;  // the source is converted already
     const CopiedHierarchy copied = tessera::write_computed(source, o.destination, from, std::move(options));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -11,11 +12,27 @@ namespace tessera::cli {
 
 namespace {
 
-sigset_t stop_signals() {
+using SignalClock = std::chrono::steady_clock;
+
+/// The next signal; 0 once `until` has come.
+int next_signal(const sigset_t& set, std::optional<SignalClock::time_point> until) {
+    int number = 0;
+    if (!until) return sigwait(&set, &number) == 0 ? number : SIGUSR2;
+    const auto left = std::max(SignalClock::duration::zero(), *until - SignalClock::now());
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+    const timespec time{.tv_sec = seconds.count(), .tv_nsec = std::chrono::nanoseconds(left - seconds).count()};
+    number = sigtimedwait(&set, nullptr, &time);
+    return number < 0 ? 0 : number;
+}
+
+}  // namespace
+
+sigset_t Interrupt::signals() const {
     sigset_t set;
     sigemptyset(&set);
     // If the parent ignores a signal (nohup, a shell's background job), it must stay ignored.
-    for (const int number : {SIGINT, SIGTERM}) {
+    for (const int number : {SIGINT, SIGTERM, SIGUSR1}) {
+        if (number == SIGUSR1 && !grace_) continue;
         struct sigaction current;
         if (sigaction(number, nullptr, &current) == 0 && current.sa_handler != SIG_IGN) sigaddset(&set, number);
     }
@@ -23,10 +40,9 @@ sigset_t stop_signals() {
     return set;
 }
 
-}  // namespace
-
-Interrupt::Interrupt(std::stop_source stop) : source_(std::move(stop)) {
-    const sigset_t set = stop_signals();
+Interrupt::Interrupt(std::stop_source stop, std::optional<std::chrono::milliseconds> grace)
+    : source_(std::move(stop)), grace_(grace) {
+    const sigset_t set = signals();
     pthread_sigmask(SIG_BLOCK, &set, &previous_);
     waiter_ = std::thread([this] { wait(); });
 }
@@ -39,15 +55,22 @@ Interrupt::~Interrupt() {
 }
 
 void Interrupt::wait() {
-    const sigset_t set = stop_signals();
-    int number = 0;
-    while (sigwait(&set, &number) == 0 && !over_) {
-        if (number == SIGUSR2) continue;
-        if (source_.request_stop()) continue;
+    const sigset_t set = signals();
+    std::optional<SignalClock::time_point> until;
+    while (!over_) {
+        const int number = next_signal(set, until);
+        if (over_) return;
+        if (number == SIGUSR2 || (number == 0 && SignalClock::now() < *until)) continue;
+        if (grace_ && number != SIGINT && !preempted_.exchange(true)) {
+            until = SignalClock::now() + *grace_;
+            continue;
+        }
+        until.reset();
+        if (source_.request_stop() || number == 0) continue;
         constexpr std::string_view message =
             "\ntessera: stopped immediately; an unfinished array may remain (--overwrite replaces it)\n";
         [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
-        ::_exit(exit_interrupted);
+        ::_exit(preempted_ ? exit_preempted : exit_interrupted);
     }
 }
 

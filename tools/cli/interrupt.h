@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
+#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -14,15 +16,22 @@ namespace tessera::cli {
 /// a time.
 class Interrupt {
 public:
-    explicit Interrupt(std::stop_source stop);
+    /// With `grace`, the first SIGTERM or SIGUSR1 only sets is_preempted(). The stop is requested by the next one, or
+    /// after that time.
+    explicit Interrupt(std::stop_source stop, std::optional<std::chrono::milliseconds> grace = std::nullopt);
     ~Interrupt();
     Interrupt(const Interrupt&) = delete;
     Interrupt& operator=(const Interrupt&) = delete;
 
+    [[nodiscard]] bool is_preempted() const { return preempted_; }
+
 private:
     void wait();
+    [[nodiscard]] sigset_t signals() const;
 
     std::stop_source source_;
+    std::optional<std::chrono::milliseconds> grace_;
+    std::atomic<bool> preempted_ = false;
     std::atomic<bool> over_ = false;
     sigset_t previous_;
     std::thread waiter_;

@@ -74,6 +74,15 @@ IoOptions Session::io() {
             .max_memory = common_.max_memory};
 }
 
+IoOptions Session::preemptible_io(std::chrono::milliseconds grace) {
+    interrupt_ = std::make_unique<Interrupt>(stop_, grace);
+    return io();
+}
+
+bool Session::is_preempted() const {
+    return interrupt_ && interrupt_->is_preempted();
+}
+
 void Session::note(std::string_view text) {
     if (common_.quiet) return;
     clear_progress();
@@ -209,7 +218,7 @@ void describe(CLI::App& app) {
         "their digits, dates are ISO 8601 text, and a member has the same type in every run, or is\n"
         "null. Errors and notes are JSON objects on stderr, one a line (tools/docs/json.md).\n"
         "Exit codes: 0 done, 1 differences or damage found, 2 error, 3 recorded and will take\n"
-        "effect, do not repeat it, 130 interrupted.");
+        "effect, do not repeat it, 75 asked to end early, start it again, 130 interrupted.");
 }
 
 /// Runs the command that was typed, and notes what it changed.
@@ -273,7 +282,7 @@ int run(int argc, char** argv) {
         app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as CLI11 takes them: the last one first
     } catch (const CLI::Success& asked) {                                   // --help, --version
         const CLI::App* shown = &app;
-        if (const auto used = app.get_subcommands(); !used.empty()) shown = used.front();
+        while (!shown->get_subcommands().empty()) shown = shown->get_subcommands().front();
         print(dynamic_cast<const CLI::CallForVersion*>(&asked) != nullptr ? app.version() + "\n" : shown->help());
         flush_output();
         return exit_done;

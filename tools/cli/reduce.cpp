@@ -51,7 +51,12 @@ int reduce(Session& session, const ReduceCommand& o) {
     from.paths = {o.out.source};
     const auto source = about_path(
         o.out.source, [&] { return converted(reduce_source(std::move(array), options), o.out.dtype, o.out.cast); });
-    return write_computed(session, o.out, *source, from, fmt::format("{} of {}:", o.with, o.out.source));
+    TransferOptions out = o.out;
+    Value axes = Value::array();
+    for (const int axis : options.axes) axes.push_back(axis);
+    out.recipe = Value{{"do", "reduce"},          {"path", o.out.source},           {"with", o.with},
+                       {"axes", std::move(axes)}, {"keep_dimensions", o.keep_dims}, {"skip_nan", o.skip_nan}};
+    return write_computed(session, out, *source, from, fmt::format("{} of {}:", o.with, o.out.source));
 }
 
 }  // namespace

@@ -382,6 +382,9 @@ int join(Session& session, const StackOptions& given, bool stack) {
     const std::shared_ptr<const ArraySource> joined = join_sources(
         arrays, [parts = o.transfer](const std::string& path) { return open_part(path, parts); }, options);
     o.transfer.open = [joined, attributes] { return std::make_unique<WithAttributes>(joined, attributes); };
+    Value paths = Value::array();
+    for (const std::string& array : arrays) paths.push_back(array);
+    o.transfer.recipe = Value{{"do", "join"}, {"paths", std::move(paths)}, {"axis", along}, {"new_axis", new_axis}};
     return transfer(session, o.transfer, stack ? "stacked" : "joined");
 }
 

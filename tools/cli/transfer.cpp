@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "advice.h"
+#include "job.h"
 #include "options.h"
 #include "points.h"
 #include "streams.h"
@@ -231,6 +232,7 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
     if (!to_file) require_no_other_file(o.destination);
+    if (session.planning) return plan_transfer(session, o);
     const CopiedHierarchy copied = copy_hierarchy(o.source, o.destination, hierarchy_options(session, o, to_file));
     session.clear_progress();
     if (o.dry_run) report_plan(session, o, copied);

@@ -22,6 +22,7 @@ struct TransferOptions {
     /// its version.
     std::function<std::unique_ptr<ArraySource>()> open;
     std::string state;
+    Value recipe;  ///< what is made, for a job (job.h of the library); null: a copy of `source`
     std::optional<std::string> selection;
     std::optional<std::string> points;  ///< an array file with the indices of elements; see points.h
     // For an array as destination. Defaults come from the source, or else from `create`.

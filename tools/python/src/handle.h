@@ -172,6 +172,7 @@ void bind_groups(py::module_& module);
 void bind_open(py::module_& module);
 void bind_copies(py::module_& module);
 void bind_computed(py::module_& module);
+void bind_jobs(py::module_& module);
 void bind_checks(py::module_& module);
 void bind_keys(py::module_& module);
 void bind_chunks(py::module_& module);

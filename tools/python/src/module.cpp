@@ -13,6 +13,7 @@ PYBIND11_MODULE(_tessera, module) {
     tessera::python::bind_open(module);
     tessera::python::bind_copies(module);
     tessera::python::bind_computed(module);
+    tessera::python::bind_jobs(module);
     tessera::python::bind_checks(module);
     tessera::python::bind_keys(module);
     tessera::python::bind_chunks(module);

@@ -36,4 +36,9 @@ struct CopyOptions {
 /// naming the minimum.
 void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options = {});
 
+/// The block of the sink that is best copied by itself, as one of many that are copied in any order and by any process:
+/// whole chunks or shards, of about `options.ample` bytes, and larger if fewer chunks of the source are then decoded
+/// twice. Throws unsupported for a source of which parts cannot be read alone, and Error(budget) as copy_array().
+[[nodiscard]] Shape independent_block(const ArrayInfo& source, const ArrayInfo& sink, const CopyOptions& options = {});
+
 }  // namespace tessera

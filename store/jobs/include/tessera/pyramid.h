@@ -8,6 +8,7 @@
 
 #include <tessera/coarsen.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/destination.h>
 
 namespace tessera {
 
@@ -26,6 +27,16 @@ struct PyramidOptions {
     IoOptions io = {};
     StoreOptions store = {};
 };
+
+/// A pyramid that is planned.
+struct PlannedPyramid {
+    PlannedGroup group;
+    std::vector<Shape> factors;       ///< of each level, relative to the array
+    std::vector<PlannedCopy> levels;  ///< the first one is the array itself
+};
+/// What make_pyramid() makes, without looking at the destination. Throws invalid_argument and unsupported.
+[[nodiscard]] PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
+                                          const std::string& destination, const PyramidOptions& options);
 
 /// Makes the pyramid in a directory or a zip, and returns its levels, `planned` and `made`. `source` names the array in
 /// reports. The first level is the array bit for bit. Throws invalid_argument for axes, scale, units and factors that

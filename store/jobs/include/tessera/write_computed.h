@@ -34,6 +34,9 @@ struct ComputedFrom {
 CopiedHierarchy write_computed(const ArraySource& source, const std::string& destination, const ComputedFrom& from,
                                HierarchyOptions options);
 
+/// ReduceOptions::memory for a thread of a copy with these options.
+[[nodiscard]] std::int64_t computing_memory(const IoOptions& io);
+
 /// Throws invalid_argument, naming both, if the destination is one of the sources, or inside or around one, even
 /// through links.
 void require_apart(const std::vector<std::string>& sources, const std::string& destination);

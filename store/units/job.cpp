@@ -1,0 +1,474 @@
+// The file of a job, and its plan.
+#include <tessera/job.h>
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/array_file.h>
+#include <tessera/byte_io.h>
+#include <tessera/cast.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/copy.h>
+#include <tessera/destination.h>
+#include <tessera/error_text.h>
+#include <tessera/node_facts.h>
+#include <tessera/place.h>
+#include <tessera/pyramid.h>
+
+#include "directories.h"
+#include "node_files.h"
+#include "recipe.h"
+#include "unit_records.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int job_version = 1;
+constexpr std::int64_t most_units = 1'000'000'000;
+
+// ---- ranges
+
+std::int64_t number_in(std::string_view text, std::string_view all, std::int64_t count) {
+    std::int64_t number = -1;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || text[0] == '-' || end.ec != std::errc{} || end.ptr != text.data() + text.size()) {
+        throw invalid_argument("expected numbers and ranges such as 3-7,9, found '{}'", all);
+    }
+    if (number >= count) throw invalid_argument("{}: expected numbers from 0 to {}", all, count - 1);
+    return number;
+}
+
+// ---- the file
+
+Value shape_json(const Shape& shape) {
+    return shape_value(shape);
+}
+
+Shape shape_from(const Value& list) {
+    if (list.as_array().size() > static_cast<std::size_t>(max_rank)) throw corrupt("more than {} dimensions", max_rank);
+    Shape shape;
+    for (const Value& length : list.as_array()) shape.push_back(length.as_int64());
+    return shape;
+}
+
+/// The metadata document that the dialect writes.
+Value document_of(const PlannedArray& plan) {
+    const auto store = memory_store();
+    plan.dialect->save(*store, "", plan.metadata, nullptr);
+    Buffer text;
+    (void)store->get(plan.dialect->metadata_key, text);
+    return Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+}
+
+Value optional_value(const std::optional<Value>& value) {
+    return value ? *value : Value();
+}
+
+std::optional<Value> optional_from(const Value& value) {
+    return value.is_null() ? std::nullopt : std::optional(value);
+}
+
+/// The number of units of a block in an array.
+std::int64_t count_of(const JobArray& array) {
+    return ChunkGrid(array.plan.metadata.shape, array.block).chunk_count();
+}
+
+Value to_json(const Job& job) {
+    Value value{{"tessera_job", job_version},
+                {"about", "a job of tessera: `tessera work` does its units, `tessera finish` ends it"},
+                {"id", job.id},
+                {"target", job.target},
+                {"made_from", job.made_from},
+                {"units", job.units()},
+                {"parts", job.parts == 0 ? Value() : Value(job.parts)},
+                {"memory", job.memory},
+                {"overwrite", job.overwrite}};
+    Value arrays = Value::array();
+    for (const JobArray& array : job.arrays) {
+        const std::int64_t bytes = byte_count(array.block, array.plan.metadata.dtype.size());
+        arrays.push_back(Value{{"node", array.node},
+                               {"built", array.built.string()},
+                               {"inode", array.inode},
+                               {"source", array.source},
+                               {"selection", array.selection ? Value(*array.selection) : Value()},
+                               {"format", array.plan.dialect->name},
+                               {"metadata", document_of(array.plan)},
+                               {"attributes", optional_value(array.plan.attributes)},
+                               {"block", shape_json(array.block)},
+                               {"block_bytes", bytes},
+                               {"first_unit", array.units.first},
+                               {"units", array.units.end - array.units.first}});
+    }
+    value.set("arrays", std::move(arrays));
+    Value groups = Value::array();
+    for (const PlannedGroup& group : job.groups) {
+        groups.push_back(Value{{"node", group.node},
+                               {"format", group.dialect == nullptr ? Value() : Value(group.dialect->name)},
+                               {"attributes", optional_value(group.attributes)},
+                               {"unknown", group.unknown}});
+    }
+    value.set("groups", std::move(groups));
+    value.set("sources", job.sources);
+    return value;
+}
+
+/// A name below the target, and nothing else.
+void require_node(const std::string& node) {
+    const fs::path path(node);
+    for (const fs::path& part : path) {
+        if (path.is_absolute() || part == ".." || part == "." || part == ".tessera") {
+            throw corrupt("expected a path below the target, found '{}'", node);
+        }
+    }
+}
+
+JobArray array_from(const Value& value, const std::string& target, std::int64_t first) {
+    JobArray array{.node = value.at("node").as_string(),
+                   .built = value.at("built").as_string(),
+                   .inode = value.at("inode").as_uint64(),
+                   .plan = {},
+                   .source = value.at("source"),
+                   .selection = std::nullopt,
+                   .block = shape_from(value.at("block")),
+                   .units = {first, first}};
+    require_node(array.node);
+    // Nothing is written but in the target's place, or under the hidden name beside it.
+    const fs::path place = array.node.empty() ? fs::path(target) : fs::path(target) / array.node;
+    fs::path beside = place;
+    beside.replace_filename(hidden_name(place, "new"));
+    if (array.built != place && array.built != beside) {
+        throw corrupt("\"built\": expected {} or {}, found {}", place.string(), beside.string(), array.built.string());
+    }
+    if (const Value& part = value.at("selection"); !part.is_null()) array.selection = part.as_string();
+    array.plan.dialect = &dialect_named(value.at("format").as_string());
+    array.plan.metadata = array.plan.dialect->parse(value.at("metadata").dump());
+    array.plan.attributes = optional_from(value.at("attributes"));
+    array.plan.recode = "it is a job";
+    const ArrayMetadata& m = array.plan.metadata;
+    if (array.block.rank() != m.shape.rank()) throw corrupt("\"block\": expected {} lengths", m.shape.rank());
+    for (int d = 0; d < m.shape.rank(); ++d) {
+        if (array.block[d] > 0 && (array.block[d] % m.chunks[d] == 0 || array.block[d] >= m.shape[d])) continue;
+        throw corrupt("\"block\": {} does not consist of whole chunks of {}", array.block.to_string(),
+                      m.chunks.to_string());
+    }
+    array.units.end = checked_add(first, count_of(array), "units");
+    if (array.units.end > most_units) throw corrupt("more than {} units", most_units);
+    return array;
+}
+
+std::string new_id() {
+    std::random_device random;
+    std::string id;
+    for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", random());
+    return id;
+}
+
+/// A target's parts and groups, planned and not made.
+struct PlannedTarget {
+    std::vector<PlannedCopy> arrays;
+    std::vector<Value> recipes;  ///< one for each
+    std::vector<PlannedGroup> groups;
+};
+
+PlannedTarget plan_pyramid_target(const Value& recipe, const std::string& target, const PlanOptions& o) {
+    const std::string& path = recipe.at("path").as_string();
+    const auto member = [&](std::string_view name) -> const Value* {
+        const Value* found = recipe.find(name);
+        return found == nullptr || found->is_null() ? nullptr : found;
+    };
+    PyramidOptions options{.name = fs::path(path).stem().string(),
+                           .arrays = o.copy.arrays,
+                           .overwrite = o.copy.overwrite,
+                           .dry_run = true,
+                           .io = o.copy.io,
+                           .store = o.copy.store};
+    if (const Value* axes = member("axes")) {
+        for (const Value& name : axes->as_array()) options.axes.push_back(name.as_string());
+    }
+    if (const Value* by = member("by")) options.by = shape_from(*by);
+    if (const Value* levels = member("levels"))
+        options.levels = static_cast<int>(std::min<std::int64_t>(levels->as_int64(), 100));
+    if (const Value* with = member("with")) options.with = parse_coarsening(with->as_string());
+    if (const Value* scale = member("scale")) {
+        for (const Value& number : scale->as_array()) options.scale.push_back(number.as_double());
+    }
+    if (const Value* units = member("units")) {
+        for (const Value& unit : units->as_array()) {
+            options.units.push_back(unit.is_null() ? std::nullopt : std::optional(unit.as_string()));
+        }
+    }
+    PlannedPyramid pyramid = plan_pyramid(open_source(path), path, target, options);
+    require_pyramid_place(target, pyramid.levels.size(), *pyramid.group.dialect, o.copy.overwrite);
+    PlannedTarget planned{.arrays = std::move(pyramid.levels), .recipes = {}, .groups = {pyramid.group}};
+    for (std::size_t n = 0; n < pyramid.factors.size(); ++n) {
+        planned.recipes.push_back(Value{{"do", "coarsen"},
+                                        {"path", path},
+                                        {"by", shape_json(pyramid.factors[n])},
+                                        {"with", coarsening_name(n == 0 ? Coarsening::nearest : options.with)}});
+    }
+    return planned;
+}
+
+PlannedTarget plan_target(const Value& recipe, const std::string& target, const PlanOptions& o) {
+    const std::string& what = recipe.at("do").as_string();
+    if (what == "pyramid") return plan_pyramid_target(recipe, target, o);
+    HierarchyOptions copy = o.copy;
+    copy.dry_run = true;
+    copy.overwrite = true;  // that is looked at when the target is made
+    CopiedHierarchy planned;
+    if (what == "copy") {
+        const std::string& path = recipe.at("path").as_string();
+        const IoOptions io = o.copy.io;
+        copy.view = [recipe, io](std::unique_ptr<ArraySource>) { return open_recipe(recipe, io, false).source; };
+        if (!several_members(locate(path)).empty() || group_at(locate(path))) {
+            throw unsupported("{}: it holds several arrays, and a job makes one: plan one for each", path);
+        }
+        planned = copy_hierarchy(path, target, copy);
+    } else {
+        const OpenRecipe opened = open_recipe(recipe, o.copy.io, false);
+        planned = write_computed(*opened.source, target, opened.from, copy);
+    }
+    return {.arrays = std::move(planned.planned), .recipes = {recipe}, .groups = {}};
+}
+
+/// The sources that the recipes name, without repetition.
+Value identities(const std::vector<Value>& recipes, const IoOptions& io) {
+    Value all = Value::array();
+    std::vector<std::string> seen;
+    for (const Value& recipe : recipes) {
+        for (const std::string& path : open_recipe(recipe, io, false).from.paths) {
+            if (std::ranges::count(seen, path) > 0) continue;
+            seen.push_back(path);
+            all.push_back(source_identity(path));
+        }
+    }
+    return all;
+}
+
+void require_target(const std::string& target) {
+    require_local(target, "the target of a job");
+    if (named_array_file_format(target) != nullptr || fs::path(target).extension() == ".zip") {
+        throw unsupported("{}: one file cannot be written by several processes: the target of a job is a folder",
+                          target);
+    }
+}
+
+/// A block of units: so large that chunks of the source are decoded once, if memory allows it, not so small that
+/// records matter, and enough of them for all who work.
+Shape unit_block(const ArrayInfo& from, const ArrayInfo& to, CopyOptions way, std::int64_t parts) {
+    constexpr std::uint64_t usual = std::uint64_t{256} << 20;
+    constexpr std::uint64_t least = std::uint64_t{4} << 10;
+    constexpr std::int64_t ample = std::int64_t{64} << 20;
+    const std::int64_t wanted = parts > 0 ? 2 * parts : 16;
+    way.ample = std::clamp(byte_count(to.shape, to.dtype.size()) / (4 * wanted), std::int64_t{1} << 20, ample);
+    if (way.io.max_memory == 0) way.io.max_memory = usual;
+    Shape block = independent_block(from, to, way);
+    while (way.io.max_memory > least && element_count(to.shape) > 0 &&
+           ChunkGrid(to.shape, block).chunk_count() < wanted) {
+        way.io.max_memory /= 2;
+        try {
+            block = independent_block(from, to, way);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::budget) throw;
+            break;
+        }
+    }
+    return block;
+}
+
+}  // namespace
+
+std::vector<UnitRange> parse_unit_ranges(std::string_view text, std::int64_t count) {
+    std::vector<UnitRange> ranges;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        const std::string_view part = text.substr(at, end - at);
+        const std::size_t dash = part.find('-', 1);
+        const std::int64_t first = number_in(part.substr(0, dash), text, count);
+        const std::int64_t last =
+            dash == std::string_view::npos ? first : number_in(part.substr(dash + 1), text, count);
+        if (last < first) throw invalid_argument("{}: {} is after {}", text, first, last);
+        ranges.push_back({first, last + 1});
+        at = end + 1;
+    }
+    return ranges;
+}
+
+std::string unit_ranges_text(const std::vector<UnitRange>& ranges) {
+    std::string text;
+    for (const UnitRange& range : ranges) {
+        if (!text.empty()) text += ',';
+        text += range.end - range.first == 1 ? fmt::format("{}", range.first)
+                                             : fmt::format("{}-{}", range.first, range.end - 1);
+    }
+    return text;
+}
+
+Job Job::open(const fs::path& file) {
+    require_local(file, "a job");
+    const auto source = open_file(file);
+    if (source->size() > metadata_limit) throw corrupt("{}: it is too long for the file of a job", file.string());
+    const Buffer bytes = read_all(*source);
+    return in_context(
+        [&] { return file.string(); },
+        [&] {
+            const Value value = Value::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+            const Value* version = value.is_object() ? value.find("tessera_job") : nullptr;
+            if (version == nullptr) throw corrupt("it is not the file of a job, which `tessera plan` makes");
+            if (version->as_int64() != job_version) {
+                throw unsupported("\"tessera_job\": expected {}, found {}", job_version, version->dump());
+            }
+            Job job{.file = fs::absolute(file),
+                    .id = value.at("id").as_string(),
+                    .target = value.at("target").as_string(),
+                    .made_from = value.at("made_from").as_string(),
+                    .memory = value.at("memory").as_uint64(),
+                    .overwrite = value.at("overwrite").as_bool(),
+                    .sources = value.at("sources")};
+            require_target(job.target);
+            if (const Value& parts = value.at("parts"); !parts.is_null()) job.parts = parts.as_int64();
+            for (const Value& array : value.at("arrays").as_array()) {
+                job.arrays.push_back(array_from(array, job.target, job.units()));
+            }
+            if (job.arrays.empty()) throw corrupt("\"arrays\": expected at least one");
+            for (const Value& group : value.at("groups").as_array()) {
+                require_node(group.at("node").as_string());
+                const Value& format = group.at("format");
+                job.groups.push_back({.node = group.at("node").as_string(),
+                                      .dialect = format.is_null() ? nullptr : &dialect_named(format.as_string()),
+                                      .attributes = optional_from(group.at("attributes")),
+                                      .unknown = group.at("unknown")});
+            }
+            return job;
+        });
+}
+
+UnitRange Job::part(std::int64_t number, std::int64_t of) const {
+    if (of < 1 || number < 0 || number >= of) {
+        throw invalid_argument("part {} of {}: parts are numbered from 0 to {}", number, of, of - 1);
+    }
+    const auto begin = [&](std::int64_t n) {
+        const std::int64_t more = units() % of;
+        return units() / of * n + std::min(n, more);
+    };
+    return {begin(number), begin(number + 1)};
+}
+
+std::pair<const JobArray*, Region> Job::place_of(std::int64_t unit) const {
+    for (const JobArray& array : arrays) {
+        if (unit < array.units.first || unit >= array.units.end) continue;
+        const ChunkGrid blocks(array.plan.metadata.shape, array.block);
+        return {&array, blocks.chunk_region(blocks.index(unit - array.units.first))};
+    }
+    throw invalid_argument("{}: there is no unit {}: expected 0 to {}", file.string(), unit, units() - 1);
+}
+
+std::uint64_t Job::bytes_of(std::int64_t unit) const {
+    const auto [array, region] = place_of(unit);
+    return static_cast<std::uint64_t>(byte_count(region.extent, array->plan.metadata.dtype.size()));
+}
+
+Job plan_job(const Value& given, const std::string& named, const fs::path& file, const PlanOptions& o) {
+    require_target(named);
+    const std::string target = fs::absolute(named).lexically_normal().string();
+    require_local(file, "a job");
+    require_free_file(file, o.copy.overwrite);
+    if (o.parts < 0 || o.parts > most_units) throw invalid_argument("parts: expected at least 1, found {}", o.parts);
+    const Value recipe = absolute_recipe(given);
+    PlannedTarget planned = plan_target(recipe, target, o);
+    const Value before = identities(planned.recipes, o.copy.io);
+    for (const Value& source : before.as_array()) require_apart({source.at("path").as_string()}, target);
+
+    Job job{.file = fs::absolute(file),
+            .id = new_id(),
+            .target = {},
+            .made_from = {},
+            .parts = o.parts,
+            .memory = o.copy.io.max_memory,
+            .overwrite = o.copy.overwrite,
+            .groups = std::move(planned.groups)};
+    job.made_from = fmt::format("job {}: {}", job.id, planned.arrays.front().source);
+    const DestinationLock building = lock_destination(target, o.copy.store);
+    job.target = building.place().string();
+    const auto made =
+        open_destination(target, {.overwrite = o.copy.overwrite, .store = o.copy.store, .lock = &building});
+    for (const PlannedGroup& group : job.groups) made->add_group(group);
+    fs::path marker;
+    for (std::size_t n = 0; n < planned.arrays.size(); ++n) {
+        PlannedCopy& copy = planned.arrays[n];
+        for (const Note& change : copy.plan.changes) {
+            if (o.copy.note)
+                o.copy.note({fmt::format("{}: {}", join_key(target, copy.node), change.text), change.advice});
+        }
+        JobArray array{.node = copy.node,
+                       .built = {},
+                       .plan = copy.plan,
+                       .source = planned.recipes[n],
+                       .selection = o.copy.selection};
+        const Array& begun = made->add(copy.node, copy.plan, job.made_from);
+        array.built = begun.name();
+        array.inode = directory_id(array.built).value_or(DirectoryId{}).inode;
+        marker = array.built / unfinished_marker_key;
+        const OpenRecipe opened = open_recipe(array.source, o.copy.io, false);
+        const ArrayInfo from = opened.source->info();
+        CopyOptions way{.io = o.copy.io};
+        if (array.selection) way.selection = Selection::parse(*array.selection, from.shape);
+        array.block = in_context([&] { return opened.source->name(); },
+                                 [&] { return unit_block(from, begun.info(), way, o.parts); });
+        array.units.first = job.units();
+        array.units.end = checked_add(array.units.first, count_of(array), "units");
+        if (array.units.end > most_units) {
+            throw unsupported("{}: the job would have {} units, more than {}", target, array.units.end, most_units);
+        }
+        job.arrays.push_back(std::move(array));
+    }
+    // Nothing has changed between the look at the sources and the moment from which on changes are noticed.
+    if (identities(planned.recipes, o.copy.io) != before) {
+        throw invalid_argument("a source changes while the job is planned");
+    }
+    job.sources = Value::array();
+    for (Value source : before.as_array()) {
+        source.set("since", present_time(source, marker));
+        job.sources.push_back(std::move(source));
+    }
+    for (JobArray& array : job.arrays) fs::create_directories(array.built / ".tessera" / "units");
+    constexpr std::chrono::milliseconds tick{12};  // of the clocks of file systems: later changes have a later time
+    std::this_thread::sleep_for(tick);
+    const std::string text = to_json(job).dump({.indent = 1}) + "\n";
+    const auto sink = create_file(file, o.copy.store.durability != Durability::none);
+    sink->append(std::as_bytes(std::span(text)));
+    sink->finish();
+    (void)made->keep();
+    return job;
+}
+
+std::vector<UnitRange> parts_with(const Job& job, const std::vector<UnitRange>& units) {
+    std::vector<UnitRange> parts;
+    for (std::int64_t n = 0, at = 0; n < job.parts && at < std::ssize(units);) {
+        const UnitRange part = job.part(n, job.parts);
+        const UnitRange& wanted = units[static_cast<std::size_t>(at)];
+        if (wanted.end <= part.first) {
+            ++at;
+            continue;
+        }
+        if (wanted.first < part.end) {
+            if (!parts.empty() && parts.back().end == n) {
+                ++parts.back().end;
+            } else {
+                parts.push_back({n, n + 1});
+            }
+        }
+        ++n;
+    }
+    return parts;
+}
+
+}  // namespace tessera

@@ -1,0 +1,358 @@
+#include "recipe.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/array.h>
+#include <tessera/cast.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/coarsen.h>
+#include <tessera/copy.h>
+#include <tessera/error_text.h>
+#include <tessera/file_system.h>
+#include <tessera/job.h>
+#include <tessera/joined_source.h>
+#include <tessera/place.h>
+
+#include <time.h>
+
+#include "array_access.h"
+#include "sha256.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+/// Reads as the array does, and notes the regions. Thread rule: as every source.
+class WatchedArray final : public ArraySource {
+public:
+    explicit WatchedArray(Array array) : array_(std::move(array)) {}
+    [[nodiscard]] ArrayInfo info() const override { return array_.info(); }
+    [[nodiscard]] const std::string& name() const override { return array_.name(); }
+    [[nodiscard]] Value attribute_values() const override { return array_.attribute_values(); }
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        {
+            const std::lock_guard lock(mutex_);
+            read_.push_back(region);
+        }
+        array_.read_into(region, out, io);
+    }
+
+    [[nodiscard]] fs::path folder() const {
+        const ArrayState& state = *ArrayAccess::state(array_);
+        return fs::path(state.store->name()) / state.prefix;
+    }
+    /// See require_unchanged_chunks().
+    void require_unchanged(std::int64_t since) {
+        const ArrayState& state = *ArrayAccess::state(array_);
+        const auto loaded = state.loaded();
+        const fs::path root = state.store->name();
+        std::set<std::int64_t> seen;
+        std::set<fs::path> folders;
+        for (const Region& region : std::exchange(read_, {})) {
+            const Region box = loaded->grid.overlapping(region);
+            for (std::int64_t n = 0; n < box.count(); ++n) {
+                const Index chunk = index_in(box, n);
+                if (!seen.insert(loaded->grid.linear(chunk)).second) continue;
+                const fs::path file = root / state.chunk_key(*loaded, chunk);
+                if (const auto facts = path_facts(file)) {
+                    if (facts->changed > since) refuse(file, "changed");
+                    continue;
+                }
+                // It was absent then, too, if no name was made or removed in the folder.
+                fs::path folder = file.parent_path();
+                while (!folders.contains(folder) && folder != root && !path_facts(folder))
+                    folder = folder.parent_path();
+                if (!folders.insert(folder).second) continue;
+                const auto facts = path_facts(folder);
+                if (!facts || facts->modified > since) refuse(folder, "lost or got files");
+            }
+        }
+    }
+
+    [[noreturn]] static void refuse(const fs::path& place, std::string_view what) {
+        throw SourceChanged(
+            fmt::format("{} {} after the job was planned: plan it again, with another target or in place of this one",
+                        place.string(), what));
+    }
+
+private:
+    Array array_;
+    mutable std::mutex mutex_;
+    mutable std::vector<Region> read_;
+};
+
+namespace {
+
+std::optional<std::string> text_of(const Value& recipe, std::string_view member) {
+    const Value* found = recipe.find(member);
+    return found == nullptr || found->is_null() ? std::nullopt : std::optional(found->as_string());
+}
+
+bool flag_of(const Value& recipe, std::string_view member) {
+    const Value* found = recipe.find(member);
+    return found != nullptr && !found->is_null() && found->as_bool();
+}
+
+std::vector<std::int64_t> numbers_of(const Value& recipe, std::string_view member) {
+    std::vector<std::int64_t> numbers;
+    const Value* found = recipe.find(member);
+    if (found == nullptr || found->is_null()) return numbers;
+    for (const Value& number : found->as_array()) numbers.push_back(number.as_int64());
+    return numbers;
+}
+
+/// Opens what lies at a path and watches it.
+class Leaves {
+public:
+    Leaves(const Value& recipe, OpenRecipe& opened, bool watch) : opened_(opened), watch_(watch) {
+        options_.reverse_dims = flag_of(recipe, "reverse_dims");
+    }
+
+    std::unique_ptr<ArraySource> open(const std::string& path) {
+        if (!std::ranges::count(opened_.from.paths, path)) opened_.from.paths.push_back(path);
+        std::unique_ptr<ArraySource> source =
+            at_located(path, [&](const Located& at) { return open_readable_source(at, options_); });
+        const auto* array = dynamic_cast<const Array*>(source.get());
+        if (!watch_ || array == nullptr || !fs::is_directory(ArrayAccess::state(*array)->store->name())) return source;
+        auto watched = std::make_unique<WatchedArray>(*array);
+        opened_.watched.push_back(watched.get());
+        return watched;
+    }
+
+private:
+    OpenRecipe& opened_;
+    bool watch_;
+    ArrayFileOptions options_;
+};
+
+std::unique_ptr<ArraySource> cast_as_asked(std::unique_ptr<ArraySource> source, const Value& recipe) {
+    const auto dtype = text_of(recipe, "dtype");
+    if (!dtype) return source;
+    const DType wanted = DType::parse(*dtype);
+    if (source->info().dtype == wanted) return source;
+    return std::make_unique<CastSource>(std::move(source), wanted,
+                                        parse_cast(text_of(recipe, "cast").value_or("same_kind")));
+}
+
+ReduceOptions reduce_options(const Value& recipe, const IoOptions& io) {
+    ReduceOptions options{.with = parse_reduction(recipe.at("with").as_string()),
+                          .keep_dimensions = flag_of(recipe, "keep_dimensions"),
+                          .skip_nan = flag_of(recipe, "skip_nan"),
+                          .memory = computing_memory(io)};
+    for (const std::int64_t axis : numbers_of(recipe, "axes")) options.axes.push_back(static_cast<int>(axis));
+    return options;
+}
+
+void open_parts(const Value& recipe, const IoOptions& io, bool watch, OpenRecipe& opened) {
+    const std::string& what = recipe.at("do").as_string();
+    auto leaves = std::make_shared<Leaves>(recipe, opened, watch);
+    const auto path = [&]() -> const std::string& { return recipe.at("path").as_string(); };
+    if (what == "copy") {
+        opened.source = leaves->open(path());
+    } else if (what == "calc") {
+        std::vector<CalcOperand> operands;
+        for (const auto& [name, operand] : recipe.at("operands").as_object()) {
+            operands.push_back({name, leaves->open(operand.as_string())});
+        }
+        const auto kept = operands;
+        opened.source = calc_source(recipe.at("expression").as_string(), std::move(operands));
+        ComputedFrom from = calculated_from(kept, opened.source->info());
+        from.paths = std::move(opened.from.paths);
+        opened.from = std::move(from);
+    } else if (what == "reduce" || what == "coarsen") {
+        std::unique_ptr<ArraySource> array = leaves->open(path());
+        const ArraySource& like = *array;
+        ComputedFrom from;
+        if (what == "reduce") {
+            const ReduceOptions options = reduce_options(recipe, io);
+            from = reduced_from(like, options);
+            opened.source = reduce_source(std::move(array), options);
+        } else {
+            Shape by;
+            for (const std::int64_t factor : numbers_of(recipe, "by")) by.push_back(factor);
+            const std::string with = text_of(recipe, "with").value_or("mean");
+            opened.source = coarsen_source(std::move(array), by, parse_coarsening(with));
+            from = coarsened_from(like, opened.source->info().shape);
+        }
+        from.paths = std::move(opened.from.paths);
+        opened.from = std::move(from);
+    } else if (what == "join") {
+        std::vector<std::string> names;
+        for (const Value& name : recipe.at("paths").as_array()) names.push_back(name.as_string());
+        opened.from.paths = names;
+        // Parts are opened again and again, so that they are not watched one by one: the whole files are compared.
+        const Value cast{{"dtype", recipe.find("dtype") == nullptr ? Value() : *recipe.find("dtype")},
+                         {"cast", recipe.find("cast") == nullptr ? Value() : *recipe.find("cast")}};
+        opened.source = join_sources(
+            names,
+            [leaves = std::make_shared<OpenRecipe>(), recipe, cast](const std::string& name) {
+                return cast_as_asked(Leaves(recipe, *leaves, false).open(name), cast);
+            },
+            {.axis = static_cast<int>(recipe.at("axis").as_int64()), .new_axis = flag_of(recipe, "new_axis")});
+        return;
+    } else {
+        throw corrupt("\"do\": expected copy, calc, reduce, coarsen or join, found {}", what);
+    }
+    opened.source = cast_as_asked(std::move(opened.source), recipe);
+}
+
+/// Where the array at a path lies, if that is a folder.
+std::optional<fs::path> folder_of(const std::string& path) {
+    const Located at = locate(path);
+    if (!at.place || !is_local(at.file.path) || at.dialect == nullptr) return std::nullopt;
+    const fs::path root = at.place->store->name();
+    return fs::is_directory(root) ? std::optional(root / at.place->prefix) : std::nullopt;
+}
+
+/// A hash of the documents of the array in a folder.
+std::string documents_hash(const fs::path& folder) {
+    const auto store = directory_store(folder, {.read_only = true});
+    const Dialect* dialect = probe_dialect(*store, "");
+    if (dialect == nullptr) return "none";
+    Hasher hash;
+    Buffer text;
+    for (const std::string_view key : dialect->documents) {
+        if (!store->get(key, text, metadata_limit)) continue;
+        hash.add(key.data(), key.size());
+        hash.add(text.data(), text.size());
+    }
+    return hex(hash.finish());
+}
+
+/// Calls each(path, facts) for everything in an array's folder but what Tessera keeps for itself.
+template <class Each>
+void for_each_file(const fs::path& folder, const Each& each) {
+    if (const auto facts = path_facts(folder)) each(folder, *facts);
+    std::error_code error;
+    fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+        if (entry->path().filename() == ".tessera") {
+            entry.disable_recursion_pending();
+            continue;
+        }
+        if (const auto facts = path_facts(entry->path())) each(entry->path(), *facts);
+    }
+    if (error) throw io_error("listing", folder.string(), error.value());
+}
+
+bool is_on_the_network(const fs::path& path) {
+    static const std::set<std::string, std::less<>> own{"ext2", "ext3", "ext4",    "xfs",   "btrfs",   "tmpfs",
+                                                        "zfs",  "f2fs", "overlay", "ramfs", "bcachefs"};
+    return !own.contains(file_system_of(path).type);
+}
+
+}  // namespace
+
+OpenRecipe open_recipe(const Value& recipe, const IoOptions& io, bool watch) {
+    OpenRecipe opened;
+    open_parts(recipe, io, watch, opened);
+    return opened;
+}
+
+Value absolute_recipe(Value recipe) {
+    const auto absolute = [](const std::string& path) {
+        const ArrayPath file = split_array_path(path);
+        if (!is_local(file.path)) return path;
+        const std::string whole = fs::absolute(file.path).lexically_normal().string();
+        return file.member ? fmt::format("{}::{}", whole, *file.member) : whole;
+    };
+    if (const Value* path = recipe.find("path")) recipe.set("path", absolute(path->as_string()));
+    if (const Value* paths = recipe.find("paths")) {
+        Value all = Value::array();
+        for (const Value& path : paths->as_array()) all.push_back(absolute(path.as_string()));
+        recipe.set("paths", std::move(all));
+    }
+    if (const Value* operands = recipe.find("operands")) {
+        Value all = Value::object();
+        for (const auto& [name, path] : operands->as_object()) all.set(name, absolute(path.as_string()));
+        recipe.set("operands", std::move(all));
+    }
+    return recipe;
+}
+
+void require_unchanged_chunks(const OpenRecipe& opened, const Value& sources) {
+    for (WatchedArray* array : opened.watched) {
+        for (const Value& identity : sources.as_array()) {
+            const Value* folder = identity.find("folder");
+            if (folder == nullptr || fs::path(folder->as_string()) != array->folder()) continue;
+            array->require_unchanged(identity.at("since").as_int64());
+        }
+    }
+}
+
+Value source_identity(const std::string& path) {
+    Value identity{{"path", path}};
+    if (const auto folder = folder_of(path)) {
+        identity.set("folder", folder->string());
+        identity.set("documents", documents_hash(*folder));
+        return identity;
+    }
+    const fs::path named = split_array_path(path).path;
+    if (!is_local(named)) {
+        identity.set("version", version_text(find_place(named, {.read_only = true})));
+        return identity;
+    }
+    const Located at = locate(path);
+    const fs::path file = at.place ? fs::path(at.place->store->name()) : named;
+    const PathFacts facts = path_facts(file).value_or(PathFacts{});
+    identity.set("file", file.string());
+    identity.set("size", facts.size);
+    identity.set("modified", facts.modified);
+    return identity;
+}
+
+std::int64_t present_time(const Value& identity, const fs::path& marker) {
+    const Value* place = identity.find("folder");
+    if (place == nullptr) place = identity.find("file");
+    if (place == nullptr) return 0;
+    const fs::path path = place->as_string();
+    const auto there = path_facts(path);
+    const auto own = path_facts(marker);
+    if (there && own && there->device == own->device) return own->changed;
+    if (!is_on_the_network(path)) {
+        timespec now{};
+        (void)::clock_gettime(CLOCK_REALTIME, &now);
+        return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    }
+    // A server's clock that nothing was written by: what changes later is later than all that is there.
+    std::int64_t newest = 0;
+    if (there && !there->directory) return there->changed;
+    for_each_file(path, [&](const fs::path&, const PathFacts& facts) { newest = std::max(newest, facts.changed); });
+    return newest;
+}
+
+void require_same_source(const Value& identity, bool whole) {
+    const std::string& path = identity.at("path").as_string();
+    const Value* folder = identity.find("folder");
+    const std::int64_t since = identity.at("since").as_int64();
+    if (folder != nullptr) {
+        const fs::path place = folder->as_string();
+        if (documents_hash(place) != identity.at("documents").as_string()) {
+            WatchedArray::refuse(place, "has other metadata than before, or none: it changed");
+        }
+        if (!whole) return;
+        for_each_file(place, [&](const fs::path& file, const PathFacts& facts) {
+            if (facts.directory ? facts.modified > since : facts.changed > since) {
+                WatchedArray::refuse(file, facts.directory ? "lost or got files" : "changed");
+            }
+        });
+        return;
+    }
+    if (const Value* version = identity.find("version")) {
+        if (version_text(find_place(split_array_path(path).path, {.read_only = true})) == version->as_string()) return;
+        WatchedArray::refuse(path, "changed");
+    }
+    const fs::path file = identity.at("file").as_string();
+    const auto facts = path_facts(file);
+    if (!facts || facts->size != identity.at("size").as_uint64() ||
+        facts->modified != identity.at("modified").as_int64() || facts->changed > since) {
+        WatchedArray::refuse(file, "changed");
+    }
+}
+
+}  // namespace tessera

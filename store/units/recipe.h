@@ -1,0 +1,43 @@
+// What a job's arrays are made of, as JSON, and whether that is still what it was. Private to the store module.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/array_io.h>
+#include <tessera/parallel.h>
+#include <tessera/value.h>
+#include <tessera/write_computed.h>
+
+namespace tessera {
+
+/// An array of which it is noted what was read.
+class WatchedArray;
+
+struct OpenRecipe {
+    std::unique_ptr<ArraySource> source;
+    ComputedFrom from;                   ///< its paths are those of all sources
+    std::vector<WatchedArray*> watched;  ///< within `source`
+};
+/// Opens the source that a recipe describes. With `watch`, what is read of arrays in folders is noted. Throws corrupt
+/// for a recipe that makes no sense, naming the member.
+[[nodiscard]] OpenRecipe open_recipe(const Value& recipe, const IoOptions& io, bool watch);
+/// The same recipe with absolute paths.
+[[nodiscard]] Value absolute_recipe(Value recipe);
+/// Throws SourceChanged if a chunk that was read since the last call, or its place in a folder, has changed since the
+/// job was planned, as the identities of its sources tell.
+void require_unchanged_chunks(const OpenRecipe& opened, const Value& sources);
+
+/// What identifies a source: its kind, and a hash of an array's documents, or the size and time of a file.
+[[nodiscard]] Value source_identity(const std::string& path);
+/// The time of the file system of a source, of which everything that changes later has a later one. `marker` was just
+/// written by this process.
+[[nodiscard]] std::int64_t present_time(const Value& identity, const std::filesystem::path& marker);
+/// Throws SourceChanged if a source is not what it was. `whole`: looks at every file of an array, not only at its
+/// documents.
+void require_same_source(const Value& identity, bool whole);
+
+}  // namespace tessera

@@ -1,0 +1,343 @@
+#include "unit_records.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+#include <isa-l/crc64.h>
+
+#include <tessera/byte_io.h>
+#include <tessera/error_text.h>
+#include <tessera/place.h>
+
+#include "array_access.h"
+#include "directories.h"
+#include "directory_store.h"
+#include "node_files.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view extension = ".log";
+
+/// CRC-64/XZ, which takes less time than memory does.
+class Crc64 {
+public:
+    void add(const void* data, std::size_t size) {
+        sum_ = ::crc64_ecma_refl(sum_, static_cast<const unsigned char*>(data), size);
+    }
+    void add(std::uint64_t number) { add(&number, sizeof number); }
+    [[nodiscard]] std::uint64_t finish() const { return sum_; }
+
+private:
+    std::uint64_t sum_ = 0;
+};
+
+std::uint64_t hash_of(std::string_view text) {
+    Crc64 hash;
+    hash.add(text.data(), text.size());
+    return hash.finish();
+}
+
+std::string line_of(const UnitRecord& r) {
+    const std::string line =
+        r.failed ? fmt::format("failed {} {} {}", r.unit, r.written, Value(r.message).dump({.ascii = true}))
+                 : fmt::format("done {} {} {} {:016x} {:016x} {} {}", r.unit, r.files, r.bytes, r.stamps, r.content,
+                               r.took, r.written);
+    return fmt::format("{} {:016x}\n", line, hash_of(line));
+}
+
+/// Takes a number and the blank after it off the front of a text.
+template <class T>
+bool take(std::string_view& text, T& number, int base = 10) {
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), number, base);
+    if (end.ec != std::errc{}) return false;
+    text.remove_prefix(static_cast<std::size_t>(end.ptr - text.data()));
+    if (text.starts_with(' ')) text.remove_prefix(1);
+    return true;
+}
+
+bool parse_line(std::string_view line, UnitRecord& r) {
+    constexpr std::size_t digits = 17;
+    if (line.size() < digits) return false;
+    std::string_view rest = line.substr(line.size() - digits + 1);
+    line.remove_suffix(digits);
+    std::uint64_t check = 0;
+    if (!take(rest, check, 16) || check != hash_of(line)) return false;
+    r = {};
+    r.failed = line.starts_with("failed ");
+    if (!r.failed && !line.starts_with("done ")) return false;
+    line.remove_prefix(line.find(' ') + 1);
+    if (!take(line, r.unit)) return false;
+    if (!r.failed) {
+        return take(line, r.files) && take(line, r.bytes) && take(line, r.stamps, 16) && take(line, r.content, 16) &&
+               take(line, r.took) && take(line, r.written);
+    }
+    if (!take(line, r.written)) return false;
+    try {
+        r.message = Value::parse(line).as_string();
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+}  // namespace
+
+class HashingStore final : public KeyValueStore {
+public:
+    explicit HashingStore(std::shared_ptr<KeyValueStore> beneath, std::shared_ptr<KeyValueStore> model = nullptr)
+        : model_(std::move(model)), beneath_(std::move(beneath)) {}
+
+    void note(std::string_view key, std::uint64_t hash) {
+        const std::lock_guard lock(mutex_);
+        written_.insert_or_assign(std::string(key), hash);
+    }
+    /// The hash of the value that was written last; nullopt for a key that was not.
+    std::optional<std::uint64_t> take(const std::string& key) {
+        const std::lock_guard lock(mutex_);
+        const auto found = written_.extract(key);
+        return found ? std::optional(found.mapped()) : std::nullopt;
+    }
+    std::uint64_t hash_stored(std::string_view key) const {
+        const auto source = beneath_->open(key);
+        Crc64 hash;
+        constexpr std::uint64_t piece = std::uint64_t{1} << 20;
+        Buffer bytes;
+        for (std::uint64_t at = 0; source && at < source->size(); at += piece) {
+            bytes = read_range(*source, at, std::min(piece, source->size() - at));
+            hash.add(bytes.data(), bytes.size());
+        }
+        return hash.finish();
+    }
+
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override { return beneath_->open(key); }
+    [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
+        return beneath_->get(key, out, limit);
+    }
+    void put(std::string_view key, ByteSpan value) override {
+        Crc64 hash;
+        hash.add(value.data(), value.size());
+        beneath_->put(key, value);
+        note(key, hash.finish());
+    }
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override;
+    [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override { return beneath_->stamp(key); }
+    [[nodiscard]] bool contains(std::string_view key) const override { return beneath_->contains(key); }
+    bool erase(std::string_view key) override { return beneath_->erase(key); }
+    void erase_below(std::string_view prefix) override { beneath_->erase_below(prefix); }
+    [[nodiscard]] Listing list(std::string_view prefix) const override { return beneath_->list(prefix); }
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
+        beneath_->for_each(prefix, each, folder);
+    }
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        return beneath_->lock(prefix, slot, mode);
+    }
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
+        return beneath_->try_lock(prefix);
+    }
+    void sync() override { beneath_->sync(); }
+    void sync_later() override { beneath_->sync_later(); }
+    [[nodiscard]] const std::string& name() const override { return beneath_->name(); }
+    [[nodiscard]] LocalFiles* local_files() override { return beneath_->local_files(); }
+    [[nodiscard]] const LocalFiles* local_files() const override { return std::as_const(*beneath_).local_files(); }
+
+private:
+    std::shared_ptr<KeyValueStore> model_;  ///< whose permissions new files get
+    std::shared_ptr<KeyValueStore> beneath_;
+    std::mutex mutex_;
+    std::map<std::string, std::uint64_t, std::less<>> written_;
+};
+
+namespace {
+
+/// Hashes bytes on their way to a sink. What is written out of order is hashed from the store at the end.
+class HashingSink final : public ByteSink {
+public:
+    HashingSink(std::unique_ptr<ByteSink> beneath, std::string key, HashingStore& store)
+        : beneath_(std::move(beneath)), key_(std::move(key)), store_(store) {}
+    [[nodiscard]] bool random_access() const override { return beneath_->random_access(); }
+    void append(ByteSpan bytes) override {
+        hash_.add(bytes.data(), bytes.size());
+        beneath_->append(bytes);
+    }
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+        in_order_ = false;
+        beneath_->write_at(offset, bytes);
+    }
+    void finish() override {
+        beneath_->finish();
+        store_.note(key_, in_order_ ? hash_.finish() : store_.hash_stored(key_));
+    }
+    [[nodiscard]] const std::string& name() const override { return beneath_->name(); }
+
+private:
+    std::unique_ptr<ByteSink> beneath_;
+    std::string key_;
+    HashingStore& store_;
+    Crc64 hash_;
+    bool in_order_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSink> HashingStore::create(std::string_view key) {
+    return std::make_unique<HashingSink>(beneath_->create(key), std::string(key), *this);
+}
+
+fs::path records_folder(const Job& job) {
+    return job.arrays.back().built / ".tessera" / "units";
+}
+
+void require_no_link(const Job& job) {
+    const fs::path folder = records_folder(job);
+    std::error_code ignored;
+    for (const fs::path& place : {folder.parent_path(), folder, folder / "claims"}) {
+        if (!fs::is_symlink(place, ignored)) continue;
+        throw invalid_argument("{}: expected a folder, found a link; nothing is written behind it", place.string());
+    }
+}
+
+void RecordReader::read(const std::function<void(const UnitRecord&)>& each) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder_, error)) {
+        if (entry.path().extension() != extension) continue;
+        std::uint64_t& at = read_[entry.path().filename().string()];
+        const Descriptor file(open_at(AT_FDCWD, entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+        struct stat status {};
+        if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+        constexpr std::size_t piece = std::size_t{1} << 20;
+        std::string text;
+        UnitRecord record;
+        for (;;) {
+            const std::size_t had = text.size();
+            text.resize(had + piece);
+            const ssize_t n = ::pread(file.get(), text.data() + had, piece, static_cast<off_t>(at + had));
+            if (n < 0) throw io_error("cannot read", entry.path().string(), errno);
+            text.resize(had + static_cast<std::size_t>(n));
+            std::size_t begin = 0;
+            for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+                if (parse_line(std::string_view(text).substr(begin, end - begin), record)) each(record);
+            }
+            at += begin;
+            text.erase(0, begin);
+            if (n == 0 || text.size() > piece) break;  // no line is so long
+        }
+    }
+    if (error && error.value() != ENOENT) throw io_error("listing", folder_.string(), error.value());
+}
+
+void RecordWriter::append(const std::vector<UnitRecord>& records, bool durable) {
+    if (records.empty()) return;
+    if (!file_) {
+        // Of another process there may be a file of any name: only a new one has one writer.
+        name_ =
+            (folder_ / (temporary_name().substr(temporary_prefix.size()) +
+                        fmt::format("-{:x}{}", std::chrono::system_clock::now().time_since_epoch().count(), extension)))
+                .string();
+        file_ = Descriptor(open_at(AT_FDCWD, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666));
+        if (!file_) throw io_error("cannot make", name_, errno);
+    }
+    std::string text;
+    for (const UnitRecord& record : records) text += line_of(record);
+    for (std::string_view rest = text; !rest.empty();) {
+        const ssize_t n = ::write(file_.get(), rest.data(), rest.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            const int why = errno;
+            file_ = Descriptor();  // the next records go to another file: a part of a line may be here
+            throw io_error("cannot write", name_, why);
+        }
+        rest.remove_prefix(static_cast<std::size_t>(n));
+    }
+    if (durable && ::fdatasync(file_.get()) != 0 && errno != EINVAL) throw io_error("cannot write", name_, errno);
+}
+
+UnitRecord unit_files(const Array& array, const Region& region, HashingStore* written, bool read) {
+    const ArrayState& state = *ArrayAccess::state(array);
+    const auto loaded = state.loaded();
+    const Region box = loaded->grid.overlapping(region);
+    Crc64 stamps;
+    Crc64 content;
+    UnitRecord record;
+    for (std::int64_t n = 0; n < box.count(); ++n) {
+        const std::string key = state.chunk_key(*loaded, index_in(box, n));
+        const std::optional<ValueStamp> stamp = state.store->stamp(key);
+        std::optional<std::uint64_t> hash = written == nullptr ? std::nullopt : written->take(key);
+        if (!stamp) continue;
+        ++record.files;
+        record.bytes += stamp->size;
+        stamps.add(static_cast<std::uint64_t>(n));
+        stamps.add(stamp->size);
+        stamps.add(stamp->by_content ? stamp->id : static_cast<std::uint64_t>(stamp->modified));
+        if (written == nullptr && !read) continue;
+        if (!hash) hash = HashingStore(state.store).hash_stored(key);
+        content.add(static_cast<std::uint64_t>(n));
+        content.add(stamp->size);
+        content.add(*hash);
+    }
+    record.stamps = stamps.finish();
+    record.content = content.finish();
+    return record;
+}
+
+fs::path place_of_array(const Job& job, const JobArray& array) {
+    return array.node.empty() ? fs::path(job.target) : fs::path(job.target) / array.node;
+}
+
+Array unfinished_array(const Job& job, const JobArray& array, const StoreOptions& options,
+                       std::shared_ptr<HashingStore>* written) {
+    StoreOptions own = options;
+    own.process_locks = false;  // units never share a file
+    std::shared_ptr<KeyValueStore> store = directory_store(array.built, own);
+    if (written != nullptr) {
+        std::shared_ptr<KeyValueStore> model;
+        if (const fs::path place = place_of_array(job, array); place == array.built) {
+            follow_mask(*store);
+        } else {
+            model = directory_store(place, {.read_only = true});
+            share_like(*store, *model);
+        }
+        store = *written = std::make_shared<HashingStore>(std::move(store), std::move(model));
+    }
+    Array made = Array::create(store, "", *array.plan.dialect, array.plan.metadata, false);
+    store->sync_later();
+    return made;
+}
+
+void require_own_target(const Job& job, const JobArray& array) {
+    const std::string name = array.built.string();
+    std::string text;
+    if (const auto source = directory_store(array.built, {.read_only = true})->open(unfinished_marker_key)) {
+        const Buffer bytes = read_range(*source, 0, std::min<std::uint64_t>(source->size(), metadata_limit));
+        text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    bool own = false;
+    try {
+        own = !text.empty() && Value::parse(text).at("made_from") == Value(job.made_from);
+    } catch (const Error&) {  // damaged: not ours
+    }
+    if (own) return;
+    if (is_published(job, array)) throw invalid_argument("{}: the job is finished", job.file.string());
+    throw invalid_argument("{}: what this job was making there is gone, or was replaced; plan it again", name);
+}
+
+bool is_published(const Job& job, const JobArray& array) {
+    for (const fs::path& path : {place_of_array(job, array), array.built}) {
+        const auto id = directory_id(path);
+        if (!id || id->inode != array.inode) continue;
+        return probe_dialect(*directory_store(path, {.read_only = true}), "") == array.plan.dialect;
+    }
+    return false;
+}
+
+}  // namespace tessera

@@ -1,0 +1,246 @@
+"""One copy or computation in units, for dask and any other engine: :func:`plan`, and :class:`Job` for what it makes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any, Iterator, NamedTuple, Optional, Union, overload
+
+from . import _tessera
+from ._commands import Path, _absolute, _new_place
+from ._compute import _KNOWN, Operand, _place_of
+from ._errors import InvalidArgument
+from ._options import ProgressCallback, work
+
+_local = threading.local()
+
+
+class Unit(NamedTuple):
+    """A unit of a job: what it is of, and its number. It can be sent to any machine that sees the same folders."""
+
+    job: str
+    number: int
+
+
+class UnitDone(NamedTuple):
+    """The result of :meth:`Job.run`."""
+
+    unit: int
+    before: bool  #: it had been done already
+    files: int  #: chunks or shards that hold more than the fill value
+    bytes: int  #: stored
+    seconds: float
+
+
+class _Units(Sequence[Unit]):
+    """All units of a job, or those of a part, without a list of them in memory."""
+
+    def __init__(self, job: str, numbers: range):
+        self._job = job
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Unit: ...
+    @overload
+    def __getitem__(self, index: slice) -> "_Units": ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[Unit, "_Units"]:
+        if isinstance(index, slice):
+            return _Units(self._job, self._numbers[index])
+        return Unit(self._job, self._numbers[index])
+
+    def __iter__(self) -> Iterator[Unit]:
+        return (Unit(self._job, number) for number in self._numbers)
+
+
+def _worker(path: str) -> Any:
+    """The worker of this thread for a job. Kept from unit to unit, because it knows what is done."""
+    status = os.stat(path)
+    key = (os.getpid(), path, status.st_ino, status.st_mtime_ns)
+    if getattr(_local, "key", None) != key:
+        _local.key, _local.worker = None, None
+        place = _tessera.PlaceOptions(read_only=False)
+        _local.worker = _tessera.JobWorker(path, place)
+        _local.key = key
+    return _local.worker
+
+
+def _share_of_dask() -> tuple[int, int]:
+    """The threads and the memory of one task of the dask worker that this is; (0, 0) elsewhere."""
+    distributed: Any = sys.modules.get("distributed")
+    if distributed is None:
+        return 0, 0
+    try:
+        worker = distributed.get_worker()
+    except ValueError:
+        return 0, 0
+    threads = max(1, worker.state.nthreads)
+    limit = worker.memory_manager.memory_limit or 0
+    return 1, limit // (2 * threads)
+
+
+class Job:
+    """A job that :func:`plan` or ``tessera plan`` wrote; see tools/docs/many_machines.md.
+
+    It pickles as its path. Any number of processes and threads may run units at once.
+
+    Parameters
+    ----------
+    path : path
+        The file of the job.
+    """
+
+    def __init__(self, path: Path):
+        self.path = _absolute(path)
+        self.target, self._count, parts = _tessera.job_facts(self.path)
+        self.parts: Optional[int] = parts or None
+
+    def __reduce__(self) -> Any:
+        return Job, (self.path,)
+
+    def __repr__(self) -> str:
+        return f"<tessera.Job {self.path!r}: {self._count} units → {self.target!r}>"
+
+    def units(self, part: Optional[int] = None, of: Optional[int] = None) -> Sequence[Unit]:
+        """All units, or those of part number `part`, of as many as planned unless `of` is given."""
+        if part is None:
+            return _Units(self.path, range(self._count))
+        count = of or self.parts
+        if count is None:
+            raise InvalidArgument("of: the job was planned without parts, so that it must be said how many there are")
+        return _Units(self.path, range(*_tessera.job_part(self.path, part, count)))
+
+    def run(self, unit: Union[Unit, int], *, threads: int = 0, max_memory: Union[int, str] = 0) -> UnitDone:
+        """Do a unit, unless it is done. Repeating one is harmless.
+
+        In a task of dask, threads and memory are by default this task's share of its worker.
+        """
+        number = unit.number if isinstance(unit, Unit) else int(unit)
+        if isinstance(unit, Unit) and unit.job != self.path:
+            raise InvalidArgument(f"a unit of {unit.job} is none of {self.path}")
+        if not threads and not max_memory:
+            threads, max_memory = _share_of_dask()
+        return UnitDone(number, *_worker(self.path).run(number, work(threads, max_memory, None)))
+
+    def state(self) -> dict[str, Any]:
+        """How far it is, as ``tessera job --json`` says."""
+        found: dict[str, Any] = json.loads(_tessera.job_state(self.path))
+        return found
+
+    def finish(self, *, read: bool = False, threads: int = 0, max_memory: Union[int, str] = 0) -> dict[str, Any]:
+        """Compare every unit with its record, and open the target if none is missing.
+
+        Returns what :meth:`state` does: look at ``["finished"]``, or ``["missing_units"]``. With `read`, all that is
+        stored is read again.
+        """
+        place = _tessera.PlaceOptions(read_only=False)
+        found: dict[str, Any] = json.loads(
+            _tessera.finish_job(self.path, read, place, work(threads, max_memory, None)))
+        return found
+
+
+def _recipe(command: str, source: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What the library calls a recipe."""
+    if command in ("stack", "concat"):
+        recipe = {"do": "join", "paths": [_place_of(part) for part in source], "axis": options.pop("axis", 0),
+                  "new_axis": command == "stack"}
+    elif command == "calc":
+        operands = options.pop("operands")
+        recipe = {"do": "calc", "expression": source, "operands": {n: _place_of(a) for n, a in operands.items()}}
+    elif command in ("copy", "rechunk", "reduce", "coarsen", "pyramid"):
+        recipe = {"do": "copy" if command == "rechunk" else command, "path": _place_of(source)}
+    else:
+        raise InvalidArgument(f"command: expected copy, rechunk, stack, concat, calc, reduce, coarsen or pyramid, found {command}")
+    names = {"reduce": {"how": "with", "axis": "axes", "keepdims": "keep_dimensions", "skip_nan": "skip_nan"},
+             "coarsen": {"how": "with", "by": "by"},
+             "pyramid": {"how": "with", "by": "by", "levels": "levels", "axes": "axes", "scale": "scale", "units": "units"}}
+    for given, name in names.get(command, {}).items():
+        if options.get(given) is not None:
+            value = options.pop(given)
+            is_list = name in ("axes", "by", "scale", "units")
+            recipe[name] = value if not is_list else list(value) if isinstance(value, (list, tuple)) else [value]
+    if options.get("dtype") is not None:
+        recipe["dtype"] = str(options.pop("dtype"))
+        recipe["cast"] = options.pop("cast", "same_kind")
+    return recipe
+
+
+def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, *, out: Path, parts: int = 0,
+         sel: Optional[str] = None, overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
+         progress: ProgressCallback = None, **options: Any) -> Job:
+    """Divide a copy or computation into units for many processes, and begin its target.
+
+    Parameters
+    ----------
+    command : {"copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "pyramid"}
+    source : path or Array
+        A list of them for "stack" and "concat"; the expression for "calc", whose arrays are `operands`.
+    target : path
+        A directory. It opens once :meth:`Job.finish` has found every unit.
+    out : path
+        The file of the job.
+    parts : int
+        Into how many parts the units are divided, for :meth:`Job.units`.
+    sel : str, optional
+        The part of the source of "copy" and "rechunk": ``"10:20, ::2"``.
+    max_memory : int or str
+        That of each process.
+    **options
+        Those of the function of that name, and of the new array: see :func:`copy`, :func:`calc`, :func:`reduce`.
+
+    Examples
+    --------
+    >>> tessera.save("a.zarr", np.arange(1000).reshape(10, 100), chunks=(1, 100), overwrite=True)
+    >>> job = tessera.plan("rechunk", "a.zarr", "by_column.zarr", out="job.json", chunks=(10, 10))
+    >>> for unit in job.units():
+    ...     done = job.run(unit)
+    >>> job.finish()["finished"]
+    True
+    """
+    given = {name: value for name, value in options.items() if name in _KNOWN}
+    rest = {name: value for name, value in options.items() if name not in _KNOWN}
+    recipe = _recipe(command, source, rest)
+    if rest:
+        raise TypeError(f"unexpected argument {next(iter(rest))!r}")
+    place = _tessera.PlaceOptions(read_only=False)
+    _tessera.plan_job(json.dumps(recipe), _new_place(target), _absolute(out), given, sel, overwrite, parts, place,
+                      work(threads, max_memory, progress))
+    return Job(out)
+
+
+def dask_run(job: Job, client: Any, *, retries: int = 3, progress: bool = False, **map_options: Any) -> dict[str, Any]:
+    """Run all units of a job on the workers of a dask client, and finish it.
+
+    Parameters
+    ----------
+    job : Job
+    client : distributed.Client
+        Its workers must see the files of the job under the same names.
+    retries : int
+        How often a unit that failed is tried again.
+    progress : bool
+        Whether dask shows a bar.
+    **map_options
+        For ``client.map``: ``resources``, ``batch_size``, ``priority`` …
+
+    Returns
+    -------
+    dict
+        As :meth:`Job.finish`. The error of a unit is raised once all others have ended.
+    """
+    distributed: Any = importlib.import_module("distributed")
+
+    futures = client.map(job.run, job.units(), retries=retries, pure=False, **map_options)
+    if progress:
+        distributed.progress(futures)
+    distributed.wait(futures)
+    for future in futures:
+        if future.status == "error":
+            future.result()
+    return job.finish()

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Jobs in units (`plan`, `work`, `finish`): killed at random, shared in every way, and what they cost.
+
+    jobs.py build/release/tools/tessera [--kills 1000] [--mib 4096] [--folder /dev/shm] [--seed N]
+
+First `--kills` SIGKILLs hit processes that work and processes that finish, at random moments; each job is started again
+until it is finished. Its digest is that of the plain command, no file is left over, and nothing opens before. Then a
+rechunk of `--mib` MiB is done by four processes by parts, by claims, and by mpirun, GNU parallel and srun where these
+are installed. The times beside those of the plain command are printed, not judged: the machine may be busy.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("program")
+parser.add_argument("--kills", type=int, default=1000)
+parser.add_argument("--mib", type=int, default=4096)
+parser.add_argument("--folder", help="where the arrays are made (default: the system's for temporary files)")
+parser.add_argument("--seed", type=int, default=1)
+options = parser.parse_args()
+chance = random.Random(options.seed)
+program = os.path.abspath(options.program)
+
+
+def run(*words, code=0, **how):
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False, **how)
+    assert done.returncode == code, (words, done)
+    return done.stdout
+
+
+def source(name, mib):
+    """An array of chunks that lie along the other dimensions than those of the target."""
+    side = max(64, int((mib * 2**20 / 4 / 64) ** 0.5) // 64 * 64)
+    run("calc", name, "where(x == 5, 0, x * 3 + y)", f"x={ramp(64, 1, 1)}", f"y={ramp(1, side, side)}", "--overwrite",
+        "--chunks", f"1,{side},{side}", "--format", "v3", "--quiet")
+    return side
+
+
+def ramp(*shape):
+    import numpy as np
+
+    name = "ramp-" + "-".join(map(str, shape)) + ".npy"
+    np.save(name, (np.arange(int(np.prod(shape))) % 4099).reshape(shape).astype("i4"))
+    return name
+
+
+def digest(path):
+    return run("digest", path).split()[0]
+
+
+def forget(*names):
+    for name in names:
+        if os.path.isdir(name):
+            shutil.rmtree(name)
+        elif os.path.exists(name):
+            os.remove(name)
+
+
+def killed():
+    side = source("small.zarr", 16)
+    target = ["--chunks", f"64,{side // 16},{side // 16}"]
+    run("rechunk", "small.zarr", "plain.zarr", *target, "--quiet")
+    wanted = digest("plain.zarr")
+    files = sum(p.is_file() for p in pathlib.Path("plain.zarr").rglob("*"))
+    kills = jobs = 0
+    while kills < options.kills:
+        forget("out.zarr", "job.json")
+        run("plan", "rechunk", "small.zarr", "out.zarr", *target, "--out", "job.json", "--parts", 8, "--max-memory", "4M", "--quiet")
+        jobs += 1
+        while True:
+            ways = [["--claim", "--lease", "1s"], ["--claim"], ["--part", f"{chance.randrange(8)}/8"], []]
+            begun = [subprocess.Popen([program, "work", "job.json", "--quiet", *chance.choice(ways)], stderr=subprocess.DEVNULL)
+                     for _ in range(chance.randint(1, 4))]
+            time.sleep(chance.uniform(0, 0.3))
+            for process in begun:
+                if chance.random() < 0.8 and process.poll() is None:
+                    process.send_signal(signal.SIGKILL)
+                    kills += 1
+            for process in begun:
+                process.wait()
+            for _ in range(chance.randint(0, 2)):
+                finish = subprocess.Popen([program, "finish", "job.json", "--quiet"], stderr=subprocess.DEVNULL)
+                time.sleep(chance.uniform(0, 0.05))
+                if finish.poll() is None:
+                    finish.send_signal(signal.SIGKILL)
+                    kills += 1
+                finish.wait()
+            state = json.loads(subprocess.run([program, "job", "job.json", "--json"], capture_output=True, text=True, check=False).stdout)
+            opened = os.path.exists("out.zarr/zarr.json")
+            if opened or state["finished"]:
+                assert digest("out.zarr") == wanted
+            if not state["missing_units"]:
+                run("finish", "job.json", "--quiet")
+                break
+        assert digest("out.zarr") == wanted
+        assert sum(p.is_file() for p in pathlib.Path("out.zarr").rglob("*")) == files
+        assert not [name for name in os.listdir() if name.startswith(".out")]
+    print(f"{kills} kills in {jobs} jobs: nothing lost, nothing doubled, nothing left over")
+
+
+def shared():
+    side = source("large.zarr", options.mib)
+    target = ["--chunks", f"64,{side // 32},{side // 32}"]
+    began = time.monotonic()
+    run("rechunk", "large.zarr", "plain.zarr", *target, "--overwrite", "--quiet")
+    plain = time.monotonic() - began
+    wanted = digest("plain.zarr")
+    work = f"{program} work job.json --quiet --threads 1"
+    ways = {"one process": f"{program} work job.json --quiet",
+            "parts": f"for i in 0 1 2 3; do {work} --part $i/4 & done; wait",
+            "claims": f"for i in 1 2 3 4; do {work} --claim & done; wait"}
+    if shutil.which("mpirun"):
+        ways["mpirun"] = f"mpirun --allow-run-as-root --oversubscribe -n 4 {work} --part auto"
+    if shutil.which("parallel"):
+        ways["parallel"] = f"parallel --jobs 4 {work} --part {{}}/4 ::: 0 1 2 3"
+    if shutil.which("srun") and subprocess.run(["sinfo"], capture_output=True, check=False).returncode == 0:
+        ways["srun"] = f"srun -n 4 --oversubscribe {work} --part auto"
+    print(f"plain: {plain:.1f} s")
+    for name, command in ways.items():
+        forget("out.zarr", "job.json")
+        began = time.monotonic()
+        run("plan", "rechunk", "large.zarr", "out.zarr", *target, "--out", "job.json", "--parts", 4, "--quiet")
+        subprocess.run(["bash", "-c", command], check=True)
+        run("finish", "job.json", "--quiet")
+        took = time.monotonic() - began
+        assert digest("out.zarr") == wanted, name
+        print(f"{name}: {took:.1f} s")
+
+
+with tempfile.TemporaryDirectory(dir=options.folder) as place:
+    os.chdir(place)
+    try:
+        killed()
+        shared()
+    finally:
+        os.chdir("/")
+sys.exit(0)
