@@ -128,5 +128,48 @@ def test_forks():
     child.join()
 
 
+def test_frames_of_notebooks():
+    """The page may be framed by pages of this machine only if that was asked for; other requests stay refused."""
+    tessera.save("grid.zarr", np.arange(600.0).reshape(20, 30))
+    array = tessera.open("grid.zarr")
+    shown = array.show(height=321)
+    text = shown._repr_html_()
+    assert f'src="{shown.url}"' in text and 'height="321"' in text and text.startswith("<iframe")
+
+    def ask(url, **headers):
+        request = urllib.request.Request(url, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                return response.status, response.headers["Content-Security-Policy"]
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers["Content-Security-Policy"]
+
+    framed = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}
+    status, policy = ask(shown.url, **framed)
+    assert status == 200 and policy.endswith("frame-ancestors http://localhost:* http://127.0.0.1:* http://[::1]:*"), policy
+    assert ask(shown.url + "api/info", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="cors", Sec_Fetch_Dest="empty")[0] == 403
+    with tessera.serve("grid.zarr") as plain:
+        status, policy = ask(plain.url, **framed)
+        assert status == 403 and policy.endswith("frame-ancestors 'none'"), policy
+    shown.close()
+    shown.close()
+    assert "closed" in shown._repr_html_() and "closed" in repr(shown)
+    with raises(urllib.error.URLError):
+        get(shown.url)
+
+
+def test_thumbnails():
+    tessera.save("small.zarr", np.arange(600.0).reshape(20, 30))
+    array = tessera.open("small.zarr")
+    assert "<img" not in array._repr_html_()
+    tessera.thumbnails()
+    try:
+        assert 'src="data:image/png;base64,iVBOR' in array._repr_html_()
+        tessera.save("texts.zarr", np.array(["a", "b"]))
+        assert "<img" not in tessera.open("texts.zarr")._repr_html_()
+    finally:
+        tessera.thumbnails(False)
+
+
 if __name__ == "__main__":
     module.run(globals())

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view page_policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "base-uri 'none'; form-action 'none'; frame-ancestors ";
 
 std::string lower_case(std::string_view text) {
     std::string lower(text);
@@ -68,8 +68,15 @@ HttpResponse refused(std::string_view why) {
 
 }  // namespace
 
-Access::Access(std::string token, const std::vector<std::string>& hosts, const std::vector<std::string>& origins)
-    : token_(std::move(token)), origins_(origins) {
+Access::Access(std::string token, const std::vector<std::string>& hosts, const std::vector<std::string>& origins,
+               bool frames)
+    : token_(std::move(token)), origins_(origins), frames_(frames), policy_(page_policy) {
+    if (frames) {
+        policy_ += "http://localhost:* http://127.0.0.1:* http://[::1]:*";
+        for (const std::string& origin : origins) policy_ += " " + origin;
+    } else {
+        policy_ += "'none'";
+    }
     for (const char* name : {"localhost", "127.0.0.1", "[::1]"}) hosts_.emplace_back(name);
     for (const std::string& host : hosts) {
         if (host.empty() || host.find_first_of("/ ,*\r\n\t") != host.npos || host_name(host) != lower_case(host)) {
@@ -97,7 +104,10 @@ bool Access::is_cross_site(const RawRequest& raw) const {
     const std::string_view site = header(raw, "sec-fetch-site");
     if (site.empty() || site == "none" || site == "same-origin") return false;
     // A link to the page may be followed from any other page, which sees nothing of the response.
-    const bool followed = header(raw, "sec-fetch-mode") == "navigate" && header(raw, "sec-fetch-dest") == "document";
+    // Which pages may frame it, browsers learn from the policy.
+    const std::string_view to = header(raw, "sec-fetch-dest");
+    const bool followed =
+        header(raw, "sec-fetch-mode") == "navigate" && (to == "document" || (frames_ && to == "iframe"));
     return !followed || (token_.empty() && site != "same-site");
 }
 
@@ -186,7 +196,7 @@ void Access::add_headers(const RawRequest& raw, HttpResponse& response) const {
     auto& headers = response.headers;
     headers["X-Content-Type-Options"] = "nosniff";
     headers["Referrer-Policy"] = "no-referrer";
-    headers["Content-Security-Policy"] = page_policy;
+    headers["Content-Security-Policy"] = policy_;
     headers["Cross-Origin-Resource-Policy"] = "same-origin";
     headers["Cross-Origin-Opener-Policy"] = "same-origin";
     if (origins_.empty()) return;

@@ -35,7 +35,9 @@ class Access {
 public:
     /// `token` is empty if none is required. `hosts` are names without a port, beside the loopback ones. Throws
     /// invalid_argument for an origin that is not "scheme://host[:port]".
-    Access(std::string token, const std::vector<std::string>& hosts, const std::vector<std::string>& origins);
+    /// `frames`: whether pages of this machine and of the origins may show the page in a frame.
+    Access(std::string token, const std::vector<std::string>& hosts, const std::vector<std::string>& origins,
+           bool frames = false);
 
     [[nodiscard]] Admission admit(const RawRequest& raw) const;
     [[nodiscard]] const std::string& token() const { return token_; }
@@ -53,6 +55,8 @@ private:
     std::string token_;
     std::vector<std::string> hosts_;
     std::vector<std::string> origins_;
+    bool frames_;
+    std::string policy_;  ///< of content
 };
 
 /// 128 random bits as 32 hexadecimal digits. Throws io.

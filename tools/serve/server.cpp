@@ -460,7 +460,7 @@ ServerState::ServerState(const std::vector<std::string>& paths, const ServedOpti
                          const ServerOptions& server)
     : served(paths, options),
       listener(server.bind, server.port),
-      access(server.token ? random_token() : "", host_names(server, listener), server.origins),
+      access(server.token ? random_token() : "", host_names(server, listener), server.origins, server.frames),
       returns_memory(server.returns_memory),
       workers(worker_count(server), longest_queue),
       watch(connection_limit(options.max_memory), [this] {

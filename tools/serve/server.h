@@ -17,7 +17,9 @@ struct ServerOptions {
     /// Names that a Host header may have, beside the loopback ones and those of the addresses listened on.
     std::vector<std::string> hosts = {};
     std::vector<std::string> origins = {};  ///< whose pages may read: "https://viewer.example"
-    int workers = 0;                        ///< threads that answer; 0: as many as cores, at least 4
+    /// Whether pages of this machine, such as notebooks, and those of `origins` may show the page in a frame.
+    bool frames = false;
+    int workers = 0;              ///< threads that answer; 0: as many as cores, at least 4
     bool returns_memory = false;  ///< whether what the C library keeps of freed memory is returned when nothing is done
 };
 

@@ -35,12 +35,13 @@ private:
 
 std::unique_ptr<ServerHandle> start(const std::vector<py::object>& paths, int port, bool token,
                                     const std::vector<std::string>& hosts, const std::vector<std::string>& origins,
-                                    const std::string& bind, bool follow_links, const WorkOptions& work) {
+                                    const std::string& bind, bool follow_links, bool frames, const WorkOptions& work) {
     std::vector<std::string> texts;
     for (const py::object& path : paths) texts.push_back(path_from_python(path));
     serve::ServedOptions served{.io = {.threads = work.threads}, .follow_links = follow_links};
     if (work.max_memory > 0) served.max_memory = work.max_memory;
-    const serve::ServerOptions options{.bind = bind, .port = port, .token = token, .hosts = hosts, .origins = origins};
+    const serve::ServerOptions options{
+        .bind = bind, .port = port, .token = token, .hosts = hosts, .origins = origins, .frames = frames};
     return Work().run([&](const IoOptions&) { return std::make_unique<ServerHandle>(texts, served, options); });
 }
 
@@ -53,7 +54,7 @@ void bind_servers(py::module_& module) {
         .def_property_readonly("closed", &ServerHandle::closed)
         .def("close", &ServerHandle::close);
     module.def("serve", &start, py::arg("paths"), py::arg("port"), py::kw_only(), py::arg("token"), py::arg("hosts"),
-               py::arg("origins"), py::arg("bind"), py::arg("follow_links"), py::arg("options"));
+               py::arg("origins"), py::arg("bind"), py::arg("follow_links"), py::arg("frames"), py::arg("options"));
 }
 
 }  // namespace tessera::python

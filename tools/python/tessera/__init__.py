@@ -19,7 +19,7 @@ copying                copy, convert, refs
 computing              calc, reduce, coarsen, pyramid, stack, concat, unstack
 checking               verify, repair, seal, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
-looking                Array.view, serve
+looking                Array.view, Array.show, thumbnails, serve
 writing together       Array.update, Array.append, Array.cached
 many machines          plan, Job, dask_run, store, to_zarr
 extending              add_codec, add_store
@@ -44,8 +44,8 @@ from ._extensions import add_codec, add_store
 from ._group import Group, Members
 from ._dask import store
 from ._jobs import Job, Unit, UnitDone, dask_run, plan
-from ._picture import Picture
-from ._serve import Server, serve
+from ._picture import Picture, thumbnails
+from ._serve import Server, Shown, serve
 from ._tessera import version as __version__
 from ._to_zarr import to_zarr
 from ._results import (ArrayInfo, Difference, FileInfo, Finding, GroupInfo, Repair, Result, Seal, Statistics,
@@ -58,14 +58,15 @@ if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
-    "Array", "Cached", "Converted", "Edit", "Group", "GroupEdit", "Job", "KeyStore", "Members", "Picture", "Server", "ZarrView",
+    "Array", "Cached", "Converted", "Edit", "Group", "GroupEdit", "Job", "KeyStore", "Members", "Picture", "Server", "Shown",
+    "ZarrView",
     "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Repair", "Result", "Seal", "Statistics", "Unit", "UnitDone", "Verification",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",
     "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "digest",
     "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "reduce", "refs", "remove_snapshot", "repair", "restore",
     "save", "seal", "serve", "snapshot", "snapshots",
-    "stack", "stats", "store", "to_zarr", "undo", "unstack", "verify", "zarr_view",
+    "stack", "stats", "thumbnails", "store", "to_zarr", "undo", "unstack", "verify", "zarr_view",
 ]
 
 

@@ -13,10 +13,11 @@ from ._attrs import Attributes
 from ._converted import Converted, require_copy
 from ._describe import array_facts, html_table
 from ._options import ProgressCallback, memory, work
-from ._picture import Picture, selection_text
+from ._picture import Picture, selection_text, thumbnail_html
 from ._results import ArrayInfo
 
 if TYPE_CHECKING:
+    from ._serve import Shown
     from ._editing import Cached, Edit
 
 BRIEF = _tessera.WorkOptions()
@@ -180,7 +181,25 @@ class Array:
         return f"{text}, {self.format or 'file'}, {self._mode}>"
 
     def _repr_html_(self) -> str:
-        return html_table(self.info)
+        return html_table(self.info) + thumbnail_html(self)
+
+    def show(self, *, height: int = 600, threads: int = 0, max_memory: Union[int, str] = 0) -> "Union[Shown, Picture]":
+        """The page of ``tessera serve`` in a notebook: pictures to zoom into, tables, chunks and details.
+
+        Serves this array to the browser on this machine, until the returned object is closed or nothing refers to it.
+        Where there can be no server, because the array lies in memory or this build has none, the result is a picture
+        as of :meth:`view`.
+
+        Parameters
+        ----------
+        height : int
+            Of the frame, in pixels.
+        threads, max_memory
+            As of :func:`tessera.serve`.
+        """
+        from ._serve import show
+
+        return show(self, height, threads=threads, max_memory=max_memory)
 
     # ---- reading
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import operator
 import os
 from typing import Any, Union
+
+from ._errors import Error
+
+_thumbnails = False
 
 
 def selection_text(selection: Any) -> str:
@@ -46,3 +51,23 @@ class Picture:
     def __repr__(self) -> str:
         width, height = self.size
         return f"<tessera.Picture {width}×{height}>"
+
+
+def thumbnails(show: bool = True) -> None:
+    """Whether notebooks show a small picture below the facts of an array that is the last word of a cell.
+
+    It decodes at most 16 MiB of each array. At first they show facts alone.
+    """
+    global _thumbnails
+    _thumbnails = bool(show)
+
+
+def thumbnail_html(array: Any) -> str:
+    """An array's picture as HTML; "" where none is wanted, or can be drawn."""
+    if not _thumbnails:
+        return ""
+    try:
+        data = array.view(size=(480, 360), limit="16M").data
+    except Error:
+        return ""
+    return f'<img alt="A slice of the array" src="data:image/png;base64,{base64.b64encode(data).decode()}">'

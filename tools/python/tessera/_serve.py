@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import html
 import os
 import weakref
 from typing import Any, Sequence, Union
 
 from . import _tessera
 from ._array import Array
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, NotFound, Unsupported
 from ._group import Group, Members
 from ._options import work
+from ._picture import Picture
 
 # Threads that still run when the interpreter ends would meet a library that is being taken down.
 _running: "weakref.WeakSet[Server]" = weakref.WeakSet()
@@ -80,7 +82,7 @@ def _texts(texts: Union[str, Sequence[str]]) -> list[str]:
 
 
 def serve(*paths: Any, port: int = 0, token: bool = True, bind: str = "127.0.0.1", hosts: Union[str, Sequence[str]] = (),
-          allow_origins: Union[str, Sequence[str]] = (), follow_links: bool = False, threads: int = 0,
+          allow_origins: Union[str, Sequence[str]] = (), follow_links: bool = False, frames: bool = False, threads: int = 0,
           max_memory: Union[int, str] = 0) -> Server:
     """Serve arrays over HTTP, as ``tessera serve``, for the browser and for every program that reads Zarr v2 or v3.
 
@@ -104,6 +106,8 @@ def serve(*paths: Any, port: int = 0, token: bool = True, bind: str = "127.0.0.1
         Origins of pages that may read: ``"https://viewer.example"``.
     follow_links : bool
         Whether symbolic links may lead out of a path.
+    frames : bool
+        Whether pages of this machine, such as notebooks, and those of `allow_origins` may show the page in a frame.
     threads : int
         Threads for the work of one request; 0: all cores.
     max_memory : int or str
@@ -127,6 +131,48 @@ def serve(*paths: Any, port: int = 0, token: bool = True, bind: str = "127.0.0.1
     if not paths:
         raise InvalidArgument("serve: there is nothing to serve")
     handle = _tessera.serve([_path_of(path) for path in paths], port, token=token, hosts=_texts(hosts),
-                            origins=_texts(allow_origins), bind=bind, follow_links=follow_links,
+                            origins=_texts(allow_origins), bind=bind, follow_links=follow_links, frames=frames,
                             options=work(threads, max_memory))
     return Server(handle)
+
+
+class Shown:
+    """The page of an array, from :meth:`tessera.Array.show`. A notebook displays it as a frame.
+
+    Its server ends with :meth:`close`, when nothing refers to this any more, or with the process.
+    """
+
+    def __init__(self, server: Server, name: str, height: int):
+        self.server = server
+        """The server behind it."""
+        self.height = height
+        """Of the frame, in pixels."""
+        self._name = name
+
+    @property
+    def url(self) -> str:
+        """The page, for a browser."""
+        return self.server.url
+
+    def close(self) -> None:
+        """End the server. May be called twice."""
+        self.server.close()
+
+    def _repr_html_(self) -> str:
+        if self.server.closed:
+            return f"<p>{html.escape(self._name)}: its server was closed.</p>"
+        return (f'<iframe src="{html.escape(self.url)}" title="{html.escape(self._name)}" width="100%" '
+                f'height="{self.height}" style="border:1px solid #868b94;border-radius:6px"></iframe>')
+
+    def __repr__(self) -> str:
+        return f"<tessera.Shown {self._name!r} {'closed' if self.server.closed else self.url}>"
+
+
+def show(array: Any, height: int, **options: Any) -> Union[Shown, Picture]:
+    """What :meth:`tessera.Array.show` returns."""
+    try:
+        server = serve(array, frames=True, **options)
+    except (InvalidArgument, NotFound, Unsupported):
+        picture: Picture = array.view()  # it lies in no file of this machine, or this build has no server
+        return picture
+    return Shown(server, array.path, height)
