@@ -17,11 +17,11 @@ namespace tessera {
 
 // Each is defined at the end of its own file.
 extern const ArrayFileFormat npy_format, npz_format, raw_array_format, mldf_format, netcdf_format, hdf5_format,
-    safetensors_format, csv_format, png_format;
+    safetensors_format, tiff_format, csv_format, png_format;
 
 std::span<const ArrayFileFormat> array_file_formats() {
     static const std::array table{npy_format,  npz_format,         raw_array_format, mldf_format, netcdf_format,
-                                  hdf5_format, safetensors_format, csv_format,       png_format};
+                                  hdf5_format, safetensors_format, tiff_format,      csv_format,  png_format};
     return table;
 }
 
@@ -96,8 +96,8 @@ const ArrayFileFormat* named_array_file_format(std::string_view path) {
 }
 
 void require_no_other_file(const std::string& path) {
-    constexpr std::array others{".bin",     ".dat", ".hdf", ".jpg",  ".json", ".mat", ".nrrd", ".pkl",
-                                ".parquet", ".raw", ".tif", ".tiff", ".tsv",  ".txt", ".xls",  ".xlsx"};
+    constexpr std::array others{".bin",     ".dat", ".hdf", ".jpg", ".json", ".mat", ".nrrd",
+                                ".parquet", ".pkl", ".raw", ".tsv", ".txt",  ".xls", ".xlsx"};
     const std::filesystem::path place(path);
     std::string extension = place.extension().string();
     std::ranges::transform(extension, extension.begin(),

@@ -78,7 +78,7 @@ Value attributes_with_names(const ArraySource& source) {
 std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<std::string>& names) {
     const ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
-    if (path.member || format == nullptr || !format->holds_several()) {
+    if (path.member || format == nullptr || format->bundle == nullptr) {
         throw invalid_argument("{} holds {}, but {} can hold only one: name one of them{}, or a file that ends in {}",
                                o.source, counted_arrays(names.size()), o.destination, o.list_hint,
                                extensions_of_bundles());
@@ -178,7 +178,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
-    const bool keeps_attributes = format != nullptr && format->groups != nullptr;
+    const bool keeps_attributes = format != nullptr && (format->groups != nullptr || format->keeps_attributes);
     ArrayFileOptions options{.order = stored->info().order,
                              .deflate_level = o.deflate_level,
                              .reverse_dims = o.reverse_dims,

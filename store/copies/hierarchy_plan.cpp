@@ -85,7 +85,7 @@ bool is_excluded(const HierarchyCopy& o, const std::string& path) {
 std::vector<std::string> several_members(const Located& at) {
     if (at.kind != PathKind::array_file) return {};
     std::vector<std::string> members = array_members(*at.format, at.file);
-    const bool several = members.size() > 1 || at.format->groups != nullptr;
+    const bool several = at.format->groups != nullptr || (members.size() > 1 && !at.format->is_one(members));
     return several ? members : std::vector<std::string>{};
 }
 

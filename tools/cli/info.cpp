@@ -272,7 +272,7 @@ int info_file(Session& session, const Located& at, bool reverse_dims) {
     // A file of a format for several arrays has a header even if it contains none.
     const bool several = !path.member && format.holds_several();
     const std::unique_ptr<ArraySource> source =
-        members.empty() && !several ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
+        path.member || format.is_one(members) ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
 
     if (session.options().json) {
         Value report = Value::object();

@@ -16,7 +16,7 @@ foreach(tessera_package blosc libcrypto libdeflate libisal liblz4 liblzma libzip
   endif()
 endforeach()
 # What a library may have been built with, or not: core/CMakeLists.txt says what is missing then.
-foreach(tessera_package libcurl libpng)
+foreach(tessera_package libcurl libpng libtiff-4)
   if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::${tessera_package})
     pkg_check_modules(${tessera_package} QUIET IMPORTED_TARGET GLOBAL ${tessera_package})
   endif()

@@ -107,6 +107,10 @@ struct ArrayFileFormat {
     bool deflates = false;       ///< uses ArrayFileOptions::deflate_level
     /// Whether open() reads nothing but ranges of path.bytes(), so that the file may lie in any kind of store.
     bool ranged = false;
+    bool keeps_attributes = false;  ///< writes ArrayFileOptions::attributes
+    /// For formats of one array with others that belong to it, such as overviews: the member that a path without "::"
+    /// means, if the file has it.
+    std::string_view main = {};
     /// Whether the first bytes of a file are this format's. nullptr if nothing marks them: the extension decides.
     bool (*recognise)(ByteSpan first_bytes);
     /// Members that "::" can name; nullptr for formats of one array.
@@ -131,7 +135,12 @@ struct ArrayFileFormat {
     void (*bundle)(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
                    const IoOptions& io) = nullptr;
 
-    [[nodiscard]] bool holds_several() const { return bundle != nullptr; }
+    /// Whether files of this format are made for several arrays, even if they hold one.
+    [[nodiscard]] bool holds_several() const { return bundle != nullptr && main.empty(); }
+    /// Whether a path without "::" means one array in a file of this format with these members.
+    [[nodiscard]] bool is_one(const std::vector<std::string>& of_file) const {
+        return of_file.empty() ? !holds_several() : !main.empty() && of_file.front() == main;
+    }
     /// Whether files with this extension (".npy") are of this format.
     [[nodiscard]] bool has_extension(std::string_view text) const;
 };

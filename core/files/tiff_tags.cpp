@@ -1,0 +1,320 @@
+#include "tiff_tags.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+
+#include <tessera/element.h>
+#include <tessera/error_text.h>
+
+#include "tiff_text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view tiff_attribute = "tiff";
+constexpr std::string_view fill_name = "_FillValue";
+constexpr std::uint16_t byte_type = 1, text_type = 2, short_type = 3, long_type = 4, rational_type = 5,
+                        double_type = 12, long8_type = 16;
+constexpr std::size_t most_listed = 4096;  // numbers in an attribute
+
+struct NamedTag {
+    TiffTag tag;
+    std::string_view name;
+    std::uint16_t type;  ///< in which it is written
+    bool placed = false;  ///< a part of the georeference
+};
+constexpr std::array named_tags{
+    NamedTag{TiffTag::description, "ImageDescription", text_type},
+    NamedTag{TiffTag::x_resolution, "XResolution", rational_type},
+    NamedTag{TiffTag::y_resolution, "YResolution", rational_type},
+    NamedTag{TiffTag::resolution_unit, "ResolutionUnit", short_type},
+    NamedTag{TiffTag::software, "Software", text_type},
+    NamedTag{TiffTag::date_time, "DateTime", text_type},
+    NamedTag{TiffTag::color_map, "ColorMap", short_type},
+    NamedTag{TiffTag::pixel_scale, "ModelPixelScale", double_type, true},
+    NamedTag{TiffTag::tie_points, "ModelTiepoint", double_type, true},
+    NamedTag{TiffTag::transformation, "ModelTransformation", double_type, true},
+    NamedTag{TiffTag::geo_keys, "GeoKeyDirectory", short_type, true},
+    NamedTag{TiffTag::geo_doubles, "GeoDoubleParams", double_type, true},
+    NamedTag{TiffTag::geo_texts, "GeoAsciiParams", text_type, true},
+    NamedTag{TiffTag::gdal_metadata, "GDAL_METADATA", text_type},
+    NamedTag{TiffTag::gdal_nodata, "GDAL_NODATA", text_type},
+};
+
+// ---- GeoKeys
+
+enum class GeoKey : std::uint16_t { model = 1024, raster = 1025, geographic = 2048, projected = 3072 };
+constexpr std::uint64_t user_defined = 32767;
+
+/// A key whose value is in the directory itself.
+std::optional<std::uint64_t> geo_key(std::span<const std::uint64_t> directory, GeoKey key) {
+    for (std::size_t i = 4; i + 4 <= directory.size(); i += 4) {
+        if (directory[i] == static_cast<std::uint64_t>(key) && directory[i + 1] == 0) return directory[i + 3];
+    }
+    return std::nullopt;
+}
+
+/// "EPSG:n", if the keys say no more than that.
+std::optional<std::string> crs_code(std::span<const std::uint64_t> directory) {
+    const auto known = [&](GeoKey key) {
+        const auto code = geo_key(directory, key);
+        return code && *code >= 1024 && *code < user_defined ? code : std::nullopt;
+    };
+    const auto model = geo_key(directory, GeoKey::model);
+    const auto code = model == 2 ? known(GeoKey::geographic) : known(GeoKey::projected);
+    return code ? std::optional(fmt::format("EPSG:{}", *code)) : std::nullopt;
+}
+
+/// The keys that say a code. GeoTIFF wants to know the kind of system: EPSG's geographic ones are 4000 to 4999.
+std::vector<std::uint64_t> keys_of_code(std::string_view code, bool nodes) {
+    std::uint64_t n = 0;
+    const bool epsg = code.starts_with("EPSG:");
+    if (epsg) std::from_chars(code.data() + 5, code.data() + code.size(), n);
+    const auto number = [](GeoKey key) { return static_cast<std::uint64_t>(key); };
+    std::vector<std::uint64_t> keys{1, 1, 0, 1};
+    const bool known = n >= 1024 && n < user_defined;
+    const bool geographic = n >= 4000 && n < 5000;
+    if (known) keys.insert(keys.end(), {number(GeoKey::model), 0, 1, geographic ? 2U : 1U});
+    keys.insert(keys.end(), {number(GeoKey::raster), 0, 1, nodes ? 2U : 1U});
+    if (known) keys.insert(keys.end(), {number(geographic ? GeoKey::geographic : GeoKey::projected), 0, 1, n});
+    keys[3] = keys.size() / 4 - 1;
+    return keys;
+}
+
+// ---- from tags to attributes
+
+class AttributeReader {
+public:
+    AttributeReader(const ByteSource& file, const TiffFile& tiff) : file_(file), tiff_(tiff) {}
+
+    void read(const TiffImage& image, Value& attributes) {
+        const TiffPage& page = tiff_.pages[image.pages[0]];
+        const auto transform = affine();
+        const std::vector<std::uint64_t> keys = integers(TiffTag::geo_keys);
+        const bool nodes = geo_key(keys, GeoKey::raster) == 2;
+        const auto code = crs_code(keys);
+        Value conventions = Value::array();
+        if (transform) {
+            attributes.set("spatial:dimensions", Value::Array{"y", "x"});
+            attributes.set("spatial:transform", Value::Array(transform->begin(), transform->end()));
+            attributes.set("spatial:shape", Value::Array{page.height, page.width});
+            if (nodes) attributes.set("spatial:registration", "node");
+            conventions.push_back(Value{{"name", "spatial:"}, {"uuid", "689b58e2-cf7b-45e0-9fff-9cfc0883d6b4"}});
+        }
+        if (code) {
+            attributes.set("proj:code", *code);
+            conventions.push_back(Value{{"name", "proj:"}, {"uuid", "f17cb550-5864-4468-aeb7-f3180cfb622f"}});
+        }
+        if (!conventions.as_array().empty()) attributes.set("zarr_conventions", std::move(conventions));
+        bool filled = false;
+        if (tiff_.tags.contains(TiffTag::gdal_nodata)) {
+            try {
+                const std::string text = tiff_text(file_, tiff_.tags.at(TiffTag::gdal_nodata));
+                const ElementBytes fill = element_from_text(page.dtype, text == "nan" ? "NaN" : trimmed(text));
+                attributes.set(fill_name, element_to_value(page.dtype, fill.data()));
+                filled = true;
+            } catch (const Error&) {
+                // It is no element: the text stays.
+            }
+        }
+        Value rest = Value::object();
+        for (const NamedTag& row : named_tags) {
+            const bool said = (filled && row.tag == TiffTag::gdal_nodata) ||
+                              (transform && (row.tag == TiffTag::pixel_scale || row.tag == TiffTag::tie_points ||
+                                             row.tag == TiffTag::transformation));
+            if (!said && tiff_.tags.contains(row.tag)) rest.set(row.name, value(row));
+        }
+        constexpr int white_is_zero = 0, palette = 3;
+        if (page.photometric == palette || (page.photometric == white_is_zero && page.bits == 1)) {
+            rest.set("PhotometricInterpretation", page.photometric);
+        }
+        if (!rest.as_object().empty()) attributes.set(tiff_attribute, std::move(rest));
+    }
+
+private:
+    static std::string trimmed(const std::string& text) {
+        const std::size_t begin = text.find_first_not_of(" \t\n");
+        return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
+    }
+
+    std::vector<double> doubles(TiffTag tag) {
+        return tiff_.tags.contains(tag) ? tiff_doubles(file_, tiff_, tiff_.tags.at(tag)) : std::vector<double>{};
+    }
+    std::vector<std::uint64_t> integers(TiffTag tag) {
+        if (!tiff_.tags.contains(tag) || tiff_.tags.at(tag).count > UINT16_MAX) return {};
+        return tiff_integers(file_, tiff_, tiff_.tags.at(tag));
+    }
+
+    Value value(const NamedTag& row) {
+        const TiffEntry& entry = tiff_.tags.at(row.tag);
+        if (row.type == text_type) return tiff_text(file_, entry);
+        Value::Array list;
+        if (entry.count > most_listed) return {};
+        if (row.type == short_type) {
+            for (const std::uint64_t n : integers(row.tag)) list.emplace_back(n);
+        } else {
+            for (const double n : doubles(row.tag)) list.emplace_back(n);
+        }
+        return list.size() == 1 ? list[0] : Value(std::move(list));
+    }
+
+    /// (a, b, c, d, e, f): x = a·column + b·row + c, y = d·column + e·row + f. Nothing if the tags say more or less.
+    std::optional<std::array<double, 6>> affine() {
+        const std::vector<double> m = doubles(TiffTag::transformation);
+        if (m.size() == 16) {
+            const bool flat = m[2] == 0 && m[6] == 0 && m[11] == 0;
+            return flat ? std::optional(std::array{m[0], m[1], m[3], m[4], m[5], m[7]}) : std::nullopt;
+        }
+        const std::vector<double> scale = doubles(TiffTag::pixel_scale);
+        const std::vector<double> tie = doubles(TiffTag::tie_points);
+        if (scale.size() != 3 || tie.size() != 6 || tie[2] != 0 || tie[5] != 0) return std::nullopt;
+        return std::array{scale[0], 0.0, tie[3] - tie[0] * scale[0], 0.0, -scale[1], tie[4] + tie[1] * scale[1]};
+    }
+
+    const ByteSource& file_;
+    const TiffFile& tiff_;
+};
+
+// ---- from attributes to tags
+
+void put_little(std::string& bytes, std::uint64_t n, int size) {
+    for (int i = 0; i < size; ++i) bytes += static_cast<char>(n >> (8 * i) & 0xFF);
+}
+
+TiffValues double_tag(TiffTag tag, std::span<const double> numbers) {
+    TiffValues values{.tag = tag, .type = double_type, .count = numbers.size(), .bytes = {}};
+    for (const double n : numbers) put_little(values.bytes, std::bit_cast<std::uint64_t>(n), 8);
+    return values;
+}
+
+TiffValues rational_tag(TiffTag tag, double number) {
+    constexpr double most = 4294967295.0, below = 1000000.0;
+    TiffValues values{.tag = tag, .type = rational_type, .count = 1, .bytes = {}};
+    const double denominator = number * below <= most ? below : 1;
+    put_little(values.bytes, static_cast<std::uint64_t>(std::clamp(std::round(number * denominator), 0.0, most)), 4);
+    put_little(values.bytes, static_cast<std::uint64_t>(denominator), 4);
+    return values;
+}
+
+std::vector<double> numbers_in(const Value* list) {
+    std::vector<double> numbers;
+    if (list == nullptr) return numbers;
+    for (const Value& n : list->is_array() ? list->as_array() : Value::Array{*list}) {
+        if (!n.is_number()) return {};
+        numbers.push_back(n.as_double());
+    }
+    return numbers;
+}
+
+std::optional<TiffValues> named_tag(const NamedTag& row, const Value& value) {
+    if (row.type == text_type) return value.is_string() ? std::optional(text_tag(row.tag, value.as_string())) : std::nullopt;
+    const std::vector<double> numbers = numbers_in(&value);
+    if (numbers.empty() || numbers.size() > UINT16_MAX) return std::nullopt;
+    if (row.type == double_type) return double_tag(row.tag, numbers);
+    if (row.type == rational_type) return rational_tag(row.tag, numbers[0]);
+    std::vector<std::uint64_t> integers;
+    for (const double n : numbers) {
+        if (!(n >= 0 && n <= UINT16_MAX)) return std::nullopt;
+        integers.push_back(static_cast<std::uint64_t>(n));
+    }
+    return integer_tag(row.tag, short_type, integers);
+}
+
+/// Whether a description suits other pages than those that it came with.
+bool is_for(std::string_view description, std::int64_t pages, std::int64_t height, std::int64_t width) {
+    if (description.starts_with("{\"shape\"") || description.starts_with("ImageJ=")) return false;
+    return !is_ome_xml(description) || pages == 1 || !tiff_axes(description, pages, height, width).lengths.empty();
+}
+
+}  // namespace
+
+Value tiff_attributes(const ByteSource& file, const TiffFile& tiff, const TiffImage& image) {
+    Value attributes = Value::object();
+    Value names = Value::array();
+    for (const std::string& name : image.dimensions) names.push_back(name.empty() ? Value() : Value(name));
+    attributes.set("_ARRAY_DIMENSIONS", std::move(names));
+    if (&image == tiff.images.data()) AttributeReader(file, tiff).read(image, attributes);
+    return attributes;
+}
+
+TiffValues integer_tag(TiffTag tag, std::uint16_t type, const std::vector<std::uint64_t>& numbers) {
+    TiffValues values{.tag = tag, .type = type, .count = numbers.size(), .bytes = {}};
+    const int size = type == short_type ? 2 : type == long_type ? 4 : 8;
+    for (const std::uint64_t n : numbers) put_little(values.bytes, n, size);
+    return values;
+}
+
+TiffValues text_tag(TiffTag tag, std::string text) {
+    text += '\0';
+    const std::uint64_t count = text.size();
+    return {.tag = tag, .type = text_type, .count = count, .bytes = std::move(text)};
+}
+
+std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType& dtype, std::int64_t height,
+                                           std::int64_t width, std::int64_t pages) {
+    std::vector<TiffValues> tags;
+    const Value* const tiff = attributes.find(tiff_attribute);
+    const Value none = Value::object();
+    const Value& stored = tiff != nullptr && tiff->is_object() ? *tiff : none;
+    const Value* const shape = attributes.find("spatial:shape");
+    const bool placed = shape == nullptr || *shape == Value(Value::Array{height, width});
+    const std::vector<double> transform = numbers_in(attributes.find("spatial:transform"));
+    const Value* const code = attributes.find("proj:code");
+    std::vector<std::uint64_t> keys;
+    for (const double n : numbers_in(stored.find("GeoKeyDirectory"))) keys.push_back(static_cast<std::uint64_t>(n));
+    // The code may have been changed since the keys were read.
+    const bool same_keys =
+        !keys.empty() && (code == nullptr || !code->is_string() || crs_code(keys) == code->as_string());
+    for (const NamedTag& row : named_tags) {
+        const Value* const value = stored.find(row.name);
+        const bool is_key = row.tag == TiffTag::geo_keys || row.tag == TiffTag::geo_doubles ||
+                            row.tag == TiffTag::geo_texts;
+        if (value == nullptr || (row.placed && !placed) || (is_key && !same_keys)) continue;
+        if (row.placed && !is_key && transform.size() == 6) continue;
+        if (row.tag == TiffTag::description && value->is_string() &&
+            !is_for(value->as_string(), pages, height, width)) {
+            continue;
+        }
+        if (auto tag = named_tag(row, *value)) tags.push_back(*std::move(tag));
+    }
+    if (placed && transform.size() == 6) {
+        const auto [a, b, c, d, e, f] = std::array{transform[0], transform[1], transform[2],
+                                                   transform[3], transform[4], transform[5]};
+        if (b == 0 && d == 0 && a > 0 && e < 0) {
+            tags.push_back(double_tag(TiffTag::pixel_scale, std::array{a, -e, 0.0}));
+            tags.push_back(double_tag(TiffTag::tie_points, std::array{0.0, 0.0, 0.0, c, f, 0.0}));
+        } else {
+            tags.push_back(double_tag(TiffTag::transformation, std::array{a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 0.0,
+                                                                          0.0, 0.0, 0.0, 0.0, 1.0}));
+        }
+    }
+    const Value* const registration = attributes.find("spatial:registration");
+    const bool nodes = registration != nullptr && *registration == Value("node");
+    if (placed && !same_keys && ((code != nullptr && code->is_string()) || nodes)) {
+        tags.push_back(integer_tag(
+            TiffTag::geo_keys, short_type,
+            keys_of_code(code != nullptr && code->is_string() ? std::string_view(code->as_string()) : "", nodes)));
+    }
+    if (const Value* const fill = attributes.find(fill_name); fill != nullptr && !fill->is_null()) {
+        std::erase_if(tags, [](const TiffValues& tag) { return tag.tag == TiffTag::gdal_nodata; });
+        try {
+            const ElementBytes element = element_from_value(dtype, *fill, Assign::exact);
+            std::string text = element_to_text(dtype, element.data());
+            if (dtype.kind() != Kind::complex) tags.push_back(text_tag(TiffTag::gdal_nodata, std::move(text)));
+        } catch (const Error&) {
+            // It is no element, and so says nothing of these.
+        }
+    }
+    return tags;
+}
+
+}  // namespace tessera
