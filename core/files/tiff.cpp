@@ -282,7 +282,8 @@ Value tiff_describe(const ArrayPath& path) {
     facts.set("format", "tiff");
     const std::vector<std::string> names = tiff_list(path);
     if (!path.member && !names.empty() && names.front() != tiff_main) return facts;
-    for (const auto& [name, value] : tiff_source(path)->facts().as_object()) facts.set(name, value);
+    const Value of_image = tiff_source(path)->facts();
+    for (const auto& [name, value] : of_image.as_object()) facts.set(name, value);
     return facts;
 }
 

@@ -96,14 +96,6 @@ struct TiffDecoder::Handle {
         const tmsize_t got = page.tiled ? TIFFReadEncodedTile(tiff, number, out.data(), size)
                                         : TIFFReadEncodedStrip(tiff, number, out.data(), size);
         if (got < size) fail();
-        // libtiff swaps the parts of a complex number as one number of 8 bytes.
-        const bool swapped = TIFFIsByteSwapped(tiff) != 0;
-        constexpr int complex_bits = 64;
-        if (swapped && page.dtype.kind() == Kind::complex && page.bits == complex_bits) {
-            for (std::size_t i = 0; i + 8 <= out.size(); i += 8) {
-                std::swap_ranges(out.data() + i, out.data() + i + 4, out.data() + i + 4);
-            }
-        }
     }
 
     std::shared_ptr<const ByteSource> file;
