@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <tessera/chunk_grid.h>
 #include <tessera/copy_elements.h>
+#include <tessera/element.h>
 #include <tessera/error_text.h>
 
 #include "array_file_row.h"
@@ -13,6 +15,7 @@
 #ifdef TESSERA_HDF5
 #include "convert_source.h"
 #include "hdf5_file.h"
+#include "hdf5_index.h"
 #include "hdf5_writer.h"
 #include "unicode.h"
 #endif
@@ -231,6 +234,200 @@ std::unique_ptr<ArraySource> hdf5_open(const ArrayPath& path, const ArrayFileOpt
     return hdf5_source(path);
 }
 
+// ---- chunks as Zarr v2 says them
+
+/// One of HDF5's filters as a codec of numcodecs.
+Value codec_of_filter(H5Z_filter_t id, const std::vector<unsigned>& values, std::int64_t item) {
+    constexpr H5Z_filter_t bzip2 = 307, blosc = 32001, zstd = 32015;
+    const auto number = [&](std::size_t i, std::int64_t otherwise) {
+        return i < values.size() ? static_cast<std::int64_t>(values[i]) : otherwise;
+    };
+    switch (id) {
+        case H5Z_FILTER_DEFLATE:
+            return {{"id", "zlib"}, {"level", number(0, 1)}};
+        case H5Z_FILTER_SHUFFLE:
+            return {{"id", "shuffle"}, {"elementsize", number(0, item)}};
+        case H5Z_FILTER_FLETCHER32:
+            return {{"id", "fletcher32"}};
+        case bzip2:
+            return {{"id", "bz2"}, {"level", number(0, 9)}};
+        case blosc: {
+            constexpr std::array<const char*, 6> names{"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
+            const auto name = static_cast<std::size_t>(number(6, 0));
+            return {{"id", "blosc"},
+                    {"cname", name < names.size() ? names[name] : "lz4"},
+                    {"clevel", number(4, 5)},
+                    {"shuffle", number(5, 1)},
+                    {"blocksize", 0}};
+        }
+        case zstd:
+            return {{"id", "zstd"}, {"level", number(0, 3)}};
+        default:
+            throw unsupported("its chunks have a filter that Zarr does not have ({})", id);
+    }
+}
+
+/// A dataset by its layout alone. Throws unsupported for what Zarr v2 cannot say.
+class PackedDataset {
+public:
+    PackedDataset(const ByteSource& bytes, hid_t file, const std::string& member)
+        : bytes_(bytes), dataset_(open_hdf5_object(file, member)) {
+        if (H5Iget_type(dataset_.get()) != H5I_DATASET) throw not_found("is a group; name an array in it");
+        array_.name = member;
+        type_ = hdf5_type(Hdf5Id(H5Dget_type(dataset_.get()), H5Tclose).get());
+        list_ = Hdf5Id(H5Dget_create_plist(dataset_.get()), H5Pclose);
+    }
+
+    PackedArray read() {
+        const Hdf5Id stored(H5Dget_type(dataset_.get()), H5Tclose);
+        if (type_.dtype.is_variable() || H5Tequal(stored.get(), type_.memory.get()) <= 0) {
+            throw unsupported("its elements are stored in a way that only HDF5 reads");
+        }
+        if (H5Pget_external_count(list_.get()) > 0) throw unsupported("its elements lie in other files");
+        array_.dtype = type_.dtype;
+        const Hdf5Id space(H5Dget_space(dataset_.get()), H5Sclose);
+        std::array<hsize_t, H5S_MAX_RANK> lengths{}, longest{};
+        const int rank = H5Sget_simple_extent_dims(space.get(), lengths.data(), longest.data());
+        if (rank < 0 || rank > max_rank || H5Sget_simple_extent_type(space.get()) == H5S_NULL) {
+            throw unsupported("it has no shape that Zarr has");
+        }
+        Shape most;
+        for (int d = 0; d < rank; ++d) {
+            array_.shape.push_back(length_of(lengths[static_cast<std::size_t>(d)]));
+            const hsize_t n = longest[static_cast<std::size_t>(d)];
+            most.push_back(n == H5S_UNLIMITED ? -1 : length_of(n));
+        }
+        array_.attributes = hdf5_attributes(dataset_.get());
+        if (auto names = hdf5_dimensions(dataset_.get(), rank, array_.name)) {
+            array_.attributes.set("_ARRAY_DIMENSIONS", *std::move(names));
+        }
+        const H5D_layout_t layout = H5Pget_layout(list_.get());
+        if (layout == H5D_CONTIGUOUS) {
+            const haddr_t offset = H5Dget_offset(dataset_.get());
+            if (offset == HADDR_UNDEF) throw unsupported("it has no elements yet");
+            array_.offset = offset;
+            return std::move(array_);
+        }
+        if (layout != H5D_CHUNKED) throw unsupported("its elements do not lie in chunks");
+        read_chunks(most);
+        return std::move(array_);
+    }
+
+private:
+    static std::int64_t length_of(hsize_t n) {
+        if (n > static_cast<hsize_t>(INT64_MAX)) throw corrupt("a dimension has length {}", n);
+        return static_cast<std::int64_t>(n);
+    }
+
+    void read_chunks(const Shape& most) {
+        const int rank = array_.shape.rank();
+        std::array<hsize_t, H5S_MAX_RANK> lengths{};
+        H5Pget_chunk(list_.get(), rank, lengths.data());
+        for (int d = 0; d < rank; ++d) {
+            array_.chunks.push_back(std::max<std::int64_t>(length_of(lengths[static_cast<std::size_t>(d)]), 1));
+        }
+        const std::int64_t chunk_bytes = byte_count(array_.chunks, array_.dtype.size());
+        const bool filtered = read_filters();
+        H5O_info_t info;
+        if (H5Oget_info(dataset_.get(), &info) < 0) throw corrupt("its header cannot be found: {}", hdf5_error());
+        Hdf5Chunks found = read_hdf5_index(bytes_, info.addr, array_.shape, most, array_.chunks, chunk_bytes, filtered);
+        const ChunkGrid grid(array_.shape, array_.chunks);
+        bool at_edge = false;
+        for (int d = 0; d < rank; ++d) at_edge = at_edge || array_.shape[d] % array_.chunks[d] != 0;
+        if (found.edges_unfiltered && at_edge && filtered) throw unsupported("chunks at its end have no filters");
+        array_.held.add(found.chunks.size() * sizeof(PackedArray::Chunk));
+        for (const Hdf5Chunk& chunk : found.chunks) {
+            if (chunk.mask != 0) throw unsupported("a chunk was stored without one of the filters");
+            array_.stored.push_back({chunk.number, chunk.offset, chunk.size});
+        }
+        read_fill(std::cmp_less(array_.stored.size(), grid.chunk_count()));
+    }
+
+    bool read_filters() {
+        std::vector<Value> codecs;
+        for (int i = 0; i < H5Pget_nfilters(list_.get()); ++i) {
+            unsigned flags = 0, config = 0;
+            std::array<unsigned, 32> values{};
+            std::size_t count = values.size();
+            const H5Z_filter_t id = H5Pget_filter2(list_.get(), static_cast<unsigned>(i), &flags, &count, values.data(),
+                                                   0, nullptr, &config);
+            const std::vector<unsigned> given(
+                values.begin(), values.begin() + static_cast<std::ptrdiff_t>(std::min(count, values.size())));
+            codecs.push_back(codec_of_filter(id, given, array_.dtype.size()));
+        }
+        const bool any = !codecs.empty();
+        const auto only_filters = [](const Value& codec) {
+            return codec.at("id") == Value("shuffle") || codec.at("id") == Value("fletcher32");
+        };
+        if (any && !only_filters(codecs.back())) {
+            array_.compressor = std::move(codecs.back());
+            codecs.pop_back();
+        }
+        if (!codecs.empty()) array_.filters = Value(Value::Array(codecs.begin(), codecs.end()));
+        return any;
+    }
+
+    /// Where chunks are missing, _FillValue must be what they read as.
+    void read_fill(bool some_missing) {
+        const Value* const given = array_.attributes.find("_FillValue");
+        ElementBytes fill;
+        if (given != nullptr) {
+            try {
+                fill = element_from_value(array_.dtype, *given, Assign::exact);
+            } catch (const Error&) {
+                fill.clear();  // a fill of another type is only an attribute
+            }
+        }
+        if (some_missing) {
+            ElementBytes own(static_cast<std::size_t>(array_.dtype.size()));
+            H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+            H5Pfill_value_defined(list_.get(), &defined);
+            if (defined != H5D_FILL_VALUE_UNDEFINED) {
+                H5Pget_fill_value(list_.get(), type_.memory.get(), own.data());
+            }
+            if (own != fill) throw unsupported("its missing chunks do not read as its _FillValue");
+        }
+        if (!fill.empty()) array_.fill = element_to_value(array_.dtype, fill.data());
+    }
+
+    const ByteSource& bytes_;
+    Hdf5Id dataset_, list_;
+    Hdf5Type type_;
+    PackedArray array_;
+};
+
+std::vector<PackedArray> hdf5_packed(const ArrayPath& path) {
+    const Hdf5Lock lock;
+    const std::string name = path.path.string();
+    const Hdf5Id file = open_hdf5_file(name);
+    const auto bytes = path.bytes();
+    std::vector<PackedArray> arrays;
+    const auto add = [&](const std::string& member) {
+        in_context([&] { return fmt::format("{}::{}", name, member); },
+                   [&] { arrays.push_back(PackedDataset(*bytes, file.get(), member).read()); });
+    };
+    if (path.member) {
+        add(*path.member);
+        return arrays;
+    }
+    for (const std::string& member : tree_of(path).arrays) add(member);
+    return arrays;
+}
+
+std::optional<PackedArray> hdf5_chunked(const ArrayPath& path) {
+    const Hdf5Lock lock;
+    try {
+        ArrayPath one = path;
+        if (!one.member) one.member = chosen_member(path, tree_of(path).arrays);
+        std::vector<PackedArray> arrays = hdf5_packed(one);
+        const bool encoded = !arrays.front().filters.is_null() || !arrays.front().compressor.is_null();
+        return encoded ? std::optional(std::move(arrays.front())) : std::nullopt;
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
+        return std::nullopt;  // libhdf5 may read it, or says why not
+    }
+}
+
 Value hdf5_describe(const ArrayPath& path) {
     const Hdf5Lock lock;
     Value facts = Value::object();
@@ -321,6 +518,14 @@ std::unique_ptr<ArraySource> hdf5_open(const ArrayPath& path, const ArrayFileOpt
     no_hdf5(path);
 }
 
+std::vector<PackedArray> hdf5_packed(const ArrayPath& path) {
+    no_hdf5(path);
+}
+
+std::optional<PackedArray> hdf5_chunked(const ArrayPath& /*path*/) {
+    return std::nullopt;
+}
+
 Value hdf5_describe(const ArrayPath& path) {
     no_hdf5(path);
 }
@@ -357,6 +562,8 @@ extern constinit const ArrayFileFormat hdf5_format{
     .recognise = hdf5_recognise,
     .members = hdf5_list,
     .groups = hdf5_groups,
+    .packed = hdf5_packed,
+    .chunked = hdf5_chunked,
     .open = hdf5_open,
     .create = hdf5_create,
     .convert = hdf5_convert,

@@ -262,6 +262,85 @@ std::unique_ptr<TiffSource> tiff_source(const ArrayPath& path) {
     });
 }
 
+// ---- references
+
+/// An image as chunks that Zarr v2 can say. Throws unsupported, naming what it cannot.
+PackedArray packed_image(const ByteSource& file, const TiffFile& tiff, const TiffImage& image) {
+    const TiffPage& first = tiff.pages[image.pages[0]];
+    if (first.error) throw *first.error;
+    PackedArray array{.name = image.name, .dtype = first.dtype, .shape = image.shape, .offset = 0, .row_stride = 0};
+    array.attributes = tiff_attributes(file, tiff, image);
+    if (const Value* fill = array.attributes.find("_FillValue")) array.fill = *fill;
+    array.chunks = image.chunks;
+    const int y = image.shape.rank() - (!first.planar && first.samples > 1 ? 3 : 2);
+    array.chunks[y] = first.chunk_height;
+    array.chunks[y + 1] = first.chunk_width;
+    if (first.bits % 8 != 0) throw unsupported("elements of {} bits", first.bits);
+    if (!first.tiled && first.height % first.chunk_height != 0) throw unsupported("its last strip is short");
+    switch (static_cast<TiffCompression>(first.compression)) {
+        case TiffCompression::none:
+            break;
+        case TiffCompression::deflate:
+        case TiffCompression::old_deflate:
+            array.compressor = {{"id", "zlib"}, {"level", 6}};
+            break;
+        case TiffCompression::zstd:
+            array.compressor = {{"id", "zstd"}, {"level", 9}};
+            break;
+        default:
+            throw unsupported("compression {}, which Zarr does not have", first.compression);
+    }
+    std::int64_t number = 0;
+    for (const std::size_t n : image.pages) {
+        const TiffPage& page = tiff.pages[n];
+        if (page.error) throw *page.error;
+        if (page.compression != first.compression) throw unsupported("pages of different compression");
+        if (page.predictor != 1) throw unsupported("predictor {}, which Zarr does not have", page.predictor);
+        const auto count = static_cast<std::size_t>(page.chunk_count());
+        array.held.add(count * (sizeof(PackedArray::Chunk) + 16));
+        const std::vector<std::uint64_t> offsets = tiff_integers(file, tiff, page.offsets);
+        const std::vector<std::uint64_t> sizes = tiff_integers(file, tiff, page.sizes);
+        for (std::size_t i = 0; i < count; ++i, ++number) {
+            if (sizes[i] == 0) continue;  // never written: the fill value
+            if (offsets[i] > file.size() || sizes[i] > file.size() - offsets[i]) {
+                throw corrupt("chunk {} is said to lie at byte {}, beyond the end of {} bytes", i, offsets[i],
+                              file.size());
+            }
+            array.stored.push_back({number, offsets[i], sizes[i]});
+        }
+    }
+    const bool missing = std::cmp_less(array.stored.size(), number);
+    if (array.fill.is_null() && missing) {
+        const ElementBytes zero = zero_element(array.dtype);
+        array.fill = element_to_value(array.dtype, zero.data());
+    }
+    return array;
+}
+
+std::vector<PackedArray> tiff_packed(const ArrayPath& path) {
+    const auto file = path.bytes();
+    const TiffFile tiff = read_tiff(*file);
+    std::vector<PackedArray> arrays;
+    for (const TiffImage& image : tiff.images) {
+        const bool main_only = !path.member && tiff.images.front().name == tiff_main;
+        if (main_only ? image.name != tiff_main : path.member && image.name != *path.member) continue;
+        in_context([&] { return fmt::format("{}::{}", path.path.string(), image.name); },
+                   [&] { arrays.push_back(packed_image(*file, tiff, image)); });
+    }
+    return arrays;
+}
+
+std::optional<PackedArray> tiff_chunked(const ArrayPath& path) {
+    try {
+        std::vector<PackedArray> arrays = tiff_packed(path);
+        if (arrays.size() != 1 || arrays.front().compressor.is_null()) return std::nullopt;
+        return std::move(arrays.front());
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::corrupt) throw;
+        return std::nullopt;  // libtiff may read it, or says why not
+    }
+}
+
 std::unique_ptr<ArraySource> tiff_open(const ArrayPath& path, const ArrayFileOptions& /*options*/) {
     return tiff_source(path);
 }
@@ -304,6 +383,8 @@ extern constinit const ArrayFileFormat tiff_format{
     .main = tiff_main,
     .recognise = tiff_recognise,
     .members = tiff_list,
+    .packed = tiff_packed,
+    .chunked = tiff_chunked,
     .open = tiff_open,
     .create = tiff_create,
     .convert = tiff_convert,

@@ -81,8 +81,8 @@ private:
             throw corrupt("a directory lies at byte {}, beyond the end of {} bytes", offset, file_.size());
         }
         if (offset < block_start_ || offset + bytes > block_start_ + block_.size()) {
-            block_ = read_range(file_, offset, std::min<std::uint64_t>(std::max(bytes, block_bytes),
-                                                                       file_.size() - offset));
+            block_ =
+                read_range(file_, offset, std::min<std::uint64_t>(std::max(bytes, block_bytes), file_.size() - offset));
             block_start_ = offset;
         }
         return block_.data() + (offset - block_start_);
@@ -134,7 +134,8 @@ private:
             if (e.code() == ErrorCode::budget || e.code() == ErrorCode::cancelled) throw;
             page.error = e;
         }
-        if (const TiffEntry* sub = find(entries, TiffTag::sub_directories); sub != nullptr && depth < deepest_directory) {
+        if (const TiffEntry* sub = find(entries, TiffTag::sub_directories);
+            sub != nullptr && depth < deepest_directory) {
             constexpr std::uint64_t most = 256;
             const Buffer bytes = values_of(file_, *sub, most);
             const std::size_t size = tiff_type_size(sub->type);
@@ -191,11 +192,11 @@ private:
         const TiffEntry* const tiles = find(entries, TiffTag::tile_offsets);
         page.tiled = tiles != nullptr;
         page.chunk_width = page.tiled ? length(entries, TiffTag::tile_width, 0) : page.width;
-        page.chunk_height = page.tiled
-                                ? length(entries, TiffTag::tile_height, 0)
-                                : static_cast<std::int64_t>(std::clamp<std::uint64_t>(
-                                      value(entries, TiffTag::rows_per_strip, UINT32_MAX), 1,
-                                      static_cast<std::uint64_t>(page.height)));
+        page.chunk_height =
+            page.tiled
+                ? length(entries, TiffTag::tile_height, 0)
+                : static_cast<std::int64_t>(std::clamp<std::uint64_t>(
+                      value(entries, TiffTag::rows_per_strip, UINT32_MAX), 1, static_cast<std::uint64_t>(page.height)));
         const TiffEntry* const offsets = page.tiled ? tiles : find(entries, TiffTag::strip_offsets);
         const TiffEntry* const sizes = find(entries, page.tiled ? TiffTag::tile_sizes : TiffTag::strip_sizes);
         if (offsets == nullptr || sizes == nullptr) throw corrupt("it does not say where its elements lie");

@@ -84,9 +84,7 @@ struct TiffPage {
     /// Chunks along one plane, and in all.
     [[nodiscard]] std::int64_t chunks_across() const { return ceil_div(width, chunk_width); }
     [[nodiscard]] std::int64_t chunks_down() const { return ceil_div(height, chunk_height); }
-    [[nodiscard]] std::int64_t chunk_count() const {
-        return chunks_across() * chunks_down() * (planar ? samples : 1);
-    }
+    [[nodiscard]] std::int64_t chunk_count() const { return chunks_across() * chunks_down() * (planar ? samples : 1); }
     /// Rows that chunk `row` from the top stores.
     [[nodiscard]] std::int64_t rows_of(std::int64_t row) const;
     /// Bytes of a row of a chunk, decoded.

@@ -29,7 +29,7 @@ constexpr std::size_t most_listed = 4096;  // numbers in an attribute
 struct NamedTag {
     TiffTag tag;
     std::string_view name;
-    std::uint16_t type;  ///< in which it is written
+    std::uint16_t type;   ///< in which it is written
     bool placed = false;  ///< a part of the georeference
 };
 constexpr std::array named_tags{
@@ -216,7 +216,8 @@ std::vector<double> numbers_in(const Value* list) {
 }
 
 std::optional<TiffValues> named_tag(const NamedTag& row, const Value& value) {
-    if (row.type == text_type) return value.is_string() ? std::optional(text_tag(row.tag, value.as_string())) : std::nullopt;
+    if (row.type == text_type)
+        return value.is_string() ? std::optional(text_tag(row.tag, value.as_string())) : std::nullopt;
     const std::vector<double> numbers = numbers_in(&value);
     if (numbers.empty() || numbers.size() > UINT16_MAX) return std::nullopt;
     if (row.type == double_type) return double_tag(row.tag, numbers);
@@ -276,8 +277,8 @@ std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType&
         !keys.empty() && (code == nullptr || !code->is_string() || crs_code(keys) == code->as_string());
     for (const NamedTag& row : named_tags) {
         const Value* const value = stored.find(row.name);
-        const bool is_key = row.tag == TiffTag::geo_keys || row.tag == TiffTag::geo_doubles ||
-                            row.tag == TiffTag::geo_texts;
+        const bool is_key =
+            row.tag == TiffTag::geo_keys || row.tag == TiffTag::geo_doubles || row.tag == TiffTag::geo_texts;
         if (value == nullptr || (row.placed && !placed) || (is_key && !same_keys)) continue;
         if (row.placed && !is_key && transform.size() == 6) continue;
         if (row.tag == TiffTag::description && value->is_string() &&
@@ -287,14 +288,14 @@ std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType&
         if (auto tag = named_tag(row, *value)) tags.push_back(*std::move(tag));
     }
     if (placed && transform.size() == 6) {
-        const auto [a, b, c, d, e, f] = std::array{transform[0], transform[1], transform[2],
-                                                   transform[3], transform[4], transform[5]};
+        const auto [a, b, c, d, e, f] =
+            std::array{transform[0], transform[1], transform[2], transform[3], transform[4], transform[5]};
         if (b == 0 && d == 0 && a > 0 && e < 0) {
             tags.push_back(double_tag(TiffTag::pixel_scale, std::array{a, -e, 0.0}));
             tags.push_back(double_tag(TiffTag::tie_points, std::array{0.0, 0.0, 0.0, c, f, 0.0}));
         } else {
-            tags.push_back(double_tag(TiffTag::transformation, std::array{a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 0.0,
-                                                                          0.0, 0.0, 0.0, 0.0, 1.0}));
+            tags.push_back(double_tag(TiffTag::transformation,
+                                      std::array{a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0}));
         }
     }
     const Value* const registration = attributes.find("spatial:registration");

@@ -1,4 +1,5 @@
-// TIFF's tags and attributes: descriptions, missing values and georeference (GeoTIFF), both ways. Private to core/files.
+// TIFF's tags and attributes: descriptions, missing values and georeference (GeoTIFF), both ways. Private to
+// core/files.
 #pragma once
 
 #include <cstdint>

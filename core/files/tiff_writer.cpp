@@ -61,7 +61,8 @@ int sample_format(const std::string& file, const DType& dtype) {
 
 std::string dimension_name(const Value& attributes, int rank, int d) {
     const Value* const names = attributes.find("_ARRAY_DIMENSIONS");
-    if (names == nullptr || !names->is_array() || std::cmp_not_equal(names->as_array().size(), rank) || d < 0) return {};
+    if (names == nullptr || !names->is_array() || std::cmp_not_equal(names->as_array().size(), rank) || d < 0)
+        return {};
     const Value& name = names->as_array()[static_cast<std::size_t>(d)];
     return name.is_string() ? name.as_string() : std::string();
 }
@@ -85,7 +86,8 @@ TiffLayout layout_of(const std::string& file, const DType& dtype, const Shape& s
     layout.height = shape[layout.y];
     layout.width = shape[layout.y + 1];
     layout.samples = layout.last_band ? shape[rank - 1] : layout.planar ? shape[layout.y - 1] : 1;
-    if (layout.samples > UINT16_MAX) throw unsupported("{}: a .tif has at most 65535 bands, not {}", file, layout.samples);
+    if (layout.samples > UINT16_MAX)
+        throw unsupported("{}: a .tif has at most 65535 bands, not {}", file, layout.samples);
     for (int d = 0; d < layout.y - (layout.planar ? 1 : 0); ++d) {
         layout.pages = checked_multiply(layout.pages, shape[d], "the number of pages");
     }
@@ -198,8 +200,8 @@ private:
         const int in_front = layout.y - (layout.planar ? 1 : 0);
         if (in_front > 1 && !described) {
             // As tifffile does: TIFF itself has no more than a list of pages.
-            tags.push_back(text_tag(TiffTag::description,
-                                    fmt::format("{{\"shape\": [{}]}}", fmt::join(layout.shape, ", "))));
+            tags.push_back(
+                text_tag(TiffTag::description, fmt::format("{{\"shape\": [{}]}}", fmt::join(layout.shape, ", "))));
         }
         return tags;
     }
@@ -219,8 +221,8 @@ private:
         if (level_ > 0) {
             uLongf size = compressBound(static_cast<uLong>(tile.size()));
             deflated.reset(size);
-            if (compress2(reinterpret_cast<Bytef*>(deflated.data()), &size,
-                          reinterpret_cast<const Bytef*>(tile.data()), static_cast<uLong>(tile.size()), level_) != Z_OK) {
+            if (compress2(reinterpret_cast<Bytef*>(deflated.data()), &size, reinterpret_cast<const Bytef*>(tile.data()),
+                          static_cast<uLong>(tile.size()), level_) != Z_OK) {
                 throw std::bad_alloc();
             }
             stored = ByteSpan(deflated).first(size);
@@ -229,8 +231,8 @@ private:
         for (int d = 0; d < layout.y - (layout.planar ? 1 : 0); ++d) page = page * layout.shape[d] + chunk[d];
         const std::int64_t plane = layout.planar ? chunk[layout.y - 1] : 0;
         const std::int64_t down = ceil_div(layout.height, layout.tile_height);
-        const std::int64_t n = page * layout.tiles_of_page() +
-                               (plane * down + chunk[layout.y]) * layout.across() + chunk[layout.y + 1];
+        const std::int64_t n =
+            page * layout.tiles_of_page() + (plane * down + chunk[layout.y]) * layout.across() + chunk[layout.y + 1];
         const std::uint64_t at = end_.fetch_add(align(stored.size()));
         file_->write_at(at, stored);
         part.offsets[static_cast<std::size_t>(n)] = at;
@@ -259,7 +261,8 @@ private:
         if (part.reduced) add(TiffTag::subfile, t_long, {1});
         add(TiffTag::width, t_long, number(layout.width));
         add(TiffTag::height, t_long, number(layout.height));
-        add(TiffTag::bits, t_short, std::vector<std::uint64_t>(samples, static_cast<std::uint64_t>(layout.dtype.size()) * 8));
+        add(TiffTag::bits, t_short,
+            std::vector<std::uint64_t>(samples, static_cast<std::uint64_t>(layout.dtype.size()) * 8));
         add(TiffTag::compression, t_short, number(level_ > 0 ? deflate : 1));
         add(TiffTag::photometric, t_short, number(colours ? rgb : palette && page == 0 ? indices : black_is_zero));
         add(TiffTag::samples, t_short, number(layout.samples));
@@ -407,9 +410,9 @@ void bundle_tiff(const std::filesystem::path& path, const ArrayBundle& bundle, c
             throw unsupported("{}: level {} has elements of type {}, the first has {}", path.string(), name,
                               info.dtype.to_string(), open.front().stored->info().dtype.to_string());
         }
-        level.part = &writer->add(
-            info.dtype, info.shape,
-            bundle.attributes ? bundle.attributes(*level.stored) : level.stored->attribute_values());
+        level.part =
+            &writer->add(info.dtype, info.shape,
+                         bundle.attributes ? bundle.attributes(*level.stored) : level.stored->attribute_values());
         open.push_back(std::move(level));
     }
     writer->begin();

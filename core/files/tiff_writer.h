@@ -11,8 +11,8 @@ namespace tessera {
 /// The member that a path without "::" means.
 inline constexpr std::string_view tiff_main = "image";
 
-/// A new file of one array of the shape (…, y, x), (y, x, 3 or 4 colours), or as options.attributes name the dimensions:
-/// a last or third-last "band" are the samples of a pixel, what is in front are pages. Throws unsupported.
+/// A new file of one array of the shape (…, y, x), (y, x, 3 or 4 colours), or as options.attributes name the
+/// dimensions: a last or third-last "band" are the samples of a pixel, what is in front are pages. Throws unsupported.
 [[nodiscard]] std::unique_ptr<ArraySink> create_tiff(const std::filesystem::path& path, const DType& dtype,
                                                      const Shape& shape, const ArrayFileOptions& options);
 

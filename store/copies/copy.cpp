@@ -3,6 +3,8 @@
 #include <tessera/error_text.h>
 #include <tessera/field.h>
 
+#include "file_chunks.h"
+
 namespace tessera {
 
 std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options) {
@@ -14,7 +16,7 @@ std::unique_ptr<ArraySource> open_source(const Located& at, const ArrayFileOptio
     if (at.kind == PathKind::nothing && !at.place) {
         throw not_found("{}: no such file or directory", at.file.path.string());
     }
-    if (!at.place) return open_array_file(at.file, options);
+    if (!at.place) return open_file_source(at.file, options);
     if (part && at.kind != PathKind::part) {
         throw invalid_argument("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}",
                                at.path, at.file.path.string(), *part);

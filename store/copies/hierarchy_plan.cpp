@@ -1,4 +1,5 @@
 #include "hierarchy_plan.h"
+
 #include <tessera/action.h>
 #include <tessera/error_text.h>
 
@@ -13,6 +14,7 @@
 #include <set>
 
 #include "array_state.h"
+#include "file_chunks.h"
 #include "group_access.h"
 
 namespace tessera {
@@ -48,7 +50,7 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
     } else if (o.at->format != nullptr) {
         ArrayPath part = o.at->file;
         part.member = path.substr(o.source.size() + 2);
-        source = open_array_file(part, options);
+        source = open_file_source(part, options);
     } else if (o.at->place && !o.at->is_directory()) {
         const std::string node = join_key(o.at->place->prefix, path.substr(o.source.size() + 1));
         source = std::make_unique<Array>(Array::open(o.at->place->store, node));

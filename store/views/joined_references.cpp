@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "file_chunks.h"
 #include "packed_file.h"
 
 namespace tessera {
@@ -83,6 +84,14 @@ void require_fitting(const Part& part, const Part& first, const JoinedReferences
     if (part.packed.dtype != first.packed.dtype) {
         refuse(part, "dtype", part.packed.dtype.to_string(), first, first.packed.dtype.to_string());
     }
+    if (const auto& a = part.packed.chunked, &b = first.packed.chunked; a || b) {
+        const auto codecs = [](const PackedArray& array) {
+            return Value(Value::Array{array.filters, array.compressor, array.fill}).dump();
+        };
+        const auto chunks = [](const auto& array) { return array ? array->chunks.to_string() : std::string("none"); };
+        if (chunks(a) != chunks(b)) refuse(part, "chunk shape", chunks(a), first, chunks(b));
+        if (codecs(*a) != codecs(*b)) refuse(part, "list of filters", codecs(*a), first, codecs(*b));
+    }
     Shape shape = part.packed.shape;
     Shape expected = first.packed.shape;
     if (!o.new_axis && shape.rank() == expected.rank()) shape[o.axis] = expected[o.axis] = 1;
@@ -135,15 +144,7 @@ Shape pieces_of(const std::vector<Part>& parts, int axis, Order order) {
 void add_part(Value::Object& refs, const Part& part, const Shape& pieces, std::int64_t begin, const JoinedReferences& o,
               Order order) {
     const ChunkGrid grid(part.packed.shape, pieces);
-    const auto size = static_cast<std::uint64_t>(byte_count(pieces, part.packed.dtype.size()));
-    for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
-        Index chunk = Index::filled(pieces.rank(), 0);
-        std::int64_t left = n;
-        for (int i = 0; i < chunk.rank(); ++i) {
-            const int d = order == Order::C ? chunk.rank() - 1 - i : i;
-            chunk[d] = left % grid.grid()[d];
-            left /= grid.grid()[d];
-        }
+    const auto add = [&](Index chunk, std::uint64_t offset, std::uint64_t size) {
         if (!o.new_axis) chunk[o.axis] += begin;
         std::string key;
         for (int d = 0; d < chunk.rank() + (o.new_axis ? 1 : 0); ++d) {
@@ -153,10 +154,39 @@ void add_part(Value::Object& refs, const Part& part, const Shape& pieces, std::i
         }
         Value place = Value::array();
         place.push_back(part.file);
-        place.push_back(part.packed.offset + static_cast<std::uint64_t>(n) * size);
+        place.push_back(offset);
         place.push_back(size);
         refs.emplace_back(std::move(key), std::move(place));
+    };
+    if (part.packed.chunked) {
+        for (const PackedArray::Chunk& chunk : part.packed.chunked->stored) {
+            add(grid.index(chunk.number), chunk.offset, chunk.size);
+        }
+        return;
     }
+    const auto size = static_cast<std::uint64_t>(byte_count(pieces, part.packed.dtype.size()));
+    for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
+        Index chunk = Index::filled(pieces.rank(), 0);
+        std::int64_t left = n;
+        for (int i = 0; i < chunk.rank(); ++i) {
+            const int d = order == Order::C ? chunk.rank() - 1 - i : i;
+            chunk[d] = left % grid.grid()[d];
+            left /= grid.grid()[d];
+        }
+        add(chunk, part.packed.offset + static_cast<std::uint64_t>(n) * size, size);
+    }
+}
+
+/// The pieces of parts that are chunks already. Along the axis every part but the last must end where a chunk ends.
+Shape chunks_of(const std::vector<Part>& parts, const JoinedReferences& o) {
+    const Shape& chunks = parts.front().packed.chunked->chunks;
+    for (std::size_t i = 0; !o.new_axis && i + 1 < parts.size(); ++i) {
+        if (parts[i].length % chunks[o.axis] == 0) continue;
+        throw unsupported("{}: its length {} is no multiple of its chunks' length {}", parts[i].name, parts[i].length,
+                          chunks[o.axis])
+            .advising(Action::without_references, "does not mind");
+    }
+    return chunks;
 }
 
 Shape with_axis(const Shape& shape, int axis, std::int64_t length) {
@@ -186,8 +216,9 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     // An empty part has no chunks, and would leave no length to divide.
     std::erase_if(parts, [](const Part& part) { return element_count(part.packed.shape) == 0; });
 
-    const Shape pieces =
-        parts.empty() ? Shape::filled(first.shape.rank(), 1) : pieces_of(parts, o.new_axis ? -1 : o.axis, whole.order);
+    const Shape pieces = parts.empty()   ? Shape::filled(first.shape.rank(), 1)
+                         : first.chunked ? chunks_of(parts, o)
+                                         : pieces_of(parts, o.new_axis ? -1 : o.axis, whole.order);
     if (o.new_axis) {
         whole.shape = with_axis(first.shape, o.axis, length);
     } else {
@@ -202,8 +233,10 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     }
     const MemoryHold memory(static_cast<std::uint64_t>(count) * reference_memory);
     Value::Object refs;
-    refs.emplace_back(".zarray",
-                      packed_document(whole, o.new_axis ? with_axis(pieces, o.axis, 1) : pieces).dump({.indent = 4}));
+    const Shape chunks = o.new_axis ? with_axis(pieces, o.axis, 1) : pieces;
+    const Value document =
+        first.chunked ? chunked_document(*first.chunked, whole.shape, chunks) : packed_document(whole, chunks);
+    refs.emplace_back(".zarray", document.dump({.indent = 4}));
     refs.emplace_back(".zattrs", o.attributes.dump({.indent = 4}));
     std::int64_t begin = 0;
     for (const Part& part : parts) {

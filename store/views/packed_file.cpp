@@ -13,6 +13,8 @@
 #include <optional>
 #include <utility>
 
+#include "file_chunks.h"
+
 namespace tessera {
 
 namespace {
@@ -55,7 +57,13 @@ std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at) {
     if (format != nullptr && format->packed != nullptr) {
         std::vector<std::pair<std::string, Packed>> arrays;
         for (PackedArray& a : format->packed(at.file)) {
-            arrays.emplace_back(a.name, Packed{a.dtype, a.shape, Order::C, a.offset, a.row_stride, a.attributes});
+            Packed packed{a.dtype, a.shape, Order::C, a.offset, a.row_stride, a.attributes};
+            const std::string name = a.name;
+            if (!a.chunks.empty()) {
+                packed.attributes = chunked_attributes(a);
+                packed.chunked = std::make_shared<const PackedArray>(std::move(a));
+            }
+            arrays.emplace_back(name, std::move(packed));
         }
         if (arrays.empty()) throw not_found("{} has no array '{}'", file, at.file.member.value_or(""));
         return arrays;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <tessera/array_file.h>
 #include <tessera/dtype.h>
 #include <tessera/locate.h>
 #include <tessera/shape.h>
@@ -25,6 +27,7 @@ struct Packed {
     std::uint64_t offset = 0;
     std::int64_t row_stride = 0;  ///< bytes between indices of the first dimension; 0: packed
     Value attributes = Value::object();
+    std::shared_ptr<const PackedArray> chunked = nullptr;  ///< of chunks; the order is C then
 };
 
 /// The arrays that a path of an array file names, by their names: a member, all members, or the one array under any

@@ -17,6 +17,7 @@
 #include "array_access.h"
 #include "array_state.h"
 #include "batch.h"
+#include "file_chunks.h"
 #include "hierarchy_plan.h"
 #include "packed_file.h"
 
@@ -139,7 +140,20 @@ Shape pieces_of(const Packed& packed) {
     return best;
 }
 
+void add_chunked(Collector& refs, const std::string& prefix, const std::string& file, const PackedArray& array) {
+    const ChunkGrid grid(array.shape, array.chunks);
+    for (const PackedArray::Chunk& chunk : array.stored) {
+        refs.bytes(prefix, grid.index(chunk.number), file, {.key = {}, .offset = chunk.offset, .size = chunk.size});
+    }
+}
+
 void add_packed(Collector& refs, const std::string& prefix, const std::string& file, const Packed& packed) {
+    if (packed.chunked) {
+        const PackedArray& array = *packed.chunked;
+        refs.document(prefix, ".zarray", chunked_document(array, array.shape, array.chunks));
+        refs.document(prefix, ".zattrs", packed.attributes);
+        return add_chunked(refs, prefix, file, array);
+    }
     Shape pieces = packed.shape;
     if (packed.row_stride != 0) pieces[0] = 1;  // other arrays lie between the rows
     const ChunkGrid grid(packed.shape, packed.row_stride != 0 ? pieces : pieces_of(packed));

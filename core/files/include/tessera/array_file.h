@@ -17,6 +17,7 @@
 #include <tessera/array_io.h>
 #include <tessera/byte_io.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 
 namespace tessera {
 
@@ -76,7 +77,7 @@ public:
     virtual void count_arrays(std::int64_t count) = 0;
 };
 
-/// An array whose elements lie in a file in plain bytes.
+/// An array whose elements lie in a file in plain bytes, or in chunks that Zarr v2 can say.
 struct PackedArray {
     std::string name;  ///< of the member
     DType dtype;
@@ -84,6 +85,16 @@ struct PackedArray {
     std::uint64_t offset = 0;     ///< of the first element
     std::int64_t row_stride = 0;  ///< bytes between indices of the first dimension; 0: rows are packed
     Value attributes = Value::object();
+
+    /// A chunk that is stored: its number in C order of the grid, and its encoded bytes in the file.
+    struct Chunk {
+        std::int64_t number = 0;
+        std::uint64_t offset = 0, size = 0;
+    };
+    Shape chunks = {};                               ///< empty: plain bytes, as above
+    Value filters = {}, compressor = {}, fill = {};  ///< as in Zarr v2's .zarray
+    std::vector<Chunk> stored = {};
+    MemoryHold held = MemoryHold();  ///< memory of `stored`
 };
 
 /// Several arrays that are to become one file.
@@ -118,8 +129,10 @@ struct ArrayFileFormat {
     /// For formats whose files are groups, even of a single array: the groups, each before those in it. Arrays in them
     /// that cannot be read are left out of a copy, as in any hierarchy.
     std::vector<ArrayFileGroup> (*groups)(const ArrayPath& path) = nullptr;
-    /// For such formats: the arrays of plain bytes in C order, for references; path.member or all.
+    /// For such formats: the arrays of plain bytes in C order or of chunks, for references; path.member or all.
     std::vector<PackedArray> (*packed)(const ArrayPath& path) = nullptr;
+    /// For formats of chunks: path.member as chunks that Zarr v2 can say; nullopt if it cannot, and open() may.
+    std::optional<PackedArray> (*chunked)(const ArrayPath& path) = nullptr;
     std::unique_ptr<ArraySource> (*open)(const ArrayPath& path, const ArrayFileOptions& options);
     std::unique_ptr<ArraySink> (*create)(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                          const ArrayFileOptions& options);
