@@ -1,5 +1,5 @@
-// By the HDF5 File Format Specification, version 3.0. Numbers are little-endian. A chunk is listed by one of: a B-tree of
-// version 1 or 2, a fixed or an extensible array, no list at all (chunks in a row), or a single entry.
+// By the HDF5 File Format Specification, version 3.0. Numbers are little-endian. A chunk is listed by one of: a B-tree
+// of version 1 or 2, a fixed or an extensible array, no list at all (chunks in a row), or a single entry.
 #include "hdf5_index.h"
 
 #include <algorithm>
@@ -60,7 +60,10 @@ class IndexReader {
 public:
     IndexReader(const ByteSource& file, const Shape& shape, const Shape& longest, const Shape& chunks,
                 std::int64_t chunk_bytes, bool filtered)
-        : file_(file), grid_(shape, chunks), chunk_bytes_(static_cast<std::uint64_t>(chunk_bytes)), filtered_(filtered) {
+        : file_(file),
+          grid_(shape, chunks),
+          chunk_bytes_(static_cast<std::uint64_t>(chunk_bytes)),
+          filtered_(filtered) {
         for (int d = 0; d < shape.rank(); ++d) {
             most_.push_back(longest[d] < 0 ? -1 : ceil_div(longest[d], chunks[d]));
         }
@@ -448,7 +451,8 @@ private:
             count_node();
             const std::uint64_t bitmap = (pages + 7) / 8;
             const std::uint64_t prefix = 4 + 2 + word + offset_bytes;
-            if (many > file_.size() / word || bitmap > file_.size()) throw corrupt("its index says sizes that cannot be");
+            if (many > file_.size() / word || bitmap > file_.size())
+                throw corrupt("its index says sizes that cannot be");
             Hdf5Piece block(file_, super, prefix + many * (bitmap + word));
             block.expect("EASB");
             block.skip(prefix - 4 + many * bitmap);

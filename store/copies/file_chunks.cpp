@@ -62,8 +62,9 @@ public:
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         Listing listing;
-        for_each(prefix, [&](std::string_view name, const ValueSize& /*size*/) { listing.keys.emplace_back(name); },
-                 nullptr);
+        for_each(
+            prefix, [&](std::string_view name, const ValueSize& /*size*/) { listing.keys.emplace_back(name); },
+            nullptr);
         std::ranges::sort(listing.keys);
         return listing;
     }

@@ -205,7 +205,8 @@ constexpr Command table[] = {
      "  tessera export measurements measurements.npz",
      declare_export},
     {"copy", move, "copy between arrays and array files", "copy SRC DST [options]",
-     "DST is a directory unless it ends in .zip, .npy, .npz, .ra, .mldf, .nc, .h5, .safetensors, .csv or .png.\n"
+     "DST is a directory unless it ends in .zip, .npy, .npz, .ra, .mldf, .nc, .h5, .tif, .safetensors, .csv or\n"
+     ".png.\n"
      "What is not given is taken from SRC: a copied\n"
      "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "
      "below\n"
@@ -230,7 +231,8 @@ constexpr Command table[] = {
      "other\n"
      "programs open PATH as a Zarr v2 store without copying it (fsspec's reference file system). Of directories, "
      ".npy,\n"
-     "plain .ra and stored .npz; what is compressed as a whole, or by codecs that v2 lacks, is an error. Absolute "
+     "plain .ra, stored .npz, and chunks of .h5 and .tif; what is compressed as a whole, or by codecs that v2 lacks, "
+     "is an error. Absolute "
      "paths\n"
      "are written; when chunks are written, added or removed, the references have to be written anew.\n\n"
      "Examples:\n"

@@ -47,7 +47,9 @@ int write_references(Session& session, const RefsOptions& options) {
 
 Run declare_refs(CLI::App& app) {
     auto options = std::make_shared<RefsOptions>();
-    app.add_option("PATH", options->path, "an array or a group in a directory, a .npy, .npz, .ra, .nc or .safetensors")
+    app.add_option("PATH", options->path,
+                   "an array or a group in a directory, a .npy, .npz, .ra, .nc, .h5, .tif or "
+                   ".safetensors")
         ->required()
         ->option_text(" ");
     app.add_option("--out", options->out, "the file to write, in the place of one that is there; else standard output")

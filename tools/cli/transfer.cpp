@@ -43,7 +43,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         if (o.dry_run) throw invalid_argument("--dry-run: only for arrays");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
         if (o.deflate && !named_array_file_format(o.destination)->deflates) {
-            throw invalid_argument("--deflate: only for .npz and .h5, but found {}", o.destination);
+            throw invalid_argument("--deflate: only for .npz, .h5 and .tif, but found {}", o.destination);
         }
     } else {
         refuse(o.deflate, "--deflate");
