@@ -43,7 +43,7 @@ class BadInput(program.ProgramTest):
         for text in "[1,2]", "[1, -2]", "[1,2], 3", "0, [1,2]":
             self.refused("get", "a", text, says=[text, '"1, 2" is one element', '"1:3"'])
         self.assertEqual(self.tessera("get", "a", "[1, 2:4]"), self.tessera("get", "a", "1, 2:4"))
-        for name in "out.xlsx", "out.TIFF", "sub/out.hdf":
+        for name in "out.xlsx", "out.JPG", "sub/out.hdf":
             for words in ["import", "x.npy", name], ["copy", "a", name], ["create", name, "--shape", "3", "--dtype", "<i4"]:
                 self.refused(*words, says=[name, "are not written", ".npz", f"{name}/"])
 
