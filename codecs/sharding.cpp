@@ -424,6 +424,14 @@ bool ShardWriter::empty() const {
 }
 
 void ShardWriter::finish() {
+    if (old_ && old_->bytes().mapped().empty()) {
+        std::vector<ByteSource::Extent> kept;
+        for (std::size_t n = 0; n < places_.size(); ++n) {
+            const ShardCodec::Place& at = old_->places()[n];
+            if (!edited_[n] && at.present()) kept.push_back({at.offset, at.offset + at.size});
+        }
+        old_->bytes().expect(kept);
+    }
     for (std::size_t n = 0; old_ && n < places_.size(); ++n) {
         if (!edited_[n] && old_->places()[n].present()) copy_old(old_->places()[n], places_[n]);
     }

@@ -41,44 +41,48 @@ std::optional<Value> Attributes::get(std::string_view key) const {
 }
 
 void Attributes::set(std::string_view key, Value value) {
-    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
-    Value values = all();
-    values.set(key, std::move(value));
-    state_->save_attributes(values);
+    state_->change_documents([&] {
+        Value values = all();
+        values.set(key, value);
+        state_->save_attributes(values);
+    });
 }
 
 bool Attributes::erase(std::string_view key) {
-    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
-    Value values = all();
-    if (!values.erase(key)) return false;
-    state_->save_attributes(values);
-    return true;
+    bool erased = false;
+    state_->change_documents([&] {
+        Value values = all();
+        erased = values.erase(key);
+        if (erased) state_->save_attributes(values);
+    });
+    return erased;
 }
 
 void Attributes::rename(std::string_view key, std::string_view new_key) {
-    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
-    const Value values = all();
-    if (values.find(key) == nullptr) throw not_found("{}: no attribute '{}'", state_->name, key);
-    if (key == new_key) return;
-    if (values.find(new_key) != nullptr) {
-        throw already_exists("{}: there is an attribute '{}' already", state_->name, new_key);
-    }
-    Value renamed = Value::object();
-    for (const auto& [name, value] : values.as_object()) renamed.set(name == key ? new_key : name, value);
-    state_->save_attributes(renamed);
+    state_->change_documents([&] {
+        const Value values = all();
+        if (values.find(key) == nullptr) throw not_found("{}: no attribute '{}'", state_->name, key);
+        if (key == new_key) return;
+        if (values.find(new_key) != nullptr) {
+            throw already_exists("{}: there is an attribute '{}' already", state_->name, new_key);
+        }
+        Value renamed = Value::object();
+        for (const auto& [name, value] : values.as_object()) renamed.set(name == key ? new_key : name, value);
+        state_->save_attributes(renamed);
+    });
 }
 
 void Attributes::merge(const Value& attributes) {
-    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
-    Value values = all();
-    for (const auto& [name, value] : attributes.as_object()) values.set(name, value);
-    state_->save_attributes(values);
+    state_->change_documents([&] {
+        Value values = all();
+        for (const auto& [name, value] : attributes.as_object()) values.set(name, value);
+        state_->save_attributes(values);
+    });
 }
 
 void Attributes::replace(const Value& attributes) {
     (void)attributes.as_object();
-    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
-    state_->save_attributes(attributes);
+    state_->change_documents([&] { state_->save_attributes(attributes); });
 }
 
 // ---- opening and creating
@@ -92,22 +96,23 @@ Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
 }
 
 void Array::set_dimension_names(const std::vector<std::optional<std::string>>& names) {
-    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
-    ArrayMetadata m = state_->refresh()->metadata;
-    if (!names.empty() && std::cmp_not_equal(names.size(), m.shape.rank())) {
-        throw invalid_argument("{}: {} names were given for {} dimensions", name(), names.size(), m.shape.rank());
-    }
-    in_context([&] { return name(); }, [&] { require_distinct_names(names); });
-    if (dialect().dimension_names) {
-        m.dimension_names = names;
-        state_->save(std::make_shared<const LoadedArray>(std::move(m)));
-        state_->sync();
-        return;
-    }
-    Value values = state_->attributes().value_or(Value::object());
-    values.erase(dimensions_attribute);
-    if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
-    state_->save_attributes(values);
+    state_->change_documents([&] {
+        ArrayMetadata m = state_->refresh()->metadata;
+        if (!names.empty() && std::cmp_not_equal(names.size(), m.shape.rank())) {
+            throw invalid_argument("{}: {} names were given for {} dimensions", name(), names.size(), m.shape.rank());
+        }
+        in_context([&] { return name(); }, [&] { require_distinct_names(names); });
+        if (dialect().dimension_names) {
+            m.dimension_names = names;
+            state_->save(std::make_shared<const LoadedArray>(std::move(m)));
+            state_->sync();
+            return;
+        }
+        Value values = state_->attributes().value_or(Value::object());
+        values.erase(dimensions_attribute);
+        if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
+        state_->save_attributes(values);
+    });
 }
 
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
@@ -134,6 +139,10 @@ Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
 }
 
 void Array::publish() {
+    const auto versions = state_->store->begin_change(state_->prefix, false);
+    if (versions != nullptr && probe_dialect(*state_->store, state_->prefix) != nullptr) {
+        throw already_exists("{}: an array is there already", state_->name);
+    }
     state_->published = true;
     state_->save(state_->loaded());
     state_->refresh();

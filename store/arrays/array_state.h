@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -94,6 +95,9 @@ struct NodeState {
     void save_attributes(const Value& attributes);
     /// Locks slot 0. Locks nothing before publication, when only the creator knows of the node.
     [[nodiscard]] StoreLock lock_shape(LockMode mode) const;
+    /// Calls change(), which reads documents of this node and writes them, with the shape locked exclusively; again
+    /// whenever another writer was faster (see KeyValueStore::begin_change).
+    void change_documents(const std::function<void()>& change) const;
     /// Ends an operation (see Durability::commit). Does nothing before publication.
     void sync() const;
 };
@@ -127,6 +131,9 @@ private:
 
 /// The shape of a unit, which is decoded and encoded as a whole: a chunk, or with shards an inner chunk.
 [[nodiscard]] const Shape& unit_shape(const LoadedArray& loaded);
+
+/// Waits for a time drawn by lot, after `tries` tries that came too late. Throws cancelled if the thread is to stop.
+void wait_for_others(int tries);
 
 /// Throws unsupported for an array that its dialect can describe and not write: v1 has no key for the chunk of a 0-d
 /// array, and no program reads back what v2 writes as JSON in order F.

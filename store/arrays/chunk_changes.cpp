@@ -22,6 +22,7 @@ void ChunkOutput::begin(const Index& chunk, const std::string& key, bool keeps) 
     keeps_ = keeps;
     if (held_ == nullptr) {
         lock_ = lock_chunk(array_, loaded_, chunk);
+        if (array_.published) change_ = array_.store->begin_change(key, keeps);
     } else if (keeps) {
         before_ = array_.store->stamp(key);
     }
@@ -41,13 +42,15 @@ std::unique_ptr<ByteSink> ChunkOutput::create() {
     return held_ == nullptr ? array_.store->create(key_) : held_->create(key_);
 }
 
-void ChunkOutput::erase() {
+bool ChunkOutput::erase() {
+    if (change_ != nullptr) return change_->was_absent();
     if (held_ == nullptr) {
         if (array_.published) note_erased(*array_.store, array_.prefix, std::span(&key_, 1));
         array_.store->erase(key_);
     } else {
         erases_ = true;
     }
+    return true;
 }
 
 bool ChunkOutput::place(const std::function<void()>& placed) {
@@ -70,9 +73,10 @@ using Placed = std::function<void(std::int64_t i)>;
 /// Chunk i alone.
 void change_now(const ArrayState& array, const LoadedArray& loaded, std::int64_t i, const Change& change,
                 const Placed& placed) {
-    ChunkOutput output(array, loaded, nullptr);
-    change(i, output);
-    if (placed && output.has_begun()) placed(i);
+    change_chunk(array, loaded, [&](ChunkOutput& output) {
+        change(i, output);
+        if (placed && output.has_begun()) placed(i);
+    });
 }
 
 /// Chunks `first` to `end` - 1, held until all are on the disk.

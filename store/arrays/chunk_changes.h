@@ -7,6 +7,9 @@
 // (ValueStamp), the chunk is changed again, individually. Either way, no write of another thread or process is lost, a
 // chunk has its old or its new value, and a new value is on the disk before it is visible. A failure before the wait
 // leaves all of these chunks unchanged.
+//
+// Where the store's locks do not keep others away (KeyValueStore::begin_change), a chunk is changed again whenever
+// another writer was faster.
 #pragma once
 
 #include <functional>
@@ -32,7 +35,9 @@ public:
     /// Sets the new value, by one of these three.
     void put(ByteSpan value);
     [[nodiscard]] std::unique_ptr<ByteSink> create();
-    void erase();
+    /// For a value that equals the fill: removes it, or leaves it absent. False if it has to be put nevertheless: where
+    /// others' writes are told by versions, only an array that shrinks removes values.
+    [[nodiscard]] bool erase();
 
     // For change_chunks, once the value is held: puts it in place, or removes the old one, and then calls placed()
     // under the chunk's lock. False if the chunk must be changed again.
@@ -40,18 +45,45 @@ public:
     [[nodiscard]] bool has_begun() const { return !key_.empty(); }
     [[nodiscard]] bool erases() const { return erases_; }
     [[nodiscard]] const std::string& key() const { return key_; }
+    /// After an error: whether the reason is another writer, so that the chunk must be changed again.
+    [[nodiscard]] bool conflicted() const { return change_ != nullptr && change_->conflicted(); }
 
 private:
     const ArrayState& array_;
     const LoadedArray& loaded_;
     HeldValues* held_;
     StoreLock lock_;
+    std::unique_ptr<ValueChange> change_;
     Index chunk_;
     std::string key_;
     bool keeps_ = false;
     bool erases_ = false;
     std::optional<ValueStamp> before_;
 };
+
+/// Whether a chunk that is cut by the array's edge keeps what lies beyond it, even if all inside is replaced: others may
+/// have grown the array meanwhile.
+[[nodiscard]] inline bool keeps_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
+    return array.published && array.store->has_versions() &&
+           !(loaded.grid.chunk_region(chunk).extent == loaded.grid.chunks());
+}
+
+/// Calls change(output), which changes at most one chunk, and again whenever another writer was faster. The caller holds
+/// the shape lock. A template, since each chunk passes through it.
+template <class Change>
+void change_chunk(const ArrayState& array, const LoadedArray& loaded, const Change& change) {
+    for (int tries = 1;; ++tries) {
+        {
+            ChunkOutput output(array, loaded, nullptr);
+            try {
+                return change(output);
+            } catch (const Error&) {
+                if (!output.conflicted()) throw;
+            }
+        }
+        wait_for_others(tries);
+    }
+}
 
 /// Calls change(i, output) in parallel for each i in [0, count), and again if others changed its chunk meanwhile. Each
 /// call changes at most one chunk. Then calls placed(i), if given, once the value is in place and before others can

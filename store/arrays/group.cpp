@@ -203,6 +203,7 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
         std::ranges::reverse(missing);
         for (const std::string_view group : missing) {
             const StoreLock building = store.lock_destination(group);
+            const auto versions = store.begin_change(group, false);
             if (!probe_node(store, group)) above->dialect->save_group(store, group, Value::object(), Value::object());
         }
         return;
@@ -253,6 +254,7 @@ Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     require_absent(*store, prefix);
     make_parent_groups(*store, prefix);
     const StoreLock building = store->lock_destination(prefix);
+    const auto versions = store->begin_change(prefix, false);
     require_absent(*store, prefix);  // re-check: another run may have made one meanwhile
     dialect.save_group(*store, prefix, attributes, Value::object());
     store->sync();
@@ -326,10 +328,11 @@ void Group::consolidate() {
     for (auto& [path, documents] : documents_below(*state_->store, *dialect, state_->prefix)) {
         nodes.emplace_back(path, std::move(documents));
     }
-    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
-    state_->store->require_unsealed(state_->prefix);
-    dialect->save_consolidated(*state_->store, state_->prefix, Value(std::move(nodes)));
-    state_->store->sync();
+    const Value consolidated(std::move(nodes));
+    state_->change_documents([&] {
+        dialect->save_consolidated(*state_->store, state_->prefix, consolidated);
+        state_->store->sync();
+    });
 }
 
 ConsolidatedState Group::consolidated_state() const {

@@ -254,11 +254,8 @@ inline void fill_unread(const LoadedArray& loaded, const MutableArrayView& chunk
 inline void store_chunk(const LoadedArray& loaded, const Index& index, const ArrayView& chunk, ChunkOutput& output,
                         WorkerScratch& scratch) {
     const ArrayView inside = chunk.part(Region::whole(loaded.grid.chunk_region(index).extent));
-    if (loaded.may_omit() && all_elements_equal(inside, loaded.fill())) {
-        output.erase();
-    } else {
-        output.put(loaded.pipeline.encode(chunk, scratch.codec));
-    }
+    if (loaded.may_omit() && all_elements_equal(inside, loaded.fill()) && output.erase()) return;
+    output.put(loaded.pipeline.encode(chunk, scratch.codec));
 }
 
 /// The new elements of a box of the array, as a chunk or inner chunk of shape `whole`; nullopt if the selection picks

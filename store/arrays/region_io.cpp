@@ -160,6 +160,11 @@ void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
 /// Writes the picked elements of one chunk or shard.
 void write_picked(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
                   const Picked& part, const Request<ArrayView>& request, ChunkOutput& output, const IoOptions& io) {
+    if (part.whole && keeps_beyond_edge(array, loaded, index)) {
+        Picked kept = part;
+        kept.whole = false;
+        return write_picked(array, loaded, key, index, kept, request, output, io);
+    }
     if (loaded.pipeline.shard() == nullptr) {
         write_chunk(array, loaded, key, index, part, request, output);
     } else {
@@ -240,14 +245,15 @@ void update_selected(const ArrayState& array, const LoadedArray& loaded, const S
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
-                       ChunkOutput output(array, loaded, nullptr);
-                       output.begin(index, key, true);
                        const Selection own = selection.part(part.in_request);
                        NDArray elements(loaded.metadata.dtype, part.in_request.extent);
-                       read_selected(array, loaded, own, elements, within);
-                       change(part.in_request, elements);
-                       const Picked box = picked_from(own, loaded.grid.chunk_region(index));
-                       write_picked(array, loaded, key, index, box, {own, elements}, output, within);
+                       change_chunk(array, loaded, [&](ChunkOutput& output) {
+                           output.begin(index, key, true);
+                           read_selected(array, loaded, own, elements, within);
+                           change(part.in_request, elements);
+                           const Picked box = picked_from(own, loaded.grid.chunk_region(index));
+                           write_picked(array, loaded, key, index, box, {own, elements}, output, within);
+                       });
                    });
     };
     for_each_picked(array, loaded, selection, io, parallel_in_memory, each);
@@ -294,6 +300,23 @@ void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const
                    const MutableArrayView chunk = chunk_buffer(loaded, loaded.grid.chunks(), *scratch);
                    if (!load_chunk(array, loaded, key, chunk, *scratch)) return;
                    fill_beyond(loaded, loaded.grid.chunk_region(index).extent, chunk);
+                   output.put(loaded.pipeline.encode(chunk, scratch->codec));
+               });
+}
+
+void cover_with_fill(const ArrayState& array, const LoadedArray& loaded, const Index& index, ChunkOutput& output) {
+    const std::string key = array.chunk_key(loaded, index);
+    in_context([&] { return where(array, index, key); },
+               [&] {
+                   output.begin(index, key, false);
+                   if (output.erase()) return;
+                   if (loaded.pipeline.shard() != nullptr) {
+                       shard_writer(array, loaded, key, index, true, output).finish();
+                       return;
+                   }
+                   ScratchPool::Loan scratch(array.scratch);
+                   const MutableArrayView chunk = chunk_buffer(loaded, loaded.grid.chunks(), *scratch);
+                   fill_unread(loaded, chunk);
                    output.put(loaded.pipeline.encode(chunk, scratch->codec));
                });
 }

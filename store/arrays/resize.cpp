@@ -68,6 +68,8 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     const auto clear = [&](const Index& chunk, ChunkOutput& output) {
         if (in_grid(old.grid, chunk)) {
             clear_beyond_edge(array, old, chunk, output, io);
+        } else if (array.store->has_versions()) {
+            cover_with_fill(array, grown, chunk, output);
         } else {
             array.store->erase(array.chunk_key(grown, chunk));
         }
@@ -84,11 +86,17 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
         }
         return;
     }
-    erase_chunks(array, old, io,
-                 [&](const Index& chunk) { return !in_grid(old.grid, chunk) && in_grid(grown.grid, chunk); });
     std::vector<Index> edge;
+    if (!array.store->has_versions()) {
+        erase_chunks(array, old, io,
+                     [&](const Index& chunk) { return !in_grid(old.grid, chunk) && in_grid(grown.grid, chunk); });
+    }
     const auto keep_edge = [&](const Index& chunk, const std::string&, const auto&) {
-        if (!in_grid(old.grid, chunk) || !in_grid(grown.grid, chunk)) return;
+        if (!in_grid(grown.grid, chunk)) return;
+        if (!in_grid(old.grid, chunk)) {
+            edge.push_back(chunk);  // stale, and covered rather than erased
+            return;
+        }
         const Region inside = old.grid.chunk_region(chunk);
         for (int d = 0; d < to.rank(); ++d) {
             if (to[d] > from[d] && inside.extent[d] < old.grid.chunks()[d]) {
@@ -158,7 +166,7 @@ public:
           io_{.threads = io.threads},  // no stop: it may be the reason
           begun_(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())) {
         // A chunk at the old edge that equals the fill can be removed. Without a fill, record which chunks existed.
-        if (old_->may_omit()) return;
+        if (old_->may_omit() || array_.store->has_versions()) return;
         for_each_edge([&](const std::string& key, const Index&) {
             if (!array_.store->contains(key)) absent_.push_back(key);
         });
@@ -168,6 +176,8 @@ public:
     /// that it did not replace stay. The caller holds the shape lock exclusively, so that no other writer of Tessera
     /// wrote any. Throws if it fails.
     void take_back() {
+        // Others may be writing there by now. What was appended shows nowhere, and is cleared before the array grows.
+        if (array_.store->has_versions()) return;
         const auto present = array_.refresh();
         if (present->grid.shape() == grown_->grid.shape()) {
             array_.save(old_);
@@ -256,10 +266,50 @@ void take_back(Append& append, ErrorCode code, std::string_view reason) {
 
 }  // namespace
 
+namespace {
+
+/// Keeps other programs from growing the array at once, which the shape's lock does not where there are versions.
+StoreLock keep_shape(const ArrayState& array) {
+    return array.published && array.store->has_versions() ? array.store->lock_destination(array.prefix) : StoreLock();
+}
+
+/// The metadata as they are now, not as another program may have replaced them a moment ago.
+std::shared_ptr<const LoadedArray> refresh_shape(ArrayState& array) {
+    const auto versions = array.published ? array.store->begin_change(array.prefix, true) : nullptr;
+    return array.refresh();
+}
+
+/// Replaces the shape `old` by another, with the shape locked. Where there are versions, others may change the document
+/// meanwhile, but not the shape.
+void save_shape(ArrayState& array, const LoadedArray& old, const Shape& shape) {
+    for (int tries = 1;; ++tries) {
+        {
+            const auto versions = array.published ? array.store->begin_change(array.prefix, true) : nullptr;
+            try {
+                const auto present = versions == nullptr ? nullptr : array.refresh();
+                if (present != nullptr && !(present->grid.shape() == old.grid.shape())) {
+                    throw Error(ErrorCode::io,
+                                fmt::format("{}: another writer changed the shape from {} to {} meanwhile: nothing of "
+                                            "this change shows; read again, and repeat it",
+                                            array.name, old.grid.shape().to_string(),
+                                            present->grid.shape().to_string()));
+                }
+                return array.save(with_shape(present == nullptr ? old : *present, shape));
+            } catch (const Error&) {
+                if (versions == nullptr || !versions->conflicted()) throw;
+            }
+        }
+        wait_for_others(tries);
+    }
+}
+
+}  // namespace
+
 void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     const StopScope scope(io.stop);
+    const StoreLock lease = keep_shape(array);
     const StoreLock lock = array.lock_shape(LockMode::exclusive);
-    const auto old = array.refresh();
+    const auto old = refresh_shape(array);
     const Shape from = old->grid.shape();
     if (shape.rank() != from.rank()) {
         throw invalid_argument("{}: cannot resize shape {} to {}: the number of dimensions stays {}", array.name,
@@ -279,7 +329,7 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     note_grid(*array.store, array.prefix, target->grid.grid());
     clear_newly_exposed(array, *old, *target, io);
     array.sync();
-    array.save(target);
+    save_shape(array, *old, shape);
     array.sync();
     bool shrinks = false;
     for (int d = 0; d < shape.rank(); ++d) shrinks = shrinks || shape[d] < from[d];
@@ -290,8 +340,9 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
 
 std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis, const IoOptions& io) {
     const StopScope scope(io.stop);
+    const StoreLock lease = keep_shape(array);
     const StoreLock lock = array.lock_shape(LockMode::exclusive);
-    const auto old = array.refresh();
+    const auto old = refresh_shape(array);
     require_writable(array, *old);
     const Shape from = old->grid.shape();
     if (axis < 0) axis += from.rank();
@@ -328,7 +379,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
     try {
         copy_array(in, sink, {.io = io, .selection = {}});
         array.sync();
-        array.save(grown);
+        save_shape(array, *old, grown->grid.shape());
         array.sync();
     } catch (const Error& e) {
         take_back(append, e.code(), e.what());

@@ -82,11 +82,7 @@ ShardWriter shard_writer(const ArrayState& array, const LoadedArray& loaded, con
 }
 
 void finish_shard(ShardWriter& writer, ChunkOutput& output) {
-    if (writer.empty()) {
-        output.erase();
-    } else {
-        writer.finish();
-    }
+    if (!writer.empty() || !output.erase()) writer.finish();
 }
 
 void write_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
@@ -155,8 +151,9 @@ public:
           shard_(loaded_->grid.chunk_region(index)),
           key_(array.chunk_key(*loaded_, index)),
           shape_lock_(std::move(shape_lock)),
-          output_(begun(array, *loaded_, index, key_)),
-          writer_(shard_writer(array, *loaded_, key_, index, region == shard_, output_)) {}
+          whole_(region == shard_ && !keeps_beyond_edge(array, *loaded_, index)),
+          output_(begun(array, *loaded_, index, key_, !whole_)),
+          writer_(shard_writer(array, *loaded_, key_, index, whole_, output_)) {}
 
     [[nodiscard]] ArrayInfo info() const override {
         const Shape& chunks = loaded_->pipeline.shard()->grid().chunks();
@@ -182,9 +179,9 @@ public:
 
 private:
     static ChunkOutput begun(const ArrayState& array, const LoadedArray& loaded, const Index& index,
-                             const std::string& key) {
+                             const std::string& key, bool keeps) {
         ChunkOutput output(array, loaded, nullptr);
-        output.begin(index, key, true);
+        output.begin(index, key, keeps);
         return output;
     }
 
@@ -195,6 +192,7 @@ private:
     Region shard_;
     std::string key_;
     StoreLock shape_lock_;
+    bool whole_;
     ChunkOutput output_;
     ShardWriter writer_;
 };

@@ -31,7 +31,7 @@ void clear_shard_beyond(const ArrayState& array, const LoadedArray& loaded, cons
 [[nodiscard]] ShardWriter shard_writer(const ArrayState& array, const LoadedArray& loaded, const std::string& key,
                                        const Index& index, bool replaced, ChunkOutput& output);
 
-/// Puts a shard in place, or removes it if it is empty.
+/// Puts a shard in place, or removes it if it is empty (see ChunkOutput::erase).
 void finish_shard(ShardWriter& writer, ChunkOutput& output);
 
 /// Reads a unit (a chunk, or an inner chunk of a shard), or a part of it, into memory of the part's shape.

@@ -16,7 +16,7 @@
 // `.tessera/new/` of the old one first. Then a marker says that the array is unfinished, the old metadata goes, then
 // the old chunks, and the new values are moved to their keys, the metadata last. So there is a moment without an array,
 // but none in which the metadata of one lead to chunks of the other. A program that has the old one open must open the
-// array again.
+// array again. In a store far away, whose values cannot be moved, the old array is removed before the new one is written.
 
 #include <fmt/format.h>
 
@@ -124,6 +124,16 @@ void erase_own(const Place& place) {
     place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
 }
 
+/// Removes a whole array, the metadata first, so that nobody opens a part of it.
+void erase_array(const Place& place) {
+    const Ownership ownership(place);
+    if (const Dialect* there = probe_dialect(*place.store, place.prefix)) {
+        place.store->erase(join_key(place.prefix, there->metadata_key));
+    }
+    erase_owned(place, ownership);
+    place.store->erase_below(join_key(place.prefix, own_folder));
+}
+
 /// Empties `.tessera/`, except for these keys.
 void erase_own_but(const Place& place, std::initializer_list<std::string_view> kept) {
     const std::string own = join_key(place.prefix, own_folder);
@@ -190,7 +200,13 @@ Occupant occupant_elsewhere(const fs::path& path) {
     const Place place = place_at(path, {.read_only = true});
     if (probe_dialect(*place.store, place.prefix) != nullptr) return Occupant::array;
     if (has_marker(place)) return Occupant::unfinished;
-    return is_anything_at(path) ? Occupant::other : Occupant::nothing;
+    if (!is_anything_at(path)) return Occupant::nothing;
+    const Listing top = place.store->list(place.prefix);
+    const bool own = top.keys.empty() && top.prefixes == std::vector<std::string>{std::string(own_folder)};
+    const auto passes = [](const std::string& name) { return name == "lease" || name.starts_with("probe-"); };
+    return own && std::ranges::all_of(place.store->list(join_key(place.prefix, own_folder)).keys, passes)
+               ? Occupant::nothing
+               : Occupant::other;
 }
 
 }  // namespace
@@ -359,7 +375,19 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     in_folder = is_local(place);
     if (there != Occupant::nothing) require_nothing_foreign(place);
     if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
-    if (there == Occupant::array && !in_folder) built /= new_folder;
+    if (there == Occupant::array && !in_folder) {
+        const Place old = place_at(place, options);
+        if (old.store->is_far()) {
+            if (options.waiter != nullptr) {
+                options.waiter->notes(fmt::format("{}: the old array was removed before the new one is written",
+                                                  place.string()));
+            }
+            erase_array(old);
+            there = Occupant::nothing;
+        } else {
+            built /= new_folder;
+        }
+    }
     const Occupant before = built == place ? there : occupant(built);
     if (before == Occupant::unfinished && existing.resume) {
         require_same_copy(built, own_marker);

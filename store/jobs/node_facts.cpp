@@ -62,6 +62,9 @@ ArrayFacts array_facts(const Array& array, const FactsOptions& options) {
                      .attributes = Value(),
                      .logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()))};
     facts.remarks = facts.dialect->remarks(metadata);
+    if (const std::string promise = state.store->promise(); !promise.empty()) {
+        facts.remarks.push_back("The server's promise to writers: " + promise + '.');
+    }
     if (options.most_sizes) {
         facts.stored = array.stored_size(*options.most_sizes);
         facts.set_aside = set_aside_in(*state.store, state.prefix);

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <limits>
@@ -140,6 +141,7 @@ struct Work {
     CURL* easy = nullptr;
     curl_slist* lines = nullptr;
     std::array<char, CURL_ERROR_SIZE> trouble{};
+    std::size_t sent = 0;  ///< of the request's body
 
     std::atomic<bool> abandoned = false;
     bool done = false;  ///< with the loop's mutex
@@ -180,6 +182,33 @@ std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* us
         return CURL_WRITEFUNC_ERROR;
     }
     return more;
+}
+
+std::size_t give_body(char* out, std::size_t size, std::size_t count, void* user) {
+    auto& work = *static_cast<Work*>(user);
+    if (work.abandoned) return CURL_READFUNC_ABORT;
+    const std::size_t more = std::min(size * count, work.request.body->size() - work.sent);
+    if (more > 0) std::memcpy(out, work.request.body->data() + work.sent, more);
+    work.sent += more;
+    return more;
+}
+
+/// libcurl sends a body again, unasked, if a connection that was used before dies without an answer.
+int rewind_body(void* user, curl_off_t offset, int /*origin*/) {
+    auto& work = *static_cast<Work*>(user);
+    work.sent = static_cast<std::size_t>(offset);
+    work.response.unsure = true;
+    return CURL_SEEKFUNC_OK;
+}
+
+bool is_reading(const HttpRequest& request) {
+    return request.method == "GET" || request.method == "HEAD";
+}
+
+/// Whether the request has certainly not reached the server.
+bool is_before_sending(CURLcode code) {
+    return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_COULDNT_CONNECT ||
+           code == CURLE_SSL_CONNECT_ERROR;
 }
 
 }  // namespace
@@ -328,8 +357,20 @@ private:
             break;
         }
         if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
+        if (request.body != nullptr) {
+            work.sent = 0;
+            set(CURLOPT_UPLOAD, 1L);
+            set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body->size()));
+            set(CURLOPT_READFUNCTION, give_body);
+            set(CURLOPT_READDATA, static_cast<void*>(&work));
+            set(CURLOPT_SEEKFUNCTION, rewind_body);
+            set(CURLOPT_SEEKDATA, static_cast<void*>(&work));
+            set(CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+        }
+        if (!is_reading(request)) set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
         const auto line = [&](const std::string& text) { work.lines = ::curl_slist_append(work.lines, text.c_str()); };
         line("User-Agent: tessera");
+        if (request.body != nullptr) line("Expect:");
         if (const std::string range = range_line(work); !range.empty()) line("Range: " + range);
         const std::string& version = work.kept.empty() ? request.if_match : work.kept_version;
         if (!version.empty()) line("If-Match: " + version);
@@ -389,6 +430,14 @@ private:
             throw corrupt("{}: larger than {} bytes{}", request.name, limit_of(request),
                           status == 200 && request.range ? ", and its server ignores ranges" : "");
         }
+        if (request.once && !is_before_sending(code) && (code != CURLE_OK || is_tried_again(status))) {
+            if (status == 429 || status == 503) ask_for_less();
+            work.response.unsure = true;
+            if (code == CURLE_OK) return true;
+            work.response.status = 0;
+            work.response.trouble = failure_text(work, code);
+            return true;
+        }
         if (code != CURLE_OK) {
             const bool has_body = status == 200 || status == 206;
             if (has_body) keep_what_came(work);
@@ -400,6 +449,7 @@ private:
         }
         if (request.follow && is_redirect(status)) return redirected(work, redirect);
         window_ = std::min<double>(most_in_flight, window_ + (slow_start_ ? 1 : 1 / window_));
+        if (!is_reading(request)) return true;
         if (request.method == "HEAD") {
             work.response.total = number(work.response.header("content-length")).value_or(0);
             return true;
@@ -505,11 +555,13 @@ private:
         return text;
     }
 
+    void ask_for_less() {
+        slow_start_ = false;
+        window_ = std::max(1.0, window_ / 2);
+    }
+
     bool later(Work& work, int tries, const std::string& why, bool too_many) {
-        if (too_many) {
-            slow_start_ = false;
-            window_ = std::max(1.0, window_ / 2);
-        }
+        if (too_many) ask_for_less();
         const auto now = Clock::now();
         if (work.tries >= tries || now - work.begun > most_time) {
             throw Error(ErrorCode::io, fmt::format("{}: {}{}", work.request.name, why,

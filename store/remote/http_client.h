@@ -23,7 +23,7 @@ struct HttpRange {
 };
 
 struct HttpRequest {
-    std::string method = "GET";  ///< GET or HEAD
+    std::string method = "GET";  ///< GET, HEAD, PUT, POST or DELETE
     std::string url;
     std::string name;  ///< for messages: the URL without secrets
     std::optional<HttpRange> range = std::nullopt;
@@ -32,6 +32,9 @@ struct HttpRequest {
     /// More header lines, made anew for every try, because signatures hold the time. Called in the client's thread.
     std::function<std::vector<std::string>(const HttpRequest&)> headers = nullptr;
     bool follow = true;  ///< redirections, which get none of `headers` on another host
+    std::shared_ptr<const Buffer> body = nullptr;  ///< of a PUT or POST
+    /// Not to be carried out twice: where it may have been, HttpResponse::unsure says so, instead of another try.
+    bool once = false;
 };
 
 struct HttpResponse {
@@ -40,6 +43,9 @@ struct HttpResponse {
     Buffer body;
     std::uint64_t first = 0;  ///< of the value: where the body begins
     std::uint64_t total = 0;  ///< of the value: its size
+    /// For a request that is sent once: it may have been carried out, or more than once. With status 0 no answer came.
+    bool unsure = false;
+    std::string trouble;  ///< with status 0: why
     [[nodiscard]] std::string_view header(std::string_view name) const;
     [[nodiscard]] std::string_view etag() const { return header("etag"); }
 };

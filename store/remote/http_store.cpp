@@ -106,10 +106,10 @@ private:
     mutable std::optional<Keys> known_;
 };
 
-Place http_place(const std::filesystem::path& path, const StoreOptions& /*options*/) {
+Place http_place(const std::filesystem::path& path, const StoreOptions& options) {
     Url url = parse_url(path.native());
     std::string name = url.name();
-    return {remote_store(std::move(name), std::make_unique<HttpService>(std::move(url))), ""};
+    return {remote_store(std::move(name), std::make_unique<HttpService>(std::move(url)), options), ""};
 }
 
 }  // namespace

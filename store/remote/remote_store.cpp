@@ -1,24 +1,36 @@
 // What is opened is asked for by its last bytes: the answer states size and version (ETag), holds small values whole,
 // and the index of a shard. Later ranges carry the version, so that all bytes of a source are of one value.
+//
+// A change of a value notes the version that is read, and sets the value only if it still has that (RemoteWriter).
+// Values of an array that nobody can open yet are sent without conditions, many at once, and waited for by sync().
 #include "remote_store.h"
 
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "keys.h"
+#include "lock_table.h"
+#include "remote_lease.h"
+#include "remote_writer.h"
+#include "seal_mark.h"
 
 namespace tessera {
 
@@ -29,7 +41,7 @@ constexpr std::uint64_t tail_bytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t widest_gap = std::uint64_t{1} << 20;
 constexpr std::uint64_t longest_request = std::uint64_t{16} << 20;
 /// The documents of a node: whoever asks for one asks for others next, so all are asked for at once.
-constexpr std::array<std::string_view, 11> documents{"zarr.json",
+constexpr std::array<std::string_view, 12> documents{"zarr.json",
                                                      ".zarray",
                                                      ".zattrs",
                                                      ".zgroup",
@@ -39,7 +51,8 @@ constexpr std::array<std::string_view, 11> documents{"zarr.json",
                                                      "meta",
                                                      "attrs",
                                                      ".tessera/batch/journal",
-                                                     ".tessera/unfinished.json"};
+                                                     ".tessera/unfinished.json",
+                                                     seal_sums_key};
 /// So long the answers serve who opens the node.
 constexpr std::chrono::seconds document_age{2};
 /// Fetched before anybody asked, at most.
@@ -49,6 +62,29 @@ std::uint64_t hash_of(std::string_view text) {
     std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
     return hash;
+}
+
+/// Sent and not yet answered, at most.
+constexpr std::uint64_t most_sent = std::uint64_t{64} << 20;
+/// A value that is longer goes in parts of so many bytes, so many at once, if that needs no condition.
+constexpr std::uint64_t longest_whole = std::uint64_t{64} << 20;
+constexpr std::size_t part_bytes = std::size_t{16} << 20;
+constexpr std::size_t parts_at_once = 3;
+
+/// Goes up with each document that this process writes, so that no store answers with an older one.
+std::atomic<std::uint64_t> documents_written = 0;
+
+/// The locks of all remote stores, by names. Never destroyed, because threads may end later than main().
+LockTables& remote_locks() {
+    static auto& locks = *new LockTables;
+    return locks;
+}
+
+/// The name of the document of a node that a key is; documents.end() if it is none.
+auto document_name(std::string_view key) {
+    return std::ranges::find_if(documents, [&](std::string_view document) {
+        return key == document || (key.ends_with(document) && key[key.size() - document.size() - 1] == '/');
+    });
 }
 
 /// A value, by ranges of one version.
@@ -159,15 +195,16 @@ private:
 
 class RemoteStore final : public KeyValueStore {
 public:
-    RemoteStore(std::string name, std::unique_ptr<RemoteService> service)
-        : name_(std::move(name)), service_(std::move(service)) {}
+    RemoteStore(std::string name, std::unique_ptr<RemoteService> service, const StoreOptions& options)
+        : name_(std::move(name)), options_(options), service_(std::move(service)), writer_(service_) {}
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
         require_key(key);
+        settle(key);
         if (const auto known = document(key)) return small_source(*known, key);
         HttpTicket ticket = announced(key);
         HttpResponse response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_tail(key));
-        if (service_->is_absent(response, key)) return nullptr;
+        if (is_absent(response, key)) return nullptr;
         const std::string name = join_key(name_, key);
         if (response.first == 0) return memory_source(std::move(response.body), name);
         return std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(response));
@@ -175,6 +212,7 @@ public:
 
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
         require_key(key);
+        settle(key);
         if (const auto known = document(key)) {
             const auto source = small_source(*known, key);
             if (source == nullptr) return false;
@@ -185,10 +223,10 @@ public:
         }
         HttpTicket ticket = announced(key);
         HttpResponse response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_whole(key, limit));
-        if (service_->is_absent(response, key)) return false;
+        if (is_absent(response, key)) return false;
         if (response.body.size() != response.total) {  // announced by its tail, and longer
             response = HttpClient::shared().wait(start_whole(key, limit));
-            if (service_->is_absent(response, key)) return false;
+            if (is_absent(response, key)) return false;
         }
         require_size(join_key(name_, key), response.body.size(), limit);
         out.reset(response.body.size());
@@ -198,6 +236,8 @@ public:
 
     [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override {
         require_key(key);
+        settle(key);
+        if (const auto made = stamp_of_change(key)) return made;
         std::shared_ptr<const HttpResponse> known = document(key);
         if (known == nullptr) {
             HttpRequest request = service_->request(key);
@@ -205,13 +245,14 @@ public:
             known = std::make_shared<const HttpResponse>(HttpClient::shared().send(std::move(request)));
         }
         const HttpResponse& response = *known;
-        if (service_->is_absent(response, key)) return std::nullopt;
+        if (is_absent(response, key)) return std::nullopt;
         return ValueStamp{.size = response.total, .id = hash_of(response.etag())};
     }
     [[nodiscard]] bool contains(std::string_view key) const override { return stamp(key).has_value(); }
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         require_prefix(prefix);
+        settle_all();
         Listing listing;
         service_->list(
             prefix, [&](std::string_view name, std::uint64_t) { listing.keys.emplace_back(name); },
@@ -223,6 +264,7 @@ public:
 
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
+        settle_all();
         service_->list(
             prefix, [&](std::string_view name, std::uint64_t size) { each(name, [size] { return size; }); },
             [&](std::string_view name, std::uint64_t) {
@@ -236,23 +278,429 @@ public:
     [[nodiscard]] bool is_far() const override { return true; }
     [[nodiscard]] bool lists() const override { return service_->lists(); }
 
-    void put(std::string_view key, ByteSpan /*value*/) override { refuse(key); }
-    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override { refuse(key); }
-    bool erase(std::string_view key) override { refuse(key); }
-    void erase_below(std::string_view prefix) override { refuse(prefix); }
-    void move(std::string_view from, std::string_view /*to*/) override { refuse(from); }
-    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t /*slot*/, LockMode /*mode*/) override {
-        refuse(prefix);
+    // ---- writing
+
+    void put(std::string_view key, ByteSpan value) override {
+        require_writable(key);
+        put_shared(key, copied(value));
     }
-    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override { refuse(prefix); }
-    [[nodiscard]] bool read_only() const override { return true; }
+    bool put_new(std::string_view key, ByteSpan value) override {
+        require_writable(key);
+        if (!options_.process_locks || writer_.conduct().holds == ServerConduct::Holds::none) {
+            return KeyValueStore::put_new(key, value);
+        }
+        RemoteVersion absent;
+        const bool made = writer_.put_if(key, copied(value), absent);
+        forget_document(key);
+        return made;
+    }
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
+        require_writable(key);
+        return std::make_unique<Sink>(*this, key);
+    }
+    bool erase(std::string_view key) override {
+        require_writable(key);
+        if (!contains(key)) return false;
+        service_->require_done(HttpClient::shared().send(service_->erase(key)), key);
+        forget_document(key);
+        return true;
+    }
+    void erase_below(std::string_view prefix) override {
+        require_prefix(prefix);
+        require_writable(prefix.empty() ? "all" : prefix);
+        {
+            const std::lock_guard guard(mutex_);
+            failure_ = nullptr;  // of what is removed
+        }
+        settle_all();
+        service_->abandon_all_parts(prefix);
+        std::deque<std::pair<std::string, HttpTicket>> begun;
+        const auto finish = [&] {
+            service_->require_done(HttpClient::shared().wait(std::move(begun.front().second)), begun.front().first);
+            begun.pop_front();
+        };
+        for_each_below(std::string(prefix), [&](std::string key) {
+            if (key.ends_with(lease_key) && holds_lease(service_->request(key).name)) return;
+            if (begun.size() >= HttpClient::most_in_flight) finish();
+            HttpTicket ticket = HttpClient::shared().start(service_->erase(key));
+            begun.emplace_back(std::move(key), std::move(ticket));
+        });
+        while (!begun.empty()) finish();
+        ++documents_written;
+    }
+    bool replace(std::string_view from, std::string_view to) override {
+        Buffer value;
+        if (!get(from, value, UINT64_MAX)) return false;
+        put(to, value);
+        erase(from);
+        return true;
+    }
+
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        require_prefix(prefix);
+        require_writable(prefix.empty() ? "a" : prefix);
+        return remote_locks().lock(join_key(name_, prefix), slot, mode);
+    }
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
+        require_prefix(prefix);
+        require_writable(prefix.empty() ? "a" : prefix);
+        return remote_locks().try_lock(join_key(name_, prefix));
+    }
+    [[nodiscard]] StoreLock lock_destination(std::string_view prefix) override {
+        require_prefix(prefix);
+        require_writable(prefix.empty() ? "a" : prefix);
+        if (!options_.process_locks || writer_.conduct().holds != ServerConduct::Holds::full) return {};
+        return take_lease(service_, join_key(prefix, lease_key), join_key(name_, prefix), options_.waiter);
+    }
+    [[nodiscard]] std::unique_ptr<ValueChange> begin_change(std::string_view key, bool keeps) override {
+        if (!options_.process_locks || !service_->writes()) return nullptr;
+        if (keeps && writer_.conduct().holds != ServerConduct::Holds::full) {
+            throw unsupported("{}: the server does not hold the condition that a value is still the one that was read "
+                              "(If-Match), so that a change of a part of it could undo what others write meanwhile",
+                              join_key(name_, key))
+                .advising(Action::no_locks, "goes on, if you know that nobody else writes");
+        }
+        {
+            const std::lock_guard guard(mutex_);
+            nodes_.erase(std::string(key));  // what is read from now on is new
+        }
+        return std::make_unique<Change>(*this, key);
+    }
+    [[nodiscard]] bool has_versions() const override {
+        return options_.process_locks && service_->writes() && !options_.read_only &&
+               writer_.conduct().holds == ServerConduct::Holds::full;
+    }
+    [[nodiscard]] std::string promise() const override {
+        if (!service_->writes()) return {};
+        const auto known = writer_.known_conduct();
+        if (!known) return "not known before something is written";
+        switch (known->holds) {
+            case ServerConduct::Holds::full:
+                return known->bare ? "full: changes of several writers are never lost (by ETags without quotes)"
+                                   : "full: changes of several writers are never lost";
+            case ServerConduct::Holds::create_only:
+                return "create-only: parts of chunks are changed by a single writer alone";
+            case ServerConduct::Holds::none:
+                break;
+        }
+        return "none: one writer at a time";
+    }
+    void require_unsealed(std::string_view prefix) override {
+        tessera::require_unsealed(*this, prefix, options_.break_seal);
+    }
+
+    void sync() override {
+        settle_all();
+        const std::lock_guard guard(mutex_);
+        later_ = false;
+        if (failure_) std::rethrow_exception(failure_);
+    }
+    void sync_later() override { later_ = true; }
+
+    [[nodiscard]] bool read_only() const override { return options_.read_only || !service_->writes(); }
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    [[noreturn]] void refuse(std::string_view key) const {
-        throw unsupported("{}: Tessera reads arrays over the network, and does not write them there",
-                          join_key(name_, key));
+    void require_writable(std::string_view key) const {
+        require_key(key);
+        if (!service_->writes()) {
+            throw unsupported("{}: Tessera reads arrays from servers of files, and does not write them there",
+                              join_key(name_, key));
+        }
+        if (options_.read_only) throw invalid_argument("{}: opened for reading only", join_key(name_, key));
     }
+
+    /// As RemoteService::is_absent(); notes the version for whoever changes the value.
+    bool is_absent(const HttpResponse& response, std::string_view key) const {
+        const bool absent = service_->is_absent(response, key);
+        const std::lock_guard guard(mutex_);
+        for (Change* const change : changes_) {
+            if (change->covers(key)) change->note(key, absent ? RemoteVersion() : service_->version_of(response));
+        }
+        return absent;
+    }
+
+    void forget_document(std::string_view key) const {
+        if (document_name(key) != documents.end()) ++documents_written;
+    }
+
+    /// Calls each(key) for all values at and below a prefix.
+    void for_each_below(const std::string& prefix, const std::function<void(std::string key)>& each) const {
+        std::vector<std::string> folders;
+        service_->list(
+            prefix, [&](std::string_view name, std::uint64_t) { each(join_key(prefix, name)); },
+            [&](std::string_view name, std::uint64_t) { folders.push_back(join_key(prefix, name)); });
+        for (const std::string& folder : folders) for_each_below(folder, each);
+    }
+
+    // ---- changes
+
+    /// What was read of one value, with the store's mutex.
+    struct Seen {
+        std::optional<RemoteVersion> version;
+        bool conflict = false;
+        bool set = false;  ///< `version` is what was set
+        std::uint64_t size = 0;
+    };
+
+    class Change final : public ValueChange {
+    public:
+        Change(RemoteStore& store, std::string_view key) : store_(store), key_(key) {
+            const std::lock_guard guard(store_.mutex_);
+            store_.changes_.push_back(this);
+        }
+        ~Change() override {
+            const std::lock_guard guard(store_.mutex_);
+            std::erase(store_.changes_, this);
+        }
+        Change(const Change&) = delete;
+        Change& operator=(const Change&) = delete;
+
+        [[nodiscard]] bool covers(std::string_view key) const {
+            if (key == key_) return true;
+            const auto* const name = document_name(key);
+            return name != documents.end() && join_key(key_, *name) == key;
+        }
+        void note(std::string_view key, RemoteVersion version) {
+            Seen& seen = seen_[std::string(key)];
+            seen.conflict = seen.conflict || (seen.version && !(*seen.version == version));
+            seen.version = std::move(version);
+        }
+        Seen& of(std::string_view key) { return seen_[std::string(key)]; }
+
+        [[nodiscard]] bool conflicted() const override {
+            std::vector<std::pair<std::string, RemoteVersion>> read;
+            {
+                const std::lock_guard guard(store_.mutex_);
+                for (const auto& [key, seen] : seen_) {
+                    if (seen.conflict) return true;
+                    if (seen.version && !seen.set) read.emplace_back(key, *seen.version);
+                }
+            }
+            // A value may have been replaced while it was read by ranges.
+            return std::ranges::any_of(read, [&](const auto& one) {
+                try {
+                    return !(store_.writer_.version(one.first) == one.second);
+                } catch (const Error&) {
+                    return false;
+                }
+            });
+        }
+        [[nodiscard]] bool was_absent() override {
+            {
+                const std::lock_guard guard(store_.mutex_);
+                if (const Seen& seen = of(key_); seen.version) return seen.version->etag.empty();
+            }
+            RemoteVersion version = store_.writer_.version(key_);
+            const bool absent = version.etag.empty();
+            const std::lock_guard guard(store_.mutex_);
+            note(key_, std::move(version));
+            return absent;
+        }
+
+    private:
+        RemoteStore& store_;
+        std::string key_;
+        std::map<std::string, Seen, std::less<>> seen_;
+    };
+
+    [[nodiscard]] Change* change_of(std::string_view key) const {
+        const std::lock_guard guard(mutex_);
+        const auto found = std::ranges::find_if(changes_, [&](const Change* change) { return change->covers(key); });
+        return found == changes_.end() ? nullptr : *found;
+    }
+
+    /// For a value that is being changed and was set: its stamp, whatever others did since.
+    [[nodiscard]] std::optional<ValueStamp> stamp_of_change(std::string_view key) const {
+        const std::lock_guard guard(mutex_);
+        for (Change* const change : changes_) {
+            if (!change->covers(key)) continue;
+            const Seen& seen = change->of(key);
+            if (seen.set) return ValueStamp{.size = seen.size, .id = hash_of(seen.version->etag)};
+        }
+        return std::nullopt;
+    }
+
+    void put_changed(Change& change, std::string_view key, std::shared_ptr<const Buffer> body) {
+        const std::uint64_t size = body->size();
+        const auto conflict = [&] {
+            return Error(ErrorCode::io, fmt::format("{}: another writer changed it meanwhile", join_key(name_, key)));
+        };
+        std::optional<RemoteVersion> expected;
+        {
+            const std::lock_guard guard(mutex_);
+            const Seen& seen = change.of(key);
+            if (seen.conflict) throw conflict();
+            expected = seen.version;
+        }
+        const ServerConduct::Holds holds = writer_.conduct().holds;
+        if (!expected && holds == ServerConduct::Holds::full) expected = writer_.version(key);
+        const bool on_condition = holds == ServerConduct::Holds::full ||
+                                  (holds == ServerConduct::Holds::create_only && expected && expected->etag.empty());
+        if (!on_condition) {
+            writer_.finish(writer_.start_put(key, std::move(body)), key);
+            return;
+        }
+        const bool set = writer_.put_if(key, std::move(body), *expected);
+        forget_document(key);
+        const std::lock_guard guard(mutex_);
+        Seen& seen = change.of(key);
+        if (!set) {
+            seen.conflict = true;
+            throw conflict();
+        }
+        seen.version = std::move(expected);
+        seen.set = true;
+        seen.size = size;
+    }
+
+    // ---- values on their way
+
+    struct Sent {
+        std::mutex mutex;
+        HttpTicket ticket;  ///< with its mutex; none once it is answered
+        std::string key;
+        std::uint64_t size = 0;
+    };
+
+    std::shared_ptr<const Buffer> copied(ByteSpan value) {
+        try {
+            return std::make_shared<const Buffer>(value);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::budget) throw;
+            settle_all();
+            return std::make_shared<const Buffer>(value);
+        }
+    }
+
+    void put_shared(std::string_view key, std::shared_ptr<const Buffer> body) {
+        renew_leases();
+        if (Change* const change = change_of(key)) return put_changed(*change, key, std::move(body));
+        if (!later_) {
+            writer_.finish(writer_.start_put(key, std::move(body)), key);
+            forget_document(key);
+            return;
+        }
+        settle(key);
+        auto sent = std::make_shared<Sent>();
+        sent->key = key;
+        sent->size = body->size();
+        sent->ticket = writer_.start_put(key, std::move(body));
+        std::shared_ptr<Sent> oldest;
+        {
+            const std::lock_guard guard(mutex_);
+            sent_bytes_ += sent->size;
+            sent_.push_back(std::move(sent));
+            if (sent_bytes_ > most_sent || sent_.size() > HttpClient::most_in_flight) oldest = sent_.front();
+        }
+        forget_document(key);
+        if (oldest) settle(oldest);
+    }
+
+    void settle(const std::shared_ptr<Sent>& sent) const {
+        try {
+            const std::lock_guard guard(sent->mutex);
+            if (sent->ticket) writer_.finish(std::move(sent->ticket), sent->key);
+        } catch (...) {
+            const std::lock_guard guard(mutex_);
+            failure_ = std::current_exception();
+            take_out(sent);
+            throw;
+        }
+        const std::lock_guard guard(mutex_);
+        take_out(sent);
+    }
+    void take_out(const std::shared_ptr<Sent>& sent) const {
+        const auto found = std::ranges::find(sent_, sent);
+        if (found == sent_.end()) return;
+        sent_bytes_ -= sent->size;
+        sent_.erase(found);
+    }
+    /// Waits until a value that was put is there.
+    void settle(std::string_view key) const {
+        std::shared_ptr<Sent> found;
+        {
+            const std::lock_guard guard(mutex_);
+            const auto at = std::ranges::find_if(sent_, [&](const auto& sent) { return sent->key == key; });
+            if (at != sent_.end()) found = *at;
+        }
+        if (found) settle(found);
+    }
+    void settle_all() const {
+        for (;;) {
+            std::shared_ptr<Sent> first;
+            {
+                const std::lock_guard guard(mutex_);
+                if (sent_.empty()) return;
+                first = sent_.front();
+            }
+            settle(first);
+        }
+    }
+
+    /// A value that is written piece by piece: kept in memory, or sent in parts.
+    class Sink final : public ByteSink {
+    public:
+        Sink(RemoteStore& store, std::string_view key)
+            : store_(store), key_(key), name_(join_key(store.name_, key)), whole_(store.change_of(key) != nullptr) {}
+        ~Sink() override {
+            parts_.clear();
+            if (!upload_.empty()) store_.service_->abandon_parts(key_, upload_);
+        }
+        Sink(const Sink&) = delete;
+        Sink& operator=(const Sink&) = delete;
+
+        [[nodiscard]] bool random_access() const override { return false; }
+        void write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {
+            throw unsupported("{}: is written from its beginning to its end", name_);
+        }
+        void append(ByteSpan bytes) override {
+            value_.append(bytes);
+            if (whole_) return;
+            if (upload_.empty() && value_.size() > longest_whole) {
+                write_ = random_id();
+                upload_ = store_.service_->begin_parts(key_, write_);
+            }
+            while (!upload_.empty() && value_.size() > part_bytes) send(part_bytes);
+        }
+        void finish() override {
+            if (upload_.empty()) {
+                store_.put_shared(key_, std::make_shared<const Buffer>(std::move(value_)));
+                return;
+            }
+            send(value_.size());
+            while (!parts_.empty()) finish_part();
+            store_.service_->finish_parts(key_, upload_, write_, etags_);
+            upload_.clear();
+        }
+        [[nodiscard]] const std::string& name() const override { return name_; }
+
+    private:
+        void send(std::size_t size) {
+            renew_leases();
+            if (parts_.size() >= parts_at_once) finish_part();
+            auto body = std::make_shared<const Buffer>(value_.span().first(size));
+            value_ = Buffer(value_.span().subspan(size));
+            parts_.push_back(HttpClient::shared().start(
+                store_.service_->part(key_, upload_, etags_.size() + parts_.size() + 1, std::move(body))));
+        }
+        void finish_part() {
+            const HttpResponse response = HttpClient::shared().wait(std::move(parts_.front()));
+            parts_.pop_front();
+            store_.service_->require_done(response, key_);
+            etags_.emplace_back(response.etag());
+        }
+
+        RemoteStore& store_;
+        std::string key_;
+        std::string name_;
+        bool whole_;
+        Buffer value_;
+        std::string upload_;  ///< empty until there are parts
+        std::string write_;
+        std::deque<HttpTicket> parts_;
+        std::vector<std::string> etags_;
+    };
 
     [[nodiscard]] HttpTicket start_tail(std::string_view key) const {
         HttpRequest request = service_->request(key);
@@ -274,20 +722,22 @@ private:
 
     /// The answer for a document of a node; null for other keys.
     [[nodiscard]] std::shared_ptr<const HttpResponse> document(std::string_view key) const {
-        const auto* const name = std::ranges::find_if(documents, [&](std::string_view document) {
-            return key == document || (key.ends_with(document) && key[key.size() - document.size() - 1] == '/');
-        });
+        const auto* const name = document_name(key);
         if (name == documents.end()) return nullptr;
         const std::string prefix(key.substr(0, key.size() - std::min(key.size(), name->size() + 1)));
         std::shared_ptr<Documents> node;
         {
             const auto now = std::chrono::steady_clock::now();
             const std::lock_guard guard(mutex_);
-            std::erase_if(nodes_, [&](const auto& entry) { return now - entry.second->asked > document_age; });
+            const std::uint64_t written = documents_written;
+            std::erase_if(nodes_, [&](const auto& entry) {
+                return now - entry.second->asked > document_age || entry.second->written != written;
+            });
             std::shared_ptr<Documents>& entry = nodes_[prefix];
             if (entry == nullptr) {
                 entry = std::make_shared<Documents>();
                 entry->asked = now;
+                entry->written = written;
                 for (const std::string_view each : documents) {
                     entry->answers[std::string(each)].ticket = start_tail(join_key(prefix, each));
                 }
@@ -305,7 +755,7 @@ private:
 
     /// Of the answer for a document, which is mostly all of it.
     [[nodiscard]] std::unique_ptr<ByteSource> small_source(const HttpResponse& response, std::string_view key) const {
-        if (service_->is_absent(response, key)) return nullptr;
+        if (is_absent(response, key)) return nullptr;
         const std::string name = join_key(name_, key);
         if (response.first == 0) return memory_source(Buffer(response.body.span()), name);
         HttpResponse tail;
@@ -323,6 +773,7 @@ private:
     };
     struct Documents {
         std::chrono::steady_clock::time_point asked;
+        std::uint64_t written = 0;  ///< see documents_written
         std::mutex mutex;
         std::map<std::string, Answer, std::less<>> answers;
     };
@@ -380,8 +831,15 @@ private:
     };
 
     std::string name_;
+    StoreOptions options_;
     std::shared_ptr<const RemoteService> service_;
-    mutable std::mutex mutex_;
+    RemoteWriter writer_;
+    std::atomic<bool> later_ = false;  ///< see sync_later()
+    mutable std::mutex mutex_;         ///< for what follows
+    mutable std::vector<Change*> changes_;
+    mutable std::deque<std::shared_ptr<Sent>> sent_;
+    mutable std::uint64_t sent_bytes_ = 0;
+    mutable std::exception_ptr failure_;  ///< of what was sent, and is missing now
     mutable std::vector<Ahead*> ahead_;
     mutable std::map<std::string, std::shared_ptr<Documents>, std::less<>> nodes_;
 };
@@ -393,8 +851,9 @@ bool is_absent_by_wish(int status) {
     return (status == 401 || status == 403) && wish != nullptr && wish == std::to_string(status);
 }
 
-std::shared_ptr<KeyValueStore> remote_store(std::string name, std::unique_ptr<RemoteService> service) {
-    return std::make_shared<RemoteStore>(std::move(name), std::move(service));
+std::shared_ptr<KeyValueStore> remote_store(std::string name, std::unique_ptr<RemoteService> service,
+                                            const StoreOptions& options) {
+    return std::make_shared<RemoteStore>(std::move(name), std::move(service), options);
 }
 
 }  // namespace tessera

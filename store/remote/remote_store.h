@@ -1,5 +1,5 @@
-// RemoteStore: a KeyValueStore for reading over HTTP, whatever the service; what differs between services is a
-// RemoteService. Private to the store module.
+// RemoteStore: a KeyValueStore over HTTP, whatever the service; what differs between services is a RemoteService.
+// Private to the store module.
 #pragma once
 
 #include <tessera/key_value_store.h>
@@ -8,12 +8,34 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "http_client.h"
 
 namespace tessera {
+
+/// A version of a value.
+struct RemoteVersion {
+    std::string etag;  ///< empty: there is no value
+    /// The ids of the write that made it and of those before that, the newest first, down to "=" and what the first of
+    /// them replaced. None: another program wrote it.
+    std::vector<std::string> writes;
+
+    friend bool operator==(const RemoteVersion& a, const RemoteVersion& b) { return a.etag == b.etag; }
+};
+
+/// A new value, and when it is to be set.
+struct RemotePut {
+    enum class If : std::uint8_t { always, absent, same };
+    std::shared_ptr<const Buffer> body;
+    std::vector<std::string> writes = {};  ///< see RemoteVersion: its own id first
+    If condition = If::always;
+    std::string etag = {};  ///< for If::same
+    bool once = false;      ///< see HttpRequest
+};
 
 /// How one kind of service names and lists values. Thread rule: const members may be called from several threads.
 class RemoteService {
@@ -30,6 +52,31 @@ public:
     using Each = std::function<void(std::string_view name, std::uint64_t size)>;
     /// Calls value(name, size) for every value directly below a prefix, and folder(name, 0) for what lies deeper.
     virtual void list(std::string_view prefix, const Each& value, const Each& folder) const = 0;
+
+    // ---- for services that can be written to
+
+    [[nodiscard]] virtual bool writes() const { return false; }
+    /// The server and what of it was given; the same for all places that keep promises alike.
+    [[nodiscard]] virtual std::string server() const { return {}; }
+    [[nodiscard]] virtual RemoteVersion version_of(const HttpResponse& /*response*/) const { return {}; }
+    [[nodiscard]] virtual HttpRequest put(std::string_view key, const RemotePut& /*put*/) const { return request(key); }
+    [[nodiscard]] virtual HttpRequest erase(std::string_view key) const { return request(key); }
+    /// Throws, naming the reason, unless the answer to a put() or erase() says that it is done.
+    virtual void require_done(const HttpResponse& /*response*/, std::string_view /*key*/) const {}
+
+    // A value sent in parts. Each throws io.
+    [[nodiscard]] virtual std::string begin_parts(std::string_view /*key*/, const std::string& /*write*/) const {
+        return {};
+    }
+    [[nodiscard]] virtual HttpRequest part(std::string_view key, const std::string& /*upload*/, std::size_t /*number*/,
+                                           std::shared_ptr<const Buffer> /*body*/) const {
+        return request(key);
+    }
+    virtual void finish_parts(std::string_view /*key*/, const std::string& /*upload*/, const std::string& /*write*/,
+                              std::span<const std::string> /*etags*/) const {}
+    virtual void abandon_parts(std::string_view /*key*/, const std::string& /*upload*/) const noexcept {}
+    /// Abandons those that ended runs left at and below a prefix.
+    virtual void abandon_all_parts(std::string_view /*prefix*/) const {}
 };
 
 /// Whether a person says by TESSERA_ABSENT=403 that this status (401 or 403) means that there is no such value, as S3
@@ -37,6 +84,7 @@ public:
 [[nodiscard]] bool is_absent_by_wish(int status);
 
 /// `name` is what a person typed, without secrets.
-[[nodiscard]] std::shared_ptr<KeyValueStore> remote_store(std::string name, std::unique_ptr<RemoteService> service);
+[[nodiscard]] std::shared_ptr<KeyValueStore> remote_store(std::string name, std::unique_ptr<RemoteService> service,
+                                                          const StoreOptions& options);
 
 }  // namespace tessera

@@ -1,4 +1,5 @@
-// Arrays in S3 and what speaks like it, read only: signed requests (AWS Signature Version 4), listings (ListObjectsV2).
+// Arrays in S3 and what speaks like it: signed requests (AWS Signature Version 4), listings (ListObjectsV2), writes on
+// conditions (If-Match, If-None-Match), and values sent in parts (multipart uploads).
 // Source: the Amazon S3 API reference.
 #include <fmt/format.h>
 #include <openssl/evp.h>
@@ -59,11 +60,16 @@ struct S3Access {
     bool requester_pays = false;
 };
 
-/// The lines that sign a GET or HEAD of a path and a sorted query, both encoded.
+using Lines = std::map<std::string, std::string>;
+
+/// The lines of a request of a path and a sorted query, both encoded: those given, signed if there are credentials.
 std::vector<std::string> signed_lines(const S3Access& access, std::string_view method, std::string_view path,
-                                      std::string_view query) {
-    std::map<std::string, std::string> lines;
-    const std::string no_body = sha256_hex("");
+                                      std::string_view query, Lines lines) {
+    std::vector<std::string> headers;
+    if (!access.credentials) {
+        for (const auto& [name, value] : lines) headers.push_back(fmt::format("{}: {}", name, value));
+        return headers;
+    }
     const std::time_t now = std::time(nullptr);
     std::tm utc{};
     ::gmtime_r(&now, &utc);
@@ -72,7 +78,7 @@ std::vector<std::string> signed_lines(const S3Access& access, std::string_view m
     const std::string time(stamp.data(), length);
     const std::string day = time.substr(0, 8);
     lines["host"] = access.authority;
-    lines["x-amz-content-sha256"] = no_body;
+    const std::string body = lines.try_emplace("x-amz-content-sha256", sha256_hex("")).first->second;
     lines["x-amz-date"] = time;
     if (!access.credentials->token.empty()) lines["x-amz-security-token"] = access.credentials->token;
     if (access.requester_pays) lines["x-amz-request-payer"] = "requester";
@@ -82,7 +88,7 @@ std::vector<std::string> signed_lines(const S3Access& access, std::string_view m
         text += fmt::format("{}:{}\n", name, value);
         names += (names.empty() ? "" : ";") + name;
     }
-    text += fmt::format("\n{}\n{}", names, no_body);
+    text += fmt::format("\n{}\n{}", names, body);
     const std::string scope = fmt::format("{}/{}/s3/aws4_request", day, access.region);
     const std::string to_sign = fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_hex(text));
     std::string key = "AWS4" + access.credentials->secret;
@@ -90,7 +96,6 @@ std::vector<std::string> signed_lines(const S3Access& access, std::string_view m
                                         std::string_view("aws4_request")}) {
         key = hmac(key, part);
     }
-    std::vector<std::string> headers;
     for (const auto& [name, value] : lines) {
         if (name != "host") headers.push_back(fmt::format("{}: {}", name, value));
     }
@@ -139,8 +144,7 @@ public:
     explicit S3Service(S3Access access) : access_(std::move(access)) {}
 
     [[nodiscard]] HttpRequest request(std::string_view key) const override {
-        const std::string whole = join_key(access_.prefix, key);
-        return request_of(access_.base + '/' + percent_encoded(whole, true), "", name_of(key));
+        return request_of(path_of(key), "", name_of(key));
     }
 
     [[nodiscard]] bool is_absent(const HttpResponse& response, std::string_view key) const override {
@@ -148,22 +152,8 @@ public:
         if (status == 200 || status == 206 || status == 416) return false;
         const std::string code = element(text_of(response), "Code");
         if (status == 404 && (code.empty() || code == "NoSuchKey")) return true;
-        if (code == "NoSuchBucket") throw not_found("s3://{}: there is no bucket of this name", access_.bucket);
-        if (is_absent_by_wish(status)) return true;
-        std::string why = code.empty() ? fmt::format("the server answers {}", status)
-                                       : fmt::format("the server answers {} ({})", status, code);
-        if (status == 403 && access_.credentials) {
-            why +=
-                ": reading it is not allowed with these credentials, or it is not there and listing the bucket is not "
-                "allowed (TESSERA_ABSENT=403 takes this for absent)";
-        } else if (status == 403) {
-            why +=
-                ": no credentials were found (AWS_ACCESS_KEY_ID, AWS_PROFILE), and it is not public, or it is not "
-                "there and listing the bucket is not allowed";
-        }
-        const std::string_view region = response.header("x-amz-bucket-region");
-        if (!region.empty() && region != access_.region) why += fmt::format("; the bucket is in AWS_REGION={}", region);
-        throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), why));
+        if (is_absent_by_wish(status) && code != "NoSuchBucket") return true;
+        fail(response, key, "reading");
     }
 
     void list(std::string_view prefix, const Each& value, const Each& folder) const override {
@@ -183,16 +173,167 @@ public:
         } while (!token.empty());
     }
 
+    // ---- writing
+
+    [[nodiscard]] bool writes() const override { return true; }
+    [[nodiscard]] std::string server() const override {
+        return fmt::format("{}://{}{} {}", access_.scheme, access_.authority, access_.base, access_.bucket);
+    }
+
+    [[nodiscard]] RemoteVersion version_of(const HttpResponse& response) const override {
+        RemoteVersion version{.etag = std::string(response.etag()), .writes = {}};
+        std::string_view ids = response.header(writes_line);
+        while (!ids.empty()) {
+            const std::size_t end = std::min(ids.find(' '), ids.size());
+            if (end > 0) version.writes.emplace_back(ids.substr(0, end));
+            ids.remove_prefix(std::min(end + 1, ids.size()));
+        }
+        return version;
+    }
+
+    [[nodiscard]] HttpRequest put(std::string_view key, const RemotePut& put) const override {
+        Lines lines = lines_of(*put.body);
+        if (!put.writes.empty()) lines[writes_line] = fmt::format("{}", fmt::join(put.writes, " "));
+        if (put.condition == RemotePut::If::absent) lines["if-none-match"] = "*";
+        if (put.condition == RemotePut::If::same) lines["if-match"] = put.etag;
+        HttpRequest request = request_of(path_of(key), "", name_of(key), std::move(lines));
+        request.method = "PUT";
+        request.body = put.body;
+        request.once = put.once;
+        return request;
+    }
+    [[nodiscard]] HttpRequest erase(std::string_view key) const override {
+        HttpRequest request = request_of(path_of(key), "", name_of(key));
+        request.method = "DELETE";
+        return request;
+    }
+    void require_done(const HttpResponse& response, std::string_view key) const override {
+        if (response.status < 200 || response.status >= 300) fail(response, key, "writing");
+    }
+
+    [[nodiscard]] std::string begin_parts(std::string_view key, const std::string& write) const override {
+        Lines lines = lines_of({});
+        lines[writes_line] = write;
+        HttpRequest request = request_of(path_of(key), "uploads=", name_of(key), std::move(lines));
+        request.method = "POST";
+        request.body = std::make_shared<const Buffer>();
+        const HttpResponse response = HttpClient::shared().send(std::move(request));
+        require_done(response, key);
+        std::string upload = element(text_of(response), "UploadId");
+        if (upload.empty()) throw corrupt("{}: the server's answer names no upload", name_of(key));
+        return upload;
+    }
+    [[nodiscard]] HttpRequest part(std::string_view key, const std::string& upload, std::size_t number,
+                                   std::shared_ptr<const Buffer> body) const override {
+        Lines lines = lines_of(*body);
+        HttpRequest request =
+            request_of(path_of(key), fmt::format("partNumber={}&uploadId={}", number, percent_encoded(upload, false)),
+                       name_of(key), std::move(lines));
+        request.method = "PUT";
+        request.body = std::move(body);
+        return request;
+    }
+    void finish_parts(std::string_view key, const std::string& upload, const std::string& write,
+                      std::span<const std::string> etags) const override {
+        std::string text = "<CompleteMultipartUpload>";
+        for (std::size_t i = 0; i < etags.size(); ++i) {
+            text += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1, etags[i]);
+        }
+        text += "</CompleteMultipartUpload>";
+        auto body = std::make_shared<const Buffer>(std::as_bytes(std::span(text)));
+        for (int tries = 1;; ++tries) {
+            HttpRequest request = request_of(path_of(key), "uploadId=" + percent_encoded(upload, false), name_of(key),
+                                             lines_of(*body));
+            request.method = "POST";
+            request.body = body;
+            const HttpResponse response = HttpClient::shared().send(std::move(request));
+            // An error may come with 200, once the server had begun to answer.
+            const std::string_view answer = text_of(response);
+            if (response.status == 200 && answer.find("<CompleteMultipartUploadResult") != std::string_view::npos) {
+                return;
+            }
+            HttpRequest look = this->request(key);
+            look.method = "HEAD";
+            const RemoteVersion there = version_of(HttpClient::shared().send(std::move(look)));
+            if (!there.writes.empty() && there.writes.front() == write) return;
+            const std::string code = element(answer, "Code");
+            if (tries < 5 && response.status == 200 && code != "NoSuchUpload") continue;
+            fail(response, key, "writing");
+        }
+    }
+    void abandon_parts(std::string_view key, const std::string& upload) const noexcept override {
+        try {
+            HttpRequest request = request_of(path_of(key), "uploadId=" + percent_encoded(upload, false), name_of(key));
+            request.method = "DELETE";
+            (void)HttpClient::shared().send(std::move(request));
+        } catch (...) {
+            return;  // what is left is found by abandon_all_parts()
+        }
+    }
+    void abandon_all_parts(std::string_view prefix) const override {
+        const std::string below = join_key(access_.prefix, prefix);
+        if (below.empty()) return;  // a whole bucket, in which others may be writing
+        HttpRequest page = request_of(access_.base.empty() ? "/" : access_.base,
+                                      "prefix=" + percent_encoded(below, false) + "&uploads=", name_of(prefix));
+        page.limit = longest_listing;
+        const HttpResponse response = HttpClient::shared().send(std::move(page));
+        if (response.status != 200) return;  // a server that cannot say it, or may not
+        std::size_t at = 0;
+        while (const auto item = next_element(text_of(response), "Upload", at)) {
+            const std::string key = element(*item, "Key");
+            if (key != below && !key.starts_with(below + '/')) continue;
+            const std::size_t skipped = access_.prefix.empty() ? 0 : access_.prefix.size() + 1;
+            if (key.size() > skipped) abandon_parts(key.substr(skipped), element(*item, "UploadId"));
+        }
+    }
+
 private:
-    [[nodiscard]] HttpRequest request_of(const std::string& path, const std::string& query, std::string name) const {
+    static constexpr const char* writes_line = "x-amz-meta-tessera-writes";
+
+    [[nodiscard]] std::string path_of(std::string_view key) const {
+        return access_.base + '/' + percent_encoded(join_key(access_.prefix, key), true);
+    }
+
+    /// Those that say what a body is, so that a server that checks signatures checks the body, too.
+    static Lines lines_of(ByteSpan body) {
+        Hasher hasher;
+        hasher.add(body.data(), body.size());
+        return {{"x-amz-content-sha256", hex(hasher.finish())}};
+    }
+
+    [[noreturn]] void fail(const HttpResponse& response, std::string_view key, std::string_view doing) const {
+        const int status = response.status;
+        const std::string code = element(text_of(response), "Code");
+        if (code == "NoSuchBucket") throw not_found("s3://{}: there is no bucket of this name", access_.bucket);
+        if (status == 0) throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), response.trouble));
+        std::string why = code.empty() ? fmt::format("the server answers {}", status)
+                                       : fmt::format("the server answers {} ({})", status, code);
+        if (status == 403 && access_.credentials && doing == "writing") {
+            why += ": writing it is not allowed with these credentials";
+        } else if (status == 403 && access_.credentials) {
+            why +=
+                ": reading it is not allowed with these credentials, or it is not there and listing the bucket is not "
+                "allowed (TESSERA_ABSENT=403 takes this for absent)";
+        } else if (status == 403) {
+            why +=
+                ": no credentials were found (AWS_ACCESS_KEY_ID, AWS_PROFILE), and it is not public, or it is not "
+                "there and listing the bucket is not allowed";
+        }
+        const std::string_view region = response.header("x-amz-bucket-region");
+        if (!region.empty() && region != access_.region) why += fmt::format("; the bucket is in AWS_REGION={}", region);
+        throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), why));
+    }
+
+    [[nodiscard]] HttpRequest request_of(const std::string& path, const std::string& query, std::string name,
+                                         Lines lines = {}) const {
         HttpRequest request;
         request.url =
             fmt::format("{}://{}{}{}{}", access_.scheme, access_.authority, path, query.empty() ? "" : "?", query);
         request.name = std::move(name);
         request.follow = false;
-        if (access_.credentials) {
-            request.headers = [access = access_, path, query](const HttpRequest& asked) {
-                return signed_lines(access, asked.method, path, query);
+        if (access_.credentials || !lines.empty()) {
+            request.headers = [access = access_, path, query, lines = std::move(lines)](const HttpRequest& asked) {
+                return signed_lines(access, asked.method, path, query, lines);
             };
         }
         return request;
@@ -282,7 +423,7 @@ S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonym
     return access;
 }
 
-Place place_in_s3(const std::filesystem::path& path, bool anonymous) {
+Place place_in_s3(const std::filesystem::path& path, bool anonymous, const StoreOptions& options) {
     const std::string& text = path.native();
     const std::size_t begin = text.find("://");
     const std::string_view rest = begin == std::string::npos ? "" : std::string_view(text).substr(begin + 3);
@@ -299,21 +440,21 @@ Place place_in_s3(const std::filesystem::path& path, bool anonymous) {
     const std::string_view prefix = whole.substr(std::min(slash + 1, whole.size()));
     in_context([&] { return text; }, [&] { require_prefix(prefix); });
     return {remote_store(text.substr(0, begin + 3) + std::string(whole),
-                         std::make_unique<S3Service>(access_to(bucket, prefix, anonymous))),
+                         std::make_unique<S3Service>(access_to(bucket, prefix, anonymous)), options),
             ""};
 }
 
 }  // namespace
 
 extern constinit const StoreKind s3_kind{
-    .scheme = "s3", .about = "S3", .place = [](const std::filesystem::path& path, const StoreOptions& /*options*/) {
-        return place_in_s3(path, false);
+    .scheme = "s3", .about = "S3", .place = [](const std::filesystem::path& path, const StoreOptions& options) {
+        return place_in_s3(path, false, options);
     }};
 extern constinit const StoreKind anonymous_s3_kind{
     .scheme = "s3+anon",
     .about = "S3, without credentials",
-    .place = [](const std::filesystem::path& path, const StoreOptions& /*options*/) {
-        return place_in_s3(path, true);
+    .place = [](const std::filesystem::path& path, const StoreOptions& options) {
+        return place_in_s3(path, true, options);
     }};
 
 }  // namespace tessera

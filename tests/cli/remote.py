@@ -1,15 +1,18 @@
 """A server of our own for tests of remote stores: files over plain HTTP at /files/..., and S3 at /BUCKET/KEY, strict where
-S3 is strict (signatures, ranges, listings), with switches for faults. It counts what it is asked. Of the standard library
-alone; facts: RFC 9110, and the Amazon S3 API reference.
+S3 is strict (signatures, sums of bodies, ranges, conditions, listings, uploads in parts), with switches for faults. It
+counts what it is asked. Of the standard library alone; facts: RFC 9110, and the Amazon S3 API reference.
 """
 
 import contextlib
+import email.utils
 import hashlib
 import hmac
 import http.server
+import os
 import pathlib
 import random
 import re
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -25,21 +28,32 @@ class Faults:
         self.cut = 0.0  # the body ends in its midst, and the connection with it
         self.reset = 0.0  # no answer
         self.busy = 0.0  # 503
+        self.lose = 0.0  # a write is carried out, and not answered
+        self.collide = 0.0  # 409 to a write on a condition
+        self.pause = 0.0  # 0.2 s before a write is carried out
         self.busy_next = 0  # so many of the next answers are 503
         self.forget_length = False  # no Content-Length: the end of the connection ends the body
         self.ignore_ranges = False
         self.wrong_range = False  # one byte further than asked
         self.forbid_absent = False  # 403 where there is nothing
         self.delay = 0.0
+        self.ignore_conditions = False  # s3rver, fauxqs
+        self.refuse_conditions = False  # swift: 501
+        self.ignore_matches = False  # If-None-Match alone is held
+        self.bare_etags = False  # Ceph: If-Match holds without quotation marks only
+        self.forget_metadata = False  # x-amz-meta-... is dropped
+        self.error_in_answer = 0  # so many of the next uploads in parts end with 200 and an error
+        self.age = 0  # seconds that values are older than they are
         self.public = False  # S3 without signatures
         self.redirect = None
         self.random = random.Random(1)
+        self.most = 4  # how often the same request fails in one way
         self.seen = {}
 
     def draws(self, name, what):
         # The same request does not fail for ever.
         chance = getattr(self, name)
-        if chance == 0 or self.seen.get((name, what), 0) >= 4:
+        if chance == 0 or self.seen.get((name, what), 0) >= self.most:
             return False
         if self.random.random() >= chance:
             return False
@@ -58,8 +72,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_HEAD(self):
         self.do_GET()
 
+    def do_PUT(self):
+        self.do_GET()
+
+    def do_POST(self):
+        self.do_GET()
+
+    def do_DELETE(self):
+        self.do_GET()
+
     def do_GET(self):
         double = self.server.double
+        self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with double.lock:
             double.requests.append((self.command, self.path, self.headers.get("Range")))
             double.in_flight += 1
@@ -81,6 +105,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             busy = busy or faults.draws("busy", self.path)
             reset = faults.draws("reset", self.path)
             cut = faults.draws("cut", self.path)
+            writes = self.command in ("PUT", "POST", "DELETE")
+            self.lost = writes and faults.draws("lose", self.path)
+            collides = self.command == "PUT" and faults.draws("collide", self.path)
+            pauses = writes and faults.draws("pause", self.path)
         if reset:
             self.close_connection = True
             return self.connection.shutdown(2)
@@ -94,18 +122,128 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.error(403, wrong)
             if bucket not in double.buckets:
                 return self.error(404, "NoSuchBucket")
+            if self.command in ("PUT", "POST") and "Content-Length" not in self.headers:
+                return self.error(411, "MissingContentLength")
+            if writes:
+                if collides and ("If-Match" in self.headers or "If-None-Match" in self.headers):
+                    return self.error(409, "ConditionalRequestConflict")
+                time.sleep(0.2 if pauses else 0)
+                return self.write(double, key, dict(urllib.parse.parse_qsl(query, keep_blank_values=True)))
+            if not key and "uploads" in query.split("&")[-1]:
+                return self.list_uploads(dict(urllib.parse.parse_qsl(query, keep_blank_values=True)))
             if not key:
                 return self.list(bucket, dict(urllib.parse.parse_qsl(query, keep_blank_values=True)))
+        elif self.command not in ("GET", "HEAD"):
+            return self.error(405, "MethodNotAllowed")
         file = double.folder / key
-        if not key or ".." in key.split("/") or not file.is_file():
+        with double.work:
+            there = key and ".." not in key.split("/") and file.is_file()
+            body = file.read_bytes() if there else b""
+            made, metadata = double.objects.get(key, (file.stat().st_mtime, {})) if there else (0, {})
+        if not there:
             return self.error(403, "AccessDenied") if faults.forbid_absent else self.error(404, "NoSuchKey")
-        return self.value(file.read_bytes(), faults, cut)
+        headers = {"Last-Modified": email.utils.formatdate(made - faults.age, usegmt=True), **metadata}
+        return self.value(body, faults, cut, headers)
 
-    def value(self, body, faults, cut):
+    # ---- writing
+
+    def write(self, double, key, query):
+        faults = double.faults
+        if not key or ".." in key.split("/"):
+            return self.error(405, "MethodNotAllowed")
+        metadata = {} if faults.forget_metadata else {
+            name.lower(): value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
+        if sum(len(name) + len(value) for name, value in metadata.items()) > 2048:
+            return self.error(400, "MetadataTooLarge")
+        upload = query.get("uploadId")
+        if upload is not None and upload not in double.uploads:
+            return self.error(404, "NoSuchUpload")
+        if self.command == "POST" and "uploads" in query:
+            upload = f"upload/{len(double.uploads)}+{time.monotonic_ns()}"
+            double.uploads[upload] = (key, metadata, {})
+            return self.answer_write(200, f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId>"
+                                          "</InitiateMultipartUploadResult>")
+        if self.command == "PUT" and upload is not None:
+            double.uploads[upload][2][int(query["partNumber"])] = self.body
+            return self.answer_write(200, "", {"ETag": '"' + hashlib.md5(self.body).hexdigest() + '"'})
+        if self.command == "DELETE" and upload is not None:
+            del double.uploads[upload]
+            return self.answer_write(204, "")
+        if self.command == "POST":
+            return self.complete(double, key, upload)
+        with double.work:
+            if wrong := self.broken_condition(double, key):
+                return self.error(*wrong)
+            if self.command == "DELETE":
+                (double.folder / key).unlink(missing_ok=True)
+                double.objects.pop(key, None)
+                return self.answer_write(204, "")
+            self.store(double, key, self.body, metadata)
+        return self.answer_write(200, "", {"ETag": '"' + hashlib.md5(self.body).hexdigest() + '"'})
+
+    def store(self, double, key, body, metadata):
+        file = double.folder / key
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside = file.parent / f".put-{threading.get_ident()}"
+        beside.write_bytes(body)
+        os.replace(beside, file)
+        double.objects[key] = (time.time(), metadata)
+        double.written += 1
+
+    def complete(self, double, key, upload):
+        faults = double.faults
+        if faults.error_in_answer > 0:
+            faults.error_in_answer -= 1
+            return self.send(200, b"<Error><Code>InternalError</Code></Error>", {})
+        named, metadata, parts = double.uploads[upload]
+        asked = [(int(number), etag) for number, etag in
+                 re.findall(r"<PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag>", self.body.decode())]
+        right = all(n in parts and etag.replace("&quot;", '"') == '"' + hashlib.md5(parts[n]).hexdigest() + '"'
+                    for n, etag in asked)
+        if named != key or not asked or not right:
+            return self.error(400, "InvalidPart")
+        if any(len(parts[n]) < 5 << 20 for n, _ in asked[:-1]):
+            return self.error(400, "EntityTooSmall")
+        with double.work:
+            self.store(double, key, b"".join(parts[n] for n, _ in asked), metadata)
+            del double.uploads[upload]
+        return self.answer_write(200, "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
+
+    def broken_condition(self, double, key):
+        """The status and the code of the error; None if the conditions hold."""
+        faults = double.faults
+        file = double.folder / key
+        if faults.refuse_conditions and ("If-Match" in self.headers or "If-None-Match" in self.headers):
+            return 501, "NotImplemented"
+        if faults.ignore_conditions:
+            return None
+        if "If-None-Match" in self.headers and file.is_file():
+            return 412, "PreconditionFailed"
+        if "If-Match" in self.headers and not faults.ignore_matches:
+            if not file.is_file():
+                return 404, "NoSuchKey"
+            etag = hashlib.md5(file.read_bytes()).hexdigest()
+            if self.headers["If-Match"] != (etag if faults.bare_etags else f'"{etag}"'):
+                return 412, "PreconditionFailed"
+        return None
+
+    def answer_write(self, status, text, headers=None):
+        if self.lost:
+            self.close_connection = True
+            return self.connection.shutdown(2)
+        return self.send(status, text.encode(), headers or {})
+
+    def list_uploads(self, query):
+        text = "".join(f"<Upload><Key>{key}</Key><UploadId>{upload}</UploadId></Upload>"
+                       for upload, (key, _, _) in self.server.double.uploads.items()
+                       if key.startswith(query.get("prefix", "")))
+        self.send(200, f"<ListMultipartUploadsResult>{text}</ListMultipartUploadsResult>".encode(), {})
+
+    def value(self, body, faults, cut, more):
         etag = '"' + hashlib.md5(body).hexdigest() + '"'
         if self.headers.get("If-Match", etag) != etag:
             return self.error(412, "PreconditionFailed")
-        headers = {"ETag": etag, "Accept-Ranges": "bytes"}
+        headers = {"ETag": etag, "Accept-Ranges": "bytes", **more}
         asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
         if not asked or faults.ignore_ranges:
             return self.send(200, body, headers, cut, faults.forget_length)
@@ -142,13 +280,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def list(self, bucket, query):
         """ListObjectsV2, three entries a page so that pages are turned."""
         folder, prefix = self.server.double.folder, query.get("prefix", "")
-        names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+        names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*")
+                       if file.is_file() and not file.name.startswith(".put-"))
         entries = {}
         for name in names:
             if not name.startswith(prefix):
                 continue
             head, slash, _ = name[len(prefix):].partition(query.get("delimiter") or "\0")
-            entries[prefix + head + slash] = None if slash else (folder / name).stat().st_size
+            with contextlib.suppress(FileNotFoundError):
+                entries[prefix + head + slash] = None if slash else (folder / name).stat().st_size
         quoted = (lambda text: urllib.parse.quote(text)) if query.get("encoding-type") == "url" else xml.sax.saxutils.escape
         page = [name for name in sorted(entries) if name > query.get("continuation-token", "")]
         size = self.server.double.page
@@ -172,6 +312,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return "InvalidAccessKeyId"
         if region != REGION:
             return "AuthorizationHeaderMalformed"
+        if hashlib.sha256(self.body).hexdigest() != self.headers["x-amz-content-sha256"]:
+            return "XAmzContentSHA256Mismatch"
+        if any(name.lower().startswith("x-amz-") and name.lower() not in names.split(";") for name in self.headers):
+            return "AccessDenied"  # a header that has to be signed and is not
         lines = "".join(f"{name}:{self.headers.get(name, '').strip()}\n" for name in names.split(";"))
         sorted_query = "&".join(sorted(part if "=" in part else part + "=" for part in query.split("&") if part))
         if sorted_query != query or not {"host", "x-amz-date", "x-amz-content-sha256"} <= set(names.split(";")):
@@ -201,7 +345,12 @@ class Double:
         self.buckets = {"bucket"}
         self.page = 3
         self.lock = threading.Lock()
+        self.work = threading.Lock()  # held while a condition is checked and a value set
+        self.objects = {}  # of what was written here: when, and its metadata
+        self.uploads = {}
+        self.written = 0
         self.faults = Faults()
+        self.forget()
         self.reset()
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.double = self
@@ -215,7 +364,12 @@ class Double:
         """For a program that is to see this server alone, and nothing of the machine's own settings."""
         return {"AWS_ENDPOINT_URL": self.origin, "AWS_REGION": REGION, "AWS_ACCESS_KEY_ID": KEY_ID,
                 "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_CONFIG_FILE": "/dev/null",
-                "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "no_proxy": "*"}
+                "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "no_proxy": "*",
+                "XDG_CACHE_HOME": self.cache.name}
+
+    def forget(self):
+        """Lets programs ask anew what this server promises."""
+        self.cache = tempfile.TemporaryDirectory()
 
 
 @contextlib.contextmanager

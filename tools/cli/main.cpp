@@ -128,7 +128,9 @@ struct CommonTexts {
                        "value at once) (default commit)")
             ->option_text("commit")
             ->group(group);
-        app.add_flag("--no-locks", no_locks, "for file systems without locks: does not keep other writers away")
+        app.add_flag("--no-locks,--single-writer", no_locks,
+                     "for file systems without locks and servers without conditions: nobody else writes, and nothing\n"
+                     "keeps others away")
             ->group(group);
         app.add_flag("--follow-links", follow_links,
                      "write and delete through links to folders below PATH (reading always follows links; removing\n"

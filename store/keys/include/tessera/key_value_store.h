@@ -180,6 +180,19 @@ public:
     virtual bool remove_temporary(std::string_view /*prefix*/, std::string_view /*name*/) { return false; }
 };
 
+/// A change of a value that depends on what it was, where other programs are not kept away by locks: while it lives,
+/// every read of the value notes its version, and setting it fails unless it still has that version. See
+/// KeyValueStore::begin_change().
+class ValueChange {
+public:
+    virtual ~ValueChange() = default;
+    /// Somebody else was faster: read again, and begin a new change. Setting the value threw an error, unless it was
+    /// read twice and differed.
+    [[nodiscard]] virtual bool conflicted() const = 0;
+    /// Whether there was no value when it was read; asks for it if it was not read.
+    [[nodiscard]] virtual bool was_absent() = 0;
+};
+
 /// A value that will be read soon.
 struct ReadWish {
     std::string key;
@@ -268,6 +281,18 @@ public:
     [[nodiscard]] virtual StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) = 0;
     /// Locks the shape slot exclusively; nullopt if anybody else holds it in either mode.
     [[nodiscard]] virtual std::optional<StoreLock> try_lock(std::string_view prefix) = 0;
+
+    /// Begins a change of the value of `key`, and of the metadata documents directly below it, by one thread, that holds
+    /// its lock. `keeps`: a part of the old value is kept. Null in stores whose locks keep all writers away. Throws
+    /// unsupported if the store cannot keep others' changes from being lost, and the change needs that.
+    [[nodiscard]] virtual std::unique_ptr<ValueChange> begin_change(std::string_view /*key*/, bool /*keeps*/) {
+        return nullptr;
+    }
+    /// Whether writers of other programs are told apart by versions (begin_change()), not by locks. They may then change
+    /// the shape, and write to new elements, while a chunk is being changed.
+    [[nodiscard]] virtual bool has_versions() const { return false; }
+    /// What is known of how far the store keeps writers apart, for people; empty where its locks do that.
+    [[nodiscard]] virtual std::string promise() const { return {}; }
 
     /// The DestinationLock of the array or group at `prefix`, for creating or removing it as a whole. Holds nothing in
     /// stores that no other run can reach.

@@ -1,0 +1,144 @@
+#include "remote_lease.h"
+
+#include <tessera/error_text.h>
+#include <tessera/stop.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "remote_writer.h"
+
+namespace tessera {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t life_seconds = 60;
+constexpr std::chrono::seconds renewal{20};
+
+class Lease {
+public:
+    Lease(std::shared_ptr<const RemoteService> service, std::string key)
+        : writer_(service), service_(std::move(service)), key_(std::move(key)) {}
+
+    /// Whether it is ours now; else for how long it was not renewed.
+    bool take(std::int64_t& age) {
+        RemoteVersion there;
+        std::tie(there, age) = writer_.look(key_);
+        if (!there.etag.empty() && age <= life_seconds) return false;
+        if (!write(there)) return false;
+        renewed_ = Clock::now();
+        return true;
+    }
+    void renew() {
+        const std::lock_guard guard(mutex_);
+        if (Clock::now() - renewed_ < renewal) return;
+        renewed_ = Clock::now();
+        RemoteVersion own = own_;
+        (void)write(own);  // if it is lost, the conditions of what is written tell
+    }
+    [[nodiscard]] std::string name() const { return service_->request(key_).name; }
+    void release() {
+        const std::lock_guard guard(mutex_);
+        if (!(writer_.version(key_) == own_)) return;
+        (void)HttpClient::shared().send(service_->erase(key_));
+    }
+
+private:
+    bool write(RemoteVersion& expected) {
+        constexpr std::string_view text = "somebody makes, grows or removes this array; ends a minute after it was written";
+        if (!writer_.put_if(key_, std::make_shared<const Buffer>(std::as_bytes(std::span(text))), expected)) return false;
+        own_ = expected;
+        return true;
+    }
+
+    RemoteWriter writer_;
+    std::shared_ptr<const RemoteService> service_;
+    std::string key_;
+    std::mutex mutex_;
+    RemoteVersion own_;
+    Clock::time_point renewed_;
+};
+
+struct Leases {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Lease>> held;
+    std::atomic<Clock::rep> due = Clock::time_point::max().time_since_epoch().count();
+};
+
+Leases& all_leases() {
+    static auto& all = *new Leases;  // never destroyed: threads may end later than main()
+    return all;
+}
+
+void set_due(Leases& all) {
+    const Clock::time_point next = all.held.empty() ? Clock::time_point::max() : Clock::now() + renewal;
+    all.due = next.time_since_epoch().count();
+}
+
+void release(const std::shared_ptr<Lease>& lease) {
+    {
+        Leases& all = all_leases();
+        const std::lock_guard guard(all.mutex);
+        std::erase(all.held, lease);
+        set_due(all);
+    }
+    try {
+        const FinishScope finishing;
+        lease->release();
+    } catch (const Error&) {
+        return;  // it ends by itself
+    }
+}
+
+}  // namespace
+
+StoreLock take_lease(std::shared_ptr<const RemoteService> service, std::string key, const std::string& place,
+                     Waiter* waiter) {
+    const auto lease = std::make_shared<Lease>(std::move(service), std::move(key));
+    bool told = false;
+    for (std::int64_t age = 0; !lease->take(age);) {
+        if (waiter != nullptr && !std::exchange(told, true)) waiter->waits(place, "another program");
+        const auto end = Clock::now() + std::chrono::milliseconds(500);
+        while (Clock::now() < end) {
+            require_not_stopped();
+            if (waiter != nullptr && waiter->stopped()) throw cancelled("{}: stopped while it waited", place);
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+    }
+    Leases& all = all_leases();
+    {
+        const std::lock_guard guard(all.mutex);
+        all.held.push_back(lease);
+        set_due(all);
+    }
+    return StoreLock([lease] { release(lease); });
+}
+
+bool holds_lease(std::string_view name) {
+    Leases& all = all_leases();
+    const std::lock_guard guard(all.mutex);
+    return std::ranges::any_of(all.held, [&](const auto& lease) { return lease->name() == name; });
+}
+
+void renew_leases() {
+    Leases& all = all_leases();
+    if (Clock::now().time_since_epoch().count() < all.due) return;
+    std::vector<std::shared_ptr<Lease>> held;
+    {
+        const std::lock_guard guard(all.mutex);
+        if (Clock::now().time_since_epoch().count() < all.due) return;
+        held = all.held;
+        set_due(all);
+    }
+    for (const auto& lease : held) lease->renew();
+}
+
+}  // namespace tessera

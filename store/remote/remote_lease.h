@@ -1,0 +1,30 @@
+// A lease: an object in a remote store by which runs that make, grow or remove the same array wait for each other.
+// Private to the store module.
+//
+// It only saves work, and keeps nothing from harm: whoever holds it may be slow, and lose it without knowing. So each
+// write on its own states on what it depends.
+#pragma once
+
+#include <tessera/key_value_store.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "remote_store.h"
+
+namespace tessera {
+
+/// Below the array or group.
+inline constexpr std::string_view lease_key = ".tessera/lease";
+
+/// Waits until nobody holds the lease, or until it was not renewed for a minute by the server's clock. Released by the
+/// result. `place` is for the waiter, which may be null.
+[[nodiscard]] StoreLock take_lease(std::shared_ptr<const RemoteService> service, std::string key,
+                                   const std::string& place, Waiter* waiter);
+/// Whether this process holds one, by the name of its value.
+[[nodiscard]] bool holds_lease(std::string_view name);
+/// Renews what this process holds, if it is time. Cheap otherwise.
+void renew_leases();
+
+}  // namespace tessera

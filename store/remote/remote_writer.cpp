@@ -1,0 +1,308 @@
+#include "remote_writer.h"
+
+#include <fmt/format.h>
+#include <tessera/byte_io.h>
+#include <tessera/error_text.h>
+#include <tessera/stop.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include <curl/curl.h>
+
+#include "keys.h"
+#include "s3_credentials.h"
+#include "sha256.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kept_writes = 17;  ///< a write's own id and the 16 before
+constexpr int most_writes = 20;
+constexpr std::chrono::seconds longest_write{180};
+constexpr std::chrono::hours conduct_age{24};
+
+std::mt19937_64& random_numbers() {
+    thread_local std::mt19937_64 numbers{[] {
+        std::random_device device;
+        std::seed_seq seed{device(), device(), device(), device(), device(), device(), device(), device()};
+        return std::mt19937_64(seed);
+    }()};
+    return numbers;
+}
+
+bool is_done(int status) {
+    return status >= 200 && status < 300;
+}
+
+/// The server says that the value is another one than the condition wants, or is being changed just now.
+bool is_refusal(const HttpResponse& response, const RemoteVersion& expected) {
+    return response.status == 412 || response.status == 409 || (response.status == 404 && !expected.etag.empty());
+}
+
+std::shared_ptr<const Buffer> text_body(std::string_view text) {
+    return std::make_shared<const Buffer>(std::as_bytes(std::span(text)));
+}
+
+std::string bare(std::string_view etag) {
+    if (etag.size() >= 2 && etag.front() == '"' && etag.back() == '"') etag = etag.substr(1, etag.size() - 2);
+    return std::string(etag);
+}
+
+/// Names a version in the list of writes: its own id; if another program made it, its ETag; "=" if there is no value.
+std::string mark_of(const RemoteVersion& version) {
+    if (!version.writes.empty()) return version.writes.front();
+    if (version.etag.empty()) return "=";
+    Hasher hasher;
+    hasher.add(version.etag.data(), version.etag.size());
+    return "=" + hex(hasher.finish()).substr(0, 32);
+}
+
+// ---- what is known of servers
+
+/// Where it is kept; empty if there is no such place.
+fs::path conduct_file(const std::string& server) {
+    fs::path folder = environment("XDG_CACHE_HOME");
+    if (folder.empty() && !environment("HOME").empty()) folder = fs::path(environment("HOME")) / ".cache";
+    if (folder.empty() || !folder.is_absolute()) return {};
+    Hasher hasher;
+    hasher.add(server.data(), server.size());
+    return folder / "tessera" / "servers" / hex(hasher.finish()).substr(0, 32);
+}
+
+constexpr std::array<std::pair<std::string_view, ServerConduct>, 4> conducts{
+    {{"full", {ServerConduct::Holds::full, false}},
+     {"full, bare ETags", {ServerConduct::Holds::full, true}},
+     {"create-only", {ServerConduct::Holds::create_only, false}},
+     {"none", {ServerConduct::Holds::none, false}}}};
+
+std::optional<ServerConduct> load_conduct(const fs::path& file) {
+    std::error_code error;
+    const auto written = fs::last_write_time(file, error);
+    const auto age = fs::file_time_type::clock::now() - written;
+    if (file.empty() || error || age > conduct_age || age < std::chrono::hours(-1)) return std::nullopt;
+    try {
+        const auto source = open_file(file);
+        if (source->size() > 64) return std::nullopt;
+        const Buffer text = read_all(*source);
+        const std::string_view word(reinterpret_cast<const char*>(text.data()), text.size());
+        for (const auto& [name, conduct] : conducts) {
+            if (word == name) return conduct;
+        }
+    } catch (const Error&) {
+        return std::nullopt;  // it is asked again
+    }
+    return std::nullopt;
+}
+
+void save_conduct(const fs::path& file, const ServerConduct& conduct) {
+    if (file.empty()) return;
+    try {
+        fs::create_directories(file.parent_path());
+        for (const auto& [name, known] : conducts) {
+            if (known.holds != conduct.holds || known.bare != conduct.bare) continue;
+            const auto sink = create_file(file, false);
+            sink->append(std::as_bytes(std::span(name)));
+            sink->finish();
+        }
+    } catch (const std::exception&) {
+        return;  // a cache
+    }
+}
+
+struct Conducts {
+    std::mutex mutex;
+    std::map<std::string, ServerConduct> known;
+};
+
+Conducts& all_conducts() {
+    static auto& all = *new Conducts;  // never destroyed: threads may end later than main()
+    return all;
+}
+
+}  // namespace
+
+std::string random_id() {
+    return fmt::format("{:016x}{:016x}", random_numbers()(), random_numbers()());
+}
+
+void wait_before_retry(int tries) {
+    constexpr std::int64_t longest = 5'000;
+    const std::int64_t most = std::min(longest, std::int64_t{20} << std::min(tries, 10));
+    const auto end =
+        Clock::now() + std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random_numbers()));
+    while (Clock::now() < end) {
+        require_not_stopped();
+        std::this_thread::sleep_for(std::min<Clock::duration>(end - Clock::now(), std::chrono::milliseconds(50)));
+    }
+    require_not_stopped();
+}
+
+std::optional<ServerConduct> RemoteWriter::known_conduct() const {
+    const std::lock_guard guard(mutex_);
+    if (conduct_) return conduct_;
+    const std::string server = service_->server();
+    const std::lock_guard all_guard(all_conducts().mutex);
+    auto& known = all_conducts().known;
+    if (const auto found = known.find(server); found != known.end()) {
+        conduct_ = found->second;
+    } else if ((conduct_ = load_conduct(conduct_file(server)))) {
+        known.emplace(server, *conduct_);
+    }
+    return conduct_;
+}
+
+const ServerConduct& RemoteWriter::conduct() const {
+    if (!known_conduct()) {
+        const ServerConduct found = probe();
+        const std::string server = service_->server();
+        save_conduct(conduct_file(server), found);
+        const std::lock_guard guard(mutex_);
+        if (!conduct_) conduct_ = found;
+        const std::lock_guard all_guard(all_conducts().mutex);
+        all_conducts().known.emplace(server, found);
+    }
+    return *conduct_;  // never changed once it is there
+}
+
+ServerConduct RemoteWriter::probe() const {
+    using If = RemotePut::If;
+    for (int tries = 1; tries <= most_writes; ++tries) {
+        const std::string key = ".tessera/probe-" + random_id();
+        bool unsure = false;
+        HttpResponse last;
+        const auto put = [&](If condition, std::string etag) {
+            last = HttpClient::shared().send(service_->put(
+                key, {.body = text_body("a test by tessera of what this server promises; delete it at will"),
+                      .condition = condition,
+                      .etag = std::move(etag),
+                      .once = true}));
+            unsure = unsure || last.unsure;
+            return is_done(last.status);
+        };
+        const auto found = [&]() -> ServerConduct {
+            if (!put(If::absent, "")) {
+                if (unsure) return {};
+                // A server that knows no conditions refuses them, or cannot be written to at all.
+                if (last.status != 403 && last.status != 401 && put(If::always, "")) return {};
+                if (!unsure) service_->require_done(last, key);
+                return {};
+            }
+            if (put(If::absent, "")) return {};
+            const std::string etag = service_->version_of(
+                HttpClient::shared().send([&] {
+                    HttpRequest request = service_->request(key);
+                    request.method = "HEAD";
+                    return request;
+                }())).etag;
+            if (put(If::same, "\"0123456789abcdef0123456789abcdef\"") || etag.empty()) {
+                return {.holds = ServerConduct::Holds::create_only};
+            }
+            if (put(If::same, etag)) return {.holds = ServerConduct::Holds::full};
+            if (put(If::same, bare(etag))) return {.holds = ServerConduct::Holds::full, .bare = true};
+            return {.holds = ServerConduct::Holds::create_only};
+        }();
+        (void)HttpClient::shared().send(service_->erase(key));
+        if (!unsure) return found;
+        wait_before_retry(tries);
+    }
+    throw Error(ErrorCode::io, fmt::format("{}: the server's answers were lost again and again, so that it is not known "
+                                           "what it promises to writers",
+                                           service_->request("").name));
+}
+
+std::pair<RemoteVersion, std::int64_t> RemoteWriter::look(std::string_view key) const {
+    HttpRequest request = service_->request(key);
+    request.method = "HEAD";
+    const HttpResponse response = HttpClient::shared().send(std::move(request));
+    if (service_->is_absent(response, key)) return {};
+    RemoteVersion version = service_->version_of(response);
+    if (version.etag.empty()) throw corrupt("{}: the server states no ETag", service_->request(key).name);
+    const auto time = [&](std::string_view name) {
+        return ::curl_getdate(std::string(response.header(name)).c_str(), nullptr);
+    };
+    const std::time_t now = time("date");
+    const std::time_t made = time("last-modified");
+    return {std::move(version), now < 0 || made < 0 ? 0 : now - made};
+}
+
+bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> body, RemoteVersion& expected) const {
+    const std::string mark = mark_of(expected);
+    RemotePut put{.body = std::move(body), .writes = {random_id(), mark}, .once = true};
+    if (!expected.writes.empty()) {
+        put.writes.insert(put.writes.end(), expected.writes.begin() + 1, expected.writes.end());
+    }
+    put.writes.resize(std::min(put.writes.size(), kept_writes));
+    put.condition = expected.etag.empty() ? RemotePut::If::absent : RemotePut::If::same;
+    put.etag = conduct().bare ? bare(expected.etag) : expected.etag;
+    const std::string& id = put.writes.front();
+    const auto lost = [&](std::string_view why) {
+        return Error(ErrorCode::io,
+                     fmt::format("{}: the answer to a write was lost, and {}: it may have taken effect; look before you "
+                                 "repeat it",
+                                 service_->request(key).name, why));
+    };
+    bool doubt = false;  // an earlier try may have been carried out
+    const auto begun = Clock::now();
+    for (int tries = 1;; ++tries) {
+        const HttpResponse response = HttpClient::shared().send(service_->put(key, put));
+        doubt = doubt || response.unsure;
+        if (is_done(response.status) && !response.etag().empty()) {
+            expected = {.etag = std::string(response.etag()), .writes = put.writes};
+            return true;
+        }
+        const bool refused = is_refusal(response, expected);
+        if (!is_done(response.status) && !refused && !response.unsure) {
+            if (doubt) throw lost(fmt::format("then the server answers {}", response.status));
+            service_->require_done(response, key);
+        }
+        RemoteVersion there;
+        try {
+            there = version(key);
+        } catch (const Error& e) {
+            if (!doubt || e.code() == ErrorCode::cancelled) throw;
+            throw lost(e.what());
+        }
+        if (std::ranges::find(there.writes, id) != there.writes.end()) {
+            expected = std::move(there);
+            return true;
+        }
+        if (!(there == expected)) {
+            if (!doubt) return false;
+            if (std::ranges::find(there.writes, mark) != there.writes.end()) return false;
+            throw lost(there.etag.empty() ? "the value is gone now" : "others have written it since");
+        }
+        // Not carried out yet; if it still is, the condition or the id tell.
+        if (tries >= most_writes || Clock::now() - begun > longest_write) {
+            if (doubt) throw lost("the server does not answer");
+            throw Error(ErrorCode::io,
+                        fmt::format("{}: the server answers {} to a write, though the value is the one that was read",
+                                    service_->request(key).name, response.status));
+        }
+        wait_before_retry(tries);
+    }
+}
+
+HttpTicket RemoteWriter::start_put(std::string_view key, std::shared_ptr<const Buffer> body) const {
+    return HttpClient::shared().start(service_->put(key, {.body = std::move(body), .writes = {random_id()}}));
+}
+
+void RemoteWriter::finish(HttpTicket ticket, std::string_view key) const {
+    service_->require_done(HttpClient::shared().wait(std::move(ticket)), key);
+}
+
+}  // namespace tessera

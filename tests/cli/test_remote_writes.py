@@ -1,0 +1,291 @@
+"""Arrays in S3 are written without losing a value: through a server of our own that holds conditions as S3 does, and that
+loses, cuts, delays and refuses answers when a test says so.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import program
+import remote
+
+WRITER = """
+import sys
+sys.path.insert(0, {module!r})
+import tessera
+what, place, count, seed = sys.argv[1:5]
+array = tessera.open(place, "r+")
+for i in range(int(count)):
+    if what == "attrs":
+        array.attrs[f"by-{{seed}}-{{i}}"] = i
+    elif what == "append":
+        import numpy as np
+        array.append(np.full((1, 4), int(seed) * 1000 + i, array.dtype))
+    else:
+        def change(part):
+            part += 1
+        array.update(slice(*map(int, what.split(":"))), change)
+    print(i, flush=True)
+"""
+
+
+class RemoteWriteTest(program.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.bucket = self.folder / "bucket"
+        self.bucket.mkdir()
+        context = remote.serving(self.bucket)
+        self.double = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        self.environment = {**os.environ, **self.double.environment}
+        self.values = np.arange(100 * 90, dtype="<i4").reshape(100, 90)
+        self.save("a.npy", self.values)
+
+    def run_program(self, *words, env=None, **options):
+        return super().run_program(*words, env={**self.environment, **self.double.environment, **(env or {})}, **options)
+
+    def read(self, path):
+        self.tessera("export", path, "out.npy", "--quiet", "--overwrite")
+        return np.load(self.path("out.npy"))
+
+    def keys(self, below=""):
+        return sorted(str(file.relative_to(self.bucket)) for file in (self.bucket / below).rglob("*") if file.is_file())
+
+    # ---- what the commands do there
+
+    def test_import_and_copy(self):
+        for number, words in enumerate((["--format", "v2"], ["--format", "v3"], ["--format", "zmeta"], ["--format", "v1"],
+                                        ["--format", "v3", "--shard", "50,45"])):
+            place = f"s3://bucket/g/{number}"
+            self.tessera("import", "a.npy", place, "--chunks", "10,9", "--quiet", *words)
+            np.testing.assert_array_equal(self.read(place), self.values)
+            self.tessera("copy", place, f"s3://bucket/copies/{number}", "--quiet")
+            np.testing.assert_array_equal(self.read(f"s3://bucket/copies/{number}"), self.values)
+            self.tessera("verify", place)
+        self.assertEqual([key for key in self.keys() if ".tessera" in key], [])
+        # What other programs of this machine read.
+        np.testing.assert_array_equal(self.read(self.bucket / "g" / "1"), self.values)
+
+    def test_overwrite(self):
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,9", "--quiet")
+        self.refused("import", "a.npy", "s3://bucket/x", says="--overwrite")
+        result = self.run_program("import", "a.npy", "s3://bucket/x", "--format", "v3", "--overwrite")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("the old array was removed", result.stderr)
+        self.assertNotIn("x/.zarray", self.keys())
+        np.testing.assert_array_equal(self.read("s3://bucket/x"), self.values)
+        (self.bucket / "y").mkdir()
+        (self.bucket / "y" / "note.txt").write_text("mine")
+        self.refused("import", "a.npy", "s3://bucket/y", says="left alone")
+
+    def test_parts(self):
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v3", "--chunks", "10,9", "--shard", "50,45", "--quiet")
+        values = self.values.copy()
+        for text, key in (("3:7,2:80", np.s_[3:7, 2:80]), ("0,0", np.s_[0, 0]), ("::9,::7", np.s_[::9, ::7])):
+            self.tessera("set", "s3://bucket/x", text, "--", "-5")
+            values[key] = -5
+            np.testing.assert_array_equal(self.read("s3://bucket/x"), values)
+
+    def test_fill_is_written_where_a_value_was(self):
+        for words in ([], ["--shard", "50,45"]):
+            self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v3", "--chunks", "10,9", "--fill", "0", "--overwrite",
+                         "--quiet", *words)
+            before = self.keys("x")
+            self.tessera("set", "s3://bucket/x", ":,:", "0")
+            self.assertEqual(self.keys("x"), before)
+            self.assertFalse(self.read("s3://bucket/x").any())
+            self.tessera("verify", "s3://bucket/x")
+
+    def test_append_and_resize(self):
+        for words in (["--chunks", "8,9"], ["--chunks", "4,9", "--shard", "8,45"]):
+            self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v3", "--overwrite", "--quiet", *words)
+            self.tessera("append", "s3://bucket/x", "a.npy", "--axis", "0")
+            np.testing.assert_array_equal(self.read("s3://bucket/x"), np.concatenate([self.values, self.values]))
+            self.tessera("resize", "s3://bucket/x", "30,90")
+            self.tessera("resize", "s3://bucket/x", "60,90")
+            right = np.zeros((60, 90), "<i4")
+            right[:30] = self.values[:30]
+            np.testing.assert_array_equal(self.read("s3://bucket/x"), right)
+            self.assertEqual([key for key in self.keys() if ".tessera" in key], [])
+
+    def test_a_stale_chunk_never_shows(self):
+        # As a killed append leaves it.
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,90", "--quiet")
+        for n in (10, 11, 12):
+            (self.bucket / "x" / f"{n}.0").write_bytes((self.bucket / "x" / "3.0").read_bytes())
+        self.save("zeros.npy", np.zeros((10, 90), "<i4"))
+        self.tessera("append", "s3://bucket/x", "zeros.npy", "--axis", "0")
+        self.assertFalse(self.read("s3://bucket/x")[100:].any())
+        self.tessera("resize", "s3://bucket/x", "130,90")
+        self.assertFalse(self.read("s3://bucket/x")[100:].any())
+
+    def test_groups_and_attributes(self):
+        self.tessera("group", "s3://bucket/g", "--format", "v3")
+        self.tessera("import", "a.npy", "s3://bucket/g/x", "--quiet")
+        for place in ("s3://bucket/g", "s3://bucket/g/x"):
+            self.tessera("attrs", "set", place, "units", "m")
+            self.assertIn("units", self.tessera("attrs", "get", place))
+        self.tessera("dims", "s3://bucket/g/x", "y,x")
+        self.tessera("consolidate", "s3://bucket/g")
+        self.assertIn("x", self.tessera("tree", "s3://bucket/g"))
+        self.refused("rm", "s3://bucket/g", says="")
+        self.tessera("rm", "s3://bucket/g", "--recursive")
+        self.assertEqual(self.keys(), [])
+
+    def test_computed(self):
+        self.tessera("import", "a.npy", "s3://bucket/x", "--chunks", "20,30", "--format", "v3", "--quiet")
+        self.tessera("calc", "a * 2", "--to", "s3://bucket/double", "a=s3://bucket/x", "--quiet")
+        np.testing.assert_array_equal(self.read("s3://bucket/double"), self.values * 2)
+        self.tessera("rechunk", "s3://bucket/x", "s3://bucket/other", "--chunks", "50,9", "--quiet")
+        np.testing.assert_array_equal(self.read("s3://bucket/other"), self.values)
+
+    def test_long_values_go_in_parts(self):
+        values = np.random.default_rng(1).integers(0, 255, (90 << 20,), dtype="u1")
+        self.save("long.npy", values)
+        self.double.faults.error_in_answer = 1
+        self.tessera("import", "long.npy", "s3://bucket/x", "--format", "v3", "--chunks", "1M", "--shard", str(90 << 20),
+                     "--codec", "none", "--quiet")
+        self.assertTrue(any("partNumber" in path for _, path, _ in self.double.requests))
+        self.assertEqual(self.double.uploads, {})
+        np.testing.assert_array_equal(self.read("s3://bucket/x"), values)
+
+    def test_an_interrupted_copy_does_not_open_and_goes_on(self):
+        self.double.faults.busy = 0
+        process = subprocess.Popen([program.PROGRAM, "import", self.path("a.npy"), "s3://bucket/x", "--format", "v2",
+                                    "--chunks", "2,9", "--quiet"], env=self.environment, stderr=subprocess.DEVNULL)
+        while self.double.written < 20 and process.poll() is None:
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        if ".zarray" in str(self.keys("x")):
+            self.skipTest("was faster than the test")
+        self.refused("get", "s3://bucket/x", says="unfinished")
+        self.double.faults.age = 100  # the lease has ended
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "2,9", "--resume", "--quiet")
+        np.testing.assert_array_equal(self.read("s3://bucket/x"), self.values)
+
+    # ---- what cannot be done there
+
+    def test_refused_by_name(self):
+        self.tessera("import", "a.npy", "s3://bucket/x", "--quiet")
+        before = {key: (self.bucket / key).read_bytes() for key in self.keys()}
+        self.save("script.txt.npy", self.values)
+        for words in (["edit", "s3://bucket/x", "--script", "a.npy"], ["seal", "s3://bucket/x", "--parity", "10"],
+                      ["snapshot", "create", "s3://bucket/x", "s"]):
+            result = self.run_program(*words)
+            self.assertEqual(result.returncode, 2, f"{words}\n{result.stdout}{result.stderr}")
+            self.assertIn("s3", result.stderr)
+        self.assertEqual(before, {key: (self.bucket / key).read_bytes() for key in self.keys()})
+
+    def test_servers_that_hold_less(self):
+        faults = self.double.faults
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,9", "--fill", "0", "--quiet")
+        for switch, promise in (("ignore_conditions", "none"), ("refuse_conditions", "none"),
+                                ("ignore_matches", "create-only")):
+            faults.__init__()
+            self.double.forget()
+            setattr(faults, switch, True)
+            self.refused("set", "s3://bucket/x", "0,0", "7", says=["If-Match", "--no-locks"])
+            self.refused("attrs", "set", "s3://bucket/x", "a", "1", says="If-Match")
+            self.tessera("set", "s3://bucket/x", "0:10,0:9", "7")  # a whole chunk
+            self.tessera("set", "s3://bucket/x", "0,0", "8", "--single-writer")
+            self.assertEqual(self.tessera("get", "s3://bucket/x", "0,0:2").split(), ["8", "7"])
+            self.assertIn(promise, self.tessera("info", "s3://bucket/x"))
+            self.tessera("import", "a.npy", f"s3://bucket/{switch}", "--quiet")
+            np.testing.assert_array_equal(self.read(f"s3://bucket/{switch}"), self.values)
+
+    def test_etags_without_quotes(self):
+        self.double.faults.bare_etags = True
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,9", "--quiet")
+        self.tessera("set", "s3://bucket/x", "0,0", "7")
+        self.assertEqual(self.tessera("get", "s3://bucket/x", "0,0").split(), ["7"])
+        self.assertIn("full", self.tessera("info", "s3://bucket/x"))
+
+    # ---- several writers
+
+    def writers(self, count, each, what, place, kill=False):
+        """Returns for each writer what it acknowledged; with `kill`, each is killed some time and begins again."""
+        acknowledged = []
+        lock = threading.Lock()
+        script = WRITER.format(module=os.environ["TESSERA_MODULE"])
+
+        def run(seed):
+            begun = done = 0
+            while done < each and begun < each:
+                process = subprocess.Popen([sys.executable, "-c", script, what, place, str(each - begun), str(seed)],
+                                           env={**self.environment, **self.double.environment}, text=True,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                if kill:
+                    threading.Timer(1 + seed * 0.1, process.kill).start()
+                out, error = process.communicate()
+                done += len(out.split())
+                begun = done + (process.returncode == -signal.SIGKILL) * (begun + 1 - begun)
+                if process.returncode not in (0, -signal.SIGKILL):
+                    with lock:
+                        acknowledged.append(error)
+                    return
+            with lock:
+                acknowledged.append((seed, done))
+
+        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for one in acknowledged:
+            self.assertIsInstance(one, tuple, one)
+        return dict(acknowledged)
+
+    def disturb(self, chance=0.025):
+        faults = self.double.faults
+        faults.most = 1 << 30
+        for name in ("lose", "cut", "reset", "busy", "collide", "pause"):
+            setattr(faults, name, chance)
+
+    def test_increments(self):
+        writers, each = (8, int(os.environ.get("TESSERA_INCREMENTS", "12")))
+        for words in (["--chunks", "4"], ["--chunks", "2", "--shard", "4"]):
+            self.save("zeros.npy", np.zeros(6, "<i8"))
+            self.double.faults.__init__()
+            self.tessera("import", "zeros.npy", "s3://bucket/n", "--format", "v3", "--fill", "0", "--overwrite", "--quiet",
+                         *words)
+            self.disturb()
+            self.writers(writers, each, "1:5", "s3://bucket/n")
+            self.double.faults.__init__()
+            np.testing.assert_array_equal(self.read("s3://bucket/n"), [0] + [writers * each] * 4 + [0])
+
+    def test_attributes(self):
+        writers, each = (4, int(os.environ.get("TESSERA_INCREMENTS", "6")))
+        for form in ("v2", "v3"):
+            self.double.faults.__init__()
+            self.tessera("import", "a.npy", f"s3://bucket/{form}", "--format", form, "--quiet")
+            self.disturb()
+            self.writers(writers, each, "attrs", f"s3://bucket/{form}")
+            self.double.faults.__init__()
+            attributes = json.loads(self.tessera("attrs", "get", f"s3://bucket/{form}", "--json"))
+            for seed in range(writers):
+                for i in range(each):
+                    self.assertIn(f"by-{seed}-{i}", str(attributes))
+
+    def test_appended_rows(self):
+        writers, each = (4, int(os.environ.get("TESSERA_INCREMENTS", "3")))
+        self.save("row.npy", np.full((1, 4), -1, "<i8"))
+        self.tessera("import", "row.npy", "s3://bucket/r", "--format", "v3", "--chunks", "3,4", "--quiet")
+        self.disturb(0.01)
+        self.writers(writers, each, "append", "s3://bucket/r")
+        self.double.faults.__init__()
+        rows = self.read("s3://bucket/r")
+        self.assertTrue((rows == rows[:, :1]).all(), rows)
+        self.assertEqual(sorted(rows[1:, 0]), sorted(seed * 1000 + i for seed in range(writers) for i in range(each)))
+
+
+if __name__ == "__main__":
+    unittest.main()
