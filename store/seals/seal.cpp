@@ -124,6 +124,9 @@ public:
         : store_(store), prefix_(prefix), options_(options), files_(files), archive_(parity_there(store, prefix)) {
         parity_ = options.parity;
         if (!parity_ && archive_ && !options.drop_parity) parity_ = archive_->root().redundancy;
+        if (parity_ && store.is_far()) {
+            throw unsupported("{}: parity is made for folders of this machine only", join_key(store.name(), prefix));
+        }
         old_.check = options.check;
         // Everything is sealed anew, whatever it is. Only parity can tell damage from changes.
         if (options.overwrite && !archive_) return;

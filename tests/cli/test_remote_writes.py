@@ -118,7 +118,7 @@ class RemoteWriteTest(program.ProgramTest):
 
     def test_a_stale_chunk_never_shows(self):
         # As a killed append leaves it.
-        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,90", "--quiet")
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,90", "--fill", "0", "--quiet")
         for n in (10, 11, 12):
             (self.bucket / "x" / f"{n}.0").write_bytes((self.bucket / "x" / "3.0").read_bytes())
         self.save("zeros.npy", np.zeros((10, 90), "<i4"))
@@ -131,8 +131,8 @@ class RemoteWriteTest(program.ProgramTest):
         self.tessera("group", "s3://bucket/g", "--format", "v3")
         self.tessera("import", "a.npy", "s3://bucket/g/x", "--quiet")
         for place in ("s3://bucket/g", "s3://bucket/g/x"):
-            self.tessera("attrs", "set", place, "units", "m")
-            self.assertIn("units", self.tessera("attrs", "get", place))
+            self.tessera("attrs", place, "set", "units", "m")
+            self.assertIn("m", self.tessera("attrs", place, "get", "units"))
         self.tessera("dims", "s3://bucket/g/x", "y,x")
         self.tessera("consolidate", "s3://bucket/g")
         self.assertIn("x", self.tessera("tree", "s3://bucket/g"))
@@ -142,8 +142,16 @@ class RemoteWriteTest(program.ProgramTest):
 
     def test_computed(self):
         self.tessera("import", "a.npy", "s3://bucket/x", "--chunks", "20,30", "--format", "v3", "--quiet")
-        self.tessera("calc", "a * 2", "--to", "s3://bucket/double", "a=s3://bucket/x", "--quiet")
+        self.tessera("calc", "s3://bucket/double", "a * 2", "a=s3://bucket/x", "--quiet")
         np.testing.assert_array_equal(self.read("s3://bucket/double"), self.values * 2)
+        for words in (["reduce", "s3://bucket/x", "DST", "--with", "max", "--axis", "0"],
+                      ["coarsen", "s3://bucket/x", "DST", "--by", "2,2"],
+                      ["pyramid", "s3://bucket/x", "DST"], ["stack", "s3://bucket/x", "a.npy", "DST"],
+                      ["concat", "s3://bucket/x", "a.npy", "DST"]):
+            there, here = f"s3://bucket/{words[0]}", words[0]
+            self.tessera(*[there if word == "DST" else word for word in words], "--quiet")
+            self.tessera(*[here if word == "DST" else word for word in words], "--quiet")
+            self.tessera("diff", there, here)
         self.tessera("rechunk", "s3://bucket/x", "s3://bucket/other", "--chunks", "50,9", "--quiet")
         np.testing.assert_array_equal(self.read("s3://bucket/other"), self.values)
 
@@ -151,7 +159,7 @@ class RemoteWriteTest(program.ProgramTest):
         values = np.random.default_rng(1).integers(0, 255, (90 << 20,), dtype="u1")
         self.save("long.npy", values)
         self.double.faults.error_in_answer = 1
-        self.tessera("import", "long.npy", "s3://bucket/x", "--format", "v3", "--chunks", "1M", "--shard", str(90 << 20),
+        self.tessera("import", "long.npy", "s3://bucket/x", "--format", "v3", "--chunks", "1048576", "--shard", str(90 << 20),
                      "--codec", "none", "--quiet")
         self.assertTrue(any("partNumber" in path for _, path, _ in self.double.requests))
         self.assertEqual(self.double.uploads, {})
@@ -159,8 +167,8 @@ class RemoteWriteTest(program.ProgramTest):
 
     def test_an_interrupted_copy_does_not_open_and_goes_on(self):
         self.double.faults.busy = 0
-        process = subprocess.Popen([program.PROGRAM, "import", self.path("a.npy"), "s3://bucket/x", "--format", "v2",
-                                    "--chunks", "2,9", "--quiet"], env=self.environment, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([program.PROGRAM, "import", "a.npy", "s3://bucket/x", "--format", "v2",
+                                    "--chunks", "2,9", "--quiet"], env=self.environment, cwd=self.folder, stderr=subprocess.DEVNULL)
         while self.double.written < 20 and process.poll() is None:
             time.sleep(0.001)
         process.kill()
@@ -177,8 +185,8 @@ class RemoteWriteTest(program.ProgramTest):
     def test_refused_by_name(self):
         self.tessera("import", "a.npy", "s3://bucket/x", "--quiet")
         before = {key: (self.bucket / key).read_bytes() for key in self.keys()}
-        self.save("script.txt.npy", self.values)
-        for words in (["edit", "s3://bucket/x", "--script", "a.npy"], ["seal", "s3://bucket/x", "--parity", "10"],
+        pathlib.Path(self.path("script")).write_text("set 0,0 1\n")
+        for words in (["edit", "s3://bucket/x", "--script", "script"], ["calc", "s3://bucket/x", "a + 1", "a=s3://bucket/x", "--in-place"], ["seal", "s3://bucket/x", "--parity", "10"],
                       ["snapshot", "create", "s3://bucket/x", "s"]):
             result = self.run_program(*words)
             self.assertEqual(result.returncode, 2, f"{words}\n{result.stdout}{result.stderr}")
@@ -194,7 +202,7 @@ class RemoteWriteTest(program.ProgramTest):
             self.double.forget()
             setattr(faults, switch, True)
             self.refused("set", "s3://bucket/x", "0,0", "7", says=["If-Match", "--no-locks"])
-            self.refused("attrs", "set", "s3://bucket/x", "a", "1", says="If-Match")
+            self.refused("attrs", "s3://bucket/x", "set", "a", "1", says="If-Match")
             self.tessera("set", "s3://bucket/x", "0:10,0:9", "7")  # a whole chunk
             self.tessera("set", "s3://bucket/x", "0,0", "8", "--single-writer")
             self.assertEqual(self.tessera("get", "s3://bucket/x", "0,0:2").split(), ["8", "7"])
@@ -270,7 +278,7 @@ class RemoteWriteTest(program.ProgramTest):
             self.disturb()
             self.writers(writers, each, "attrs", f"s3://bucket/{form}")
             self.double.faults.__init__()
-            attributes = json.loads(self.tessera("attrs", "get", f"s3://bucket/{form}", "--json"))
+            attributes = json.loads(self.tessera("attrs", f"s3://bucket/{form}", "--json"))
             for seed in range(writers):
                 for i in range(each):
                     self.assertIn(f"by-{seed}-{i}", str(attributes))
