@@ -43,7 +43,7 @@ std::unique_ptr<ByteSink> ChunkOutput::create() {
 }
 
 bool ChunkOutput::erase() {
-    if (change_ != nullptr) return change_->was_absent();
+    if (change_ != nullptr) return loaded_.may_omit() && change_->was_absent();
     if (held_ == nullptr) {
         if (array_.published) note_erased(*array_.store, array_.prefix, std::span(&key_, 1));
         array_.store->erase(key_);

@@ -29,6 +29,12 @@ std::shared_ptr<const LoadedArray> with_shape(const LoadedArray& loaded, const S
     return std::make_shared<const LoadedArray>(std::move(m));
 }
 
+std::shared_ptr<const LoadedArray> with_all_stored(const LoadedArray& loaded) {
+    ArrayMetadata m = loaded.metadata;
+    m.fill.always_stored = true;
+    return std::make_shared<const LoadedArray>(std::move(m));
+}
+
 /// Calls each(chunk) for every chunk of `box` (a region of the grid).
 void for_each_index(const Region& box, const IoOptions& io, const std::function<void(const Index&)>& each) {
     parallel_in_memory(box.count(), io, [&](std::int64_t n) { each(index_in(box, n)); });
@@ -268,48 +274,65 @@ void take_back(Append& append, ErrorCode code, std::string_view reason) {
 
 namespace {
 
-/// Keeps other programs from growing the array at once, which the shape's lock does not where there are versions.
-StoreLock keep_shape(const ArrayState& array) {
-    return array.published && array.store->has_versions() ? array.store->lock_destination(array.prefix) : StoreLock();
-}
-
-/// The metadata as they are now, not as another program may have replaced them a moment ago.
-std::shared_ptr<const LoadedArray> refresh_shape(ArrayState& array) {
-    const auto versions = array.published ? array.store->begin_change(array.prefix, true) : nullptr;
-    return array.refresh();
-}
-
-/// Replaces the shape `old` by another, with the shape locked. Where there are versions, others may change the document
-/// meanwhile, but not the shape.
-void save_shape(ArrayState& array, const LoadedArray& old, const Shape& shape) {
-    for (int tries = 1;; ++tries) {
-        {
-            const auto versions = array.published ? array.store->begin_change(array.prefix, true) : nullptr;
-            try {
-                const auto present = versions == nullptr ? nullptr : array.refresh();
-                if (present != nullptr && !(present->grid.shape() == old.grid.shape())) {
-                    throw Error(ErrorCode::io,
-                                fmt::format("{}: another writer changed the shape from {} to {} meanwhile: nothing of "
-                                            "this change shows; read again, and repeat it",
-                                            array.name, old.grid.shape().to_string(),
-                                            present->grid.shape().to_string()));
-                }
-                return array.save(with_shape(present == nullptr ? old : *present, shape));
-            } catch (const Error&) {
-                if (versions == nullptr || !versions->conflicted()) throw;
-            }
-        }
-        wait_for_others(tries);
+/// Keeps others from changing the shape while it lives. Where there are versions, locks keep no other program away, and
+/// one that holds the lease may be so slow that another takes over. So the document first becomes another version, of the
+/// same content: whoever began earlier can no longer set a shape, and whoever begins later stops this one from doing so.
+/// Nothing beyond the shape is written before.
+class ShapeChange {
+public:
+    explicit ShapeChange(ArrayState& array) : array_(array) {
+        const bool versions = array.published && array.store->has_versions();
+        if (versions) lease_ = array.store->lock_destination(array.prefix);
+        lock_ = array.lock_shape(LockMode::exclusive);
+        if (array.published) versions_ = array.store->begin_change(array.prefix, true);
+        old_ = array.refresh();
+        if (versions) begin_version();
     }
-}
+
+    [[nodiscard]] const std::shared_ptr<const LoadedArray>& old() const { return old_; }
+
+    void save(std::shared_ptr<const LoadedArray> changed) {
+        guarded([&] { array_.save(std::move(changed)); });
+    }
+
+private:
+    template <class Body>
+    void guarded(const Body& body) {
+        try {
+            body();
+        } catch (const Error& e) {
+            if (versions_ == nullptr || !versions_->conflicted()) throw;
+            throw Error(ErrorCode::io, fmt::format("{}: another writer changed its metadata meanwhile: nothing of this "
+                                                   "change shows, and it can be repeated",
+                                                   array_.name));
+        }
+    }
+
+    void begin_version() {
+        const std::string key = join_key(array_.prefix, array_.dialect->metadata_key);
+        Buffer document;
+        if (!array_.store->get(key, document, metadata_limit)) throw not_found("{}: {} is gone", array_.name, key);
+        std::string text(reinterpret_cast<const char*>(document.data()), document.size());
+        text.erase(text.find_last_not_of(" \t\r\n") + 1);
+        text += '\n';
+        std::random_device lots;
+        for (std::uint32_t bits = lots() | 1U; bits != 0; bits >>= 1U) text += (bits & 1U) != 0 ? '\t' : ' ';
+        guarded([&] { array_.store->put(key, std::as_bytes(std::span(text))); });
+    }
+
+    ArrayState& array_;
+    StoreLock lease_;
+    StoreLock lock_;
+    std::unique_ptr<ValueChange> versions_;
+    std::shared_ptr<const LoadedArray> old_;
+};
 
 }  // namespace
 
 void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     const StopScope scope(io.stop);
-    const StoreLock lease = keep_shape(array);
-    const StoreLock lock = array.lock_shape(LockMode::exclusive);
-    const auto old = refresh_shape(array);
+    ShapeChange change(array);
+    const auto old = change.old();
     const Shape from = old->grid.shape();
     if (shape.rank() != from.rank()) {
         throw invalid_argument("{}: cannot resize shape {} to {}: the number of dimensions stays {}", array.name,
@@ -329,7 +352,7 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     note_grid(*array.store, array.prefix, target->grid.grid());
     clear_newly_exposed(array, *old, *target, io);
     array.sync();
-    save_shape(array, *old, shape);
+    change.save(target);
     array.sync();
     bool shrinks = false;
     for (int d = 0; d < shape.rank(); ++d) shrinks = shrinks || shape[d] < from[d];
@@ -340,9 +363,8 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
 
 std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis, const IoOptions& io) {
     const StopScope scope(io.stop);
-    const StoreLock lease = keep_shape(array);
-    const StoreLock lock = array.lock_shape(LockMode::exclusive);
-    const auto old = refresh_shape(array);
+    ShapeChange change(array);
+    const auto old = change.old();
     require_writable(array, *old);
     const Shape from = old->grid.shape();
     if (axis < 0) axis += from.rank();
@@ -372,14 +394,16 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
                                   });
     // Chunks outside the old grid are written as a whole, so stale ones need no clearing. At the old edge the appended
     // elements cover the whole newly exposed part.
-    OffsetSink sink(array, grown, place);
+    // Where others may be late, a chunk of fill is stored, too: then nothing of theirs can come into its place.
+    const bool stores_all = array.published && array.store->has_versions();
+    OffsetSink sink(array, stores_all ? with_all_stored(*grown) : grown, place);
     if (!place.empty()) require_direct(array, *grown, place);
     note_grid(*array.store, array.prefix, old->grid.grid());
     Append append(array, old, grown, axis, io);
     try {
         copy_array(in, sink, {.io = io, .selection = {}});
         array.sync();
-        save_shape(array, *old, grown->grid.shape());
+        change.save(grown);
         array.sync();
     } catch (const Error& e) {
         take_back(append, e.code(), e.what());

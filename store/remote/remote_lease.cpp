@@ -33,16 +33,26 @@ public:
         RemoteVersion there;
         std::tie(there, age) = writer_.look(key_);
         if (!there.etag.empty() && age <= life_seconds) return false;
+        const auto now = Clock::now();
         if (!write(there)) return false;
-        renewed_ = Clock::now();
+        renewed_ = now;
         return true;
+    }
+    /// Whether a value lies in the folder that it is for.
+    [[nodiscard]] bool is_around(std::string_view value) const {
+        const std::string own = name();
+        return value.starts_with(std::string_view(own).substr(0, own.size() - lease_key.size())) && value != own;
     }
     void renew() {
         const std::lock_guard guard(mutex_);
-        if (Clock::now() - renewed_ < renewal) return;
-        renewed_ = Clock::now();
+        const auto now = Clock::now();
+        if (now - renewed_ < renewal) return;
         RemoteVersion own = own_;
-        (void)write(own);  // if it is lost, the conditions of what is written tell
+        if (!write(own)) {
+            throw Error(ErrorCode::io, name() + ": another program took over what this one was making: nothing of it "
+                                                "shows");
+        }
+        renewed_ = now;
     }
     [[nodiscard]] std::string name() const { return service_->request(key_).name; }
     void release() {
@@ -70,7 +80,7 @@ private:
 struct Leases {
     std::mutex mutex;
     std::vector<std::shared_ptr<Lease>> held;
-    std::atomic<Clock::rep> due = Clock::time_point::max().time_since_epoch().count();
+    std::atomic<std::size_t> count = 0;
 };
 
 Leases& all_leases() {
@@ -78,17 +88,12 @@ Leases& all_leases() {
     return all;
 }
 
-void set_due(Leases& all) {
-    const Clock::time_point next = all.held.empty() ? Clock::time_point::max() : Clock::now() + renewal;
-    all.due = next.time_since_epoch().count();
-}
-
 void release(const std::shared_ptr<Lease>& lease) {
     {
         Leases& all = all_leases();
         const std::lock_guard guard(all.mutex);
         std::erase(all.held, lease);
-        set_due(all);
+        all.count = all.held.size();
     }
     try {
         const FinishScope finishing;
@@ -117,7 +122,7 @@ StoreLock take_lease(std::shared_ptr<const RemoteService> service, std::string k
     {
         const std::lock_guard guard(all.mutex);
         all.held.push_back(lease);
-        set_due(all);
+        all.count = all.held.size();
     }
     return StoreLock([lease] { release(lease); });
 }
@@ -128,17 +133,17 @@ bool holds_lease(std::string_view name) {
     return std::ranges::any_of(all.held, [&](const auto& lease) { return lease->name() == name; });
 }
 
-void renew_leases() {
+void renew_lease_of(std::string_view name) {
     Leases& all = all_leases();
-    if (Clock::now().time_since_epoch().count() < all.due) return;
-    std::vector<std::shared_ptr<Lease>> held;
+    if (all.count == 0) return;
+    std::vector<std::shared_ptr<Lease>> around;
     {
         const std::lock_guard guard(all.mutex);
-        if (Clock::now().time_since_epoch().count() < all.due) return;
-        held = all.held;
-        set_due(all);
+        for (const auto& lease : all.held) {
+            if (lease->is_around(name)) around.push_back(lease);
+        }
     }
-    for (const auto& lease : held) lease->renew();
+    for (const auto& lease : around) lease->renew();
 }
 
 }  // namespace tessera

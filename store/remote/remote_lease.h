@@ -1,8 +1,8 @@
 // A lease: an object in a remote store by which runs that make, grow or remove the same array wait for each other.
 // Private to the store module.
 //
-// It only saves work, and keeps nothing from harm: whoever holds it may be slow, and lose it without knowing. So each
-// write on its own states on what it depends.
+// It mostly saves work: whoever holds it may be slow, and lose it without knowing. So each write states on what it
+// depends, and what it depends on is read before it is made sure that the lease was still held.
 #pragma once
 
 #include <tessera/key_value_store.h>
@@ -24,7 +24,8 @@ inline constexpr std::string_view lease_key = ".tessera/lease";
                                    const std::string& place, Waiter* waiter);
 /// Whether this process holds one, by the name of its value.
 [[nodiscard]] bool holds_lease(std::string_view name);
-/// Renews what this process holds, if it is time. Cheap otherwise.
-void renew_leases();
+/// Before a value is set, by its name, and after it was read on what that depends: renews the lease of the folders around
+/// it that this process holds, if it is time. Throws io if another program has taken it over. Cheap otherwise.
+void renew_lease_of(std::string_view name);
 
 }  // namespace tessera

@@ -538,9 +538,11 @@ private:
         const bool on_condition = holds == ServerConduct::Holds::full ||
                                   (holds == ServerConduct::Holds::create_only && expected && expected->etag.empty());
         if (!on_condition) {
+            renew_lease_of(service_->request(key).name);
             writer_.finish(writer_.start_put(key, std::move(body)), key);
             return;
         }
+        renew_lease_of(service_->request(key).name);
         const bool set = writer_.put_if(key, std::move(body), *expected);
         forget_document(key);
         const std::lock_guard guard(mutex_);
@@ -574,8 +576,8 @@ private:
     }
 
     void put_shared(std::string_view key, std::shared_ptr<const Buffer> body) {
-        renew_leases();
         if (Change* const change = change_of(key)) return put_changed(*change, key, std::move(body));
+        renew_lease_of(service_->request(key).name);
         if (!later_) {
             writer_.finish(writer_.start_put(key, std::move(body)), key);
             forget_document(key);
@@ -677,7 +679,7 @@ private:
 
     private:
         void send(std::size_t size) {
-            renew_leases();
+            renew_lease_of(store_.service_->request(key_).name);
             if (parts_.size() >= parts_at_once) finish_part();
             auto body = std::make_shared<const Buffer>(value_.span().first(size));
             value_ = Buffer(value_.span().subspan(size));
