@@ -127,8 +127,8 @@ void NodeState::change_documents(const std::function<void()>& change) const {
 void wait_for_others(int tries) {
     thread_local std::minstd_rand lots{std::random_device{}()};
     const int most = std::min(20 * tries, 500);
-    const auto end = std::chrono::steady_clock::now() +
-                     std::chrono::milliseconds(std::uniform_int_distribution<int>(0, most)(lots));
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(std::uniform_int_distribution<int>(0, most)(lots));
     do {
         require_not_stopped();
         std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -61,15 +61,15 @@ private:
     std::optional<ValueStamp> before_;
 };
 
-/// Whether a chunk that is cut by the array's edge keeps what lies beyond it, even if all inside is replaced: others may
-/// have grown the array meanwhile.
+/// Whether a chunk that is cut by the array's edge keeps what lies beyond it, even if all inside is replaced: others
+/// may have grown the array meanwhile.
 [[nodiscard]] inline bool keeps_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
     return array.published && array.store->has_versions() &&
            !(loaded.grid.chunk_region(chunk).extent == loaded.grid.chunks());
 }
 
-/// Calls change(output), which changes at most one chunk, and again whenever another writer was faster. The caller holds
-/// the shape lock. A template, since each chunk passes through it.
+/// Calls change(output), which changes at most one chunk, and again whenever another writer was faster. The caller
+/// holds the shape lock. A template, since each chunk passes through it.
 template <class Change>
 void change_chunk(const ArrayState& array, const LoadedArray& loaded, const Change& change) {
     for (int tries = 1;; ++tries) {

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <memory>
+#include <random>
 #include <span>
 
 #include "chunk_changes.h"
@@ -275,9 +277,9 @@ void take_back(Append& append, ErrorCode code, std::string_view reason) {
 namespace {
 
 /// Keeps others from changing the shape while it lives. Where there are versions, locks keep no other program away, and
-/// one that holds the lease may be so slow that another takes over. So the document first becomes another version, of the
-/// same content: whoever began earlier can no longer set a shape, and whoever begins later stops this one from doing so.
-/// Nothing beyond the shape is written before.
+/// one that holds the lease may be so slow that another takes over. So the document first becomes another version, of
+/// the same content: whoever began earlier can no longer set a shape, and whoever begins later stops this one from
+/// doing so. Nothing beyond the shape is written before.
 class ShapeChange {
 public:
     explicit ShapeChange(ArrayState& array) : array_(array) {

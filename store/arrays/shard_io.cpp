@@ -33,14 +33,17 @@ Region inner_box(const LoadedArray& loaded, const Region& shard, const Index& in
     return box;
 }
 
-/// Writes the requested elements of one shard, which covers the region `shard` of the array.
-void edit_shard(const LoadedArray& loaded, const Region& shard, const Request<ArrayView>& request, ShardWriter& writer,
-                const IoOptions& io) {
+/// Writes the requested elements of one shard, which covers the region `shard` of the array. `keeps`: inner chunks keep
+/// what lies beyond the array's edge (see keeps_beyond_edge).
+void edit_shard(const LoadedArray& loaded, const Region& shard, const Request<ArrayView>& request, bool keeps,
+                ShardWriter& writer, const IoOptions& io) {
     const Shape& whole = loaded.pipeline.shard()->grid().chunks();
     writer.write(
         touched_inner(loaded, shard, request.selection),
         [&](const Index& inner, const ShardWriter::ChunkMemory& memory) {
-            return edited(loaded, request, inner_box(loaded, shard, inner), whole, memory);
+            const Region box = inner_box(loaded, shard, inner);
+            if (!keeps) return edited(loaded, request, box, whole, memory);
+            return edited(loaded, request, box, whole, [&](bool /*keep*/) { return memory(true); });
         },
         io);
 }
@@ -89,7 +92,7 @@ void write_shard(const ArrayState& array, const LoadedArray& loaded, const std::
                  bool whole, const Request<ArrayView>& request, ChunkOutput& output, const IoOptions& io) {
     output.begin(index, key, !whole);
     ShardWriter writer = shard_writer(array, loaded, key, index, whole, output);
-    edit_shard(loaded, loaded.grid.chunk_region(index), request, writer, io);
+    edit_shard(loaded, loaded.grid.chunk_region(index), request, keeps_beyond_edge(array, loaded, index), writer, io);
     finish_shard(writer, output);
 }
 
@@ -169,7 +172,8 @@ public:
                        if (region.empty()) return;
                        Region moved = region;
                        for (int d = 0; d < moved.rank(); ++d) moved.start[d] += region_.start[d];
-                       edit_shard(*loaded_, shard_, {region_selection(moved), elements}, writer_, io);
+                       edit_shard(*loaded_, shard_, {region_selection(moved), elements},
+                                  keeps_beyond_edge(array_, *loaded_, index_), writer_, io);
                    });
     }
     void finish() override {

@@ -16,7 +16,8 @@
 // `.tessera/new/` of the old one first. Then a marker says that the array is unfinished, the old metadata goes, then
 // the old chunks, and the new values are moved to their keys, the metadata last. So there is a moment without an array,
 // but none in which the metadata of one lead to chunks of the other. A program that has the old one open must open the
-// array again. In a store far away, whose values cannot be moved, the old array is removed before the new one is written.
+// array again. In a store far away, whose values cannot be moved, the old array is removed before the new one is
+// written.
 
 #include <fmt/format.h>
 
@@ -379,8 +380,8 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
         const Place old = place_at(place, options);
         if (old.store->is_far()) {
             if (options.waiter != nullptr) {
-                options.waiter->notes(fmt::format("{}: the old array was removed before the new one is written",
-                                                  place.string()));
+                options.waiter->notes(
+                    fmt::format("{}: the old array was removed before the new one is written", place.string()));
             }
             erase_array(old);
             there = Occupant::nothing;

@@ -29,9 +29,10 @@ struct Edit::State {
     State(const NodeState& node, const EditOptions& o, bool group)
         : store(node.store), prefix(node.prefix), name(node.name), options(o), of_group(group) {
         if (store->is_far()) {
-            throw unsupported("{}: changes that take effect together are made on this machine only; over the network one "
-                              "chunk is replaced at once, and several are not",
-                              name);
+            throw unsupported(
+                "{}: changes that take effect together are made on this machine only; over the network one "
+                "chunk is replaced at once, and several are not",
+                name);
         }
         locks.push_back(node.lock_shape(LockMode::exclusive));
     }

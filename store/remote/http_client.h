@@ -31,7 +31,7 @@ struct HttpRequest {
     std::uint64_t limit = UINT64_MAX;  ///< bytes of the body; more is an error, and not read
     /// More header lines, made anew for every try, because signatures hold the time. Called in the client's thread.
     std::function<std::vector<std::string>(const HttpRequest&)> headers = nullptr;
-    bool follow = true;  ///< redirections, which get none of `headers` on another host
+    bool follow = true;                            ///< redirections, which get none of `headers` on another host
     std::shared_ptr<const Buffer> body = nullptr;  ///< of a PUT or POST
     /// Not to be carried out twice: where it may have been, HttpResponse::unsure says so, instead of another try.
     bool once = false;

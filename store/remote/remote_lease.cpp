@@ -49,8 +49,9 @@ public:
         if (now - renewed_ < renewal) return;
         RemoteVersion own = own_;
         if (!write(own)) {
-            throw Error(ErrorCode::io, name() + ": another program took over what this one was making: nothing of it "
-                                                "shows");
+            throw Error(ErrorCode::io, name() +
+                                           ": another program took over what this one was making: nothing of it "
+                                           "shows");
         }
         renewed_ = now;
     }
@@ -63,8 +64,10 @@ public:
 
 private:
     bool write(RemoteVersion& expected) {
-        constexpr std::string_view text = "somebody makes, grows or removes this array; ends a minute after it was written";
-        if (!writer_.put_if(key_, std::make_shared<const Buffer>(std::as_bytes(std::span(text))), expected)) return false;
+        constexpr std::string_view text =
+            "somebody makes, grows or removes this array; ends a minute after it was written";
+        if (!writer_.put_if(key_, std::make_shared<const Buffer>(std::as_bytes(std::span(text))), expected))
+            return false;
         own_ = expected;
         return true;
     }

@@ -24,8 +24,8 @@ inline constexpr std::string_view lease_key = ".tessera/lease";
                                    const std::string& place, Waiter* waiter);
 /// Whether this process holds one, by the name of its value.
 [[nodiscard]] bool holds_lease(std::string_view name);
-/// Before a value is set, by its name, and after it was read on what that depends: renews the lease of the folders around
-/// it that this process holds, if it is time. Throws io if another program has taken it over. Cheap otherwise.
+/// Before a value is set, by its name, and after it was read on what that depends: renews the lease of the folders
+/// around it that this process holds, if it is time. Throws io if another program has taken it over. Cheap otherwise.
 void renew_lease_of(std::string_view name);
 
 }  // namespace tessera

@@ -355,9 +355,10 @@ public:
     [[nodiscard]] std::unique_ptr<ValueChange> begin_change(std::string_view key, bool keeps) override {
         if (!options_.process_locks || !service_->writes()) return nullptr;
         if (keeps && writer_.conduct().holds != ServerConduct::Holds::full) {
-            throw unsupported("{}: the server does not hold the condition that a value is still the one that was read "
-                              "(If-Match), so that a change of a part of it could undo what others write meanwhile",
-                              join_key(name_, key))
+            throw unsupported(
+                "{}: the server does not hold the condition that a value is still the one that was read "
+                "(If-Match), so that a change of a part of it could undo what others write meanwhile",
+                join_key(name_, key))
                 .advising(Action::no_locks, "goes on, if you know that nobody else writes");
         }
         {

@@ -143,8 +143,8 @@ std::string random_id() {
 void wait_before_retry(int tries) {
     constexpr std::int64_t longest = 5'000;
     const std::int64_t most = std::min(longest, std::int64_t{20} << std::min(tries, 10));
-    const auto end =
-        Clock::now() + std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random_numbers()));
+    const auto end = Clock::now() +
+                     std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random_numbers()));
     while (Clock::now() < end) {
         require_not_stopped();
         std::this_thread::sleep_for(std::min<Clock::duration>(end - Clock::now(), std::chrono::milliseconds(50)));
@@ -203,12 +203,13 @@ ServerConduct RemoteWriter::probe() const {
                 return {};
             }
             if (put(If::absent, "")) return {};
-            const std::string etag = service_->version_of(
-                HttpClient::shared().send([&] {
-                    HttpRequest request = service_->request(key);
-                    request.method = "HEAD";
-                    return request;
-                }())).etag;
+            const std::string etag = service_
+                                         ->version_of(HttpClient::shared().send([&] {
+                                             HttpRequest request = service_->request(key);
+                                             request.method = "HEAD";
+                                             return request;
+                                         }()))
+                                         .etag;
             if (put(If::same, "\"0123456789abcdef0123456789abcdef\"") || etag.empty()) {
                 return {.holds = ServerConduct::Holds::create_only};
             }
@@ -220,9 +221,10 @@ ServerConduct RemoteWriter::probe() const {
         if (!unsure) return found;
         wait_before_retry(tries);
     }
-    throw Error(ErrorCode::io, fmt::format("{}: the server's answers were lost again and again, so that it is not known "
-                                           "what it promises to writers",
-                                           service_->request("").name));
+    throw Error(ErrorCode::io,
+                fmt::format("{}: the server's answers were lost again and again, so that it is not known "
+                            "what it promises to writers",
+                            service_->request("").name));
 }
 
 std::pair<RemoteVersion, std::int64_t> RemoteWriter::look(std::string_view key) const {
@@ -251,15 +253,22 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
     put.etag = conduct().bare ? bare(expected.etag) : expected.etag;
     const std::string& id = put.writes.front();
     const auto lost = [&](std::string_view why) {
-        return Error(ErrorCode::io,
-                     fmt::format("{}: the answer to a write was lost, and {}: it may have taken effect; look before you "
-                                 "repeat it",
-                                 service_->request(key).name, why));
+        return Error(
+            ErrorCode::io,
+            fmt::format("{}: the answer to a write was lost, and {}: it may have taken effect; look before you "
+                        "repeat it",
+                        service_->request(key).name, why));
     };
     bool doubt = false;  // an earlier try may have been carried out
     const auto begun = Clock::now();
     for (int tries = 1;; ++tries) {
-        const HttpResponse response = HttpClient::shared().send(service_->put(key, put));
+        HttpResponse response;
+        try {
+            response = HttpClient::shared().send(service_->put(key, put));
+        } catch (const Error& e) {
+            if (!doubt || e.code() == ErrorCode::cancelled) throw;
+            throw lost(e.what());
+        }
         doubt = doubt || response.unsure;
         if (is_done(response.status) && !response.etag().empty()) {
             expected = {.etag = std::string(response.etag()), .writes = put.writes};

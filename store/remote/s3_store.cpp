@@ -242,8 +242,8 @@ public:
         text += "</CompleteMultipartUpload>";
         auto body = std::make_shared<const Buffer>(std::as_bytes(std::span(text)));
         for (int tries = 1;; ++tries) {
-            HttpRequest request = request_of(path_of(key), "uploadId=" + percent_encoded(upload, false), name_of(key),
-                                             lines_of(*body));
+            HttpRequest request =
+                request_of(path_of(key), "uploadId=" + percent_encoded(upload, false), name_of(key), lines_of(*body));
             request.method = "POST";
             request.body = body;
             const HttpResponse response = HttpClient::shared().send(std::move(request));

@@ -282,14 +282,14 @@ public:
     /// Locks the shape slot exclusively; nullopt if anybody else holds it in either mode.
     [[nodiscard]] virtual std::optional<StoreLock> try_lock(std::string_view prefix) = 0;
 
-    /// Begins a change of the value of `key`, and of the metadata documents directly below it, by one thread, that holds
-    /// its lock. `keeps`: a part of the old value is kept. Null in stores whose locks keep all writers away. Throws
-    /// unsupported if the store cannot keep others' changes from being lost, and the change needs that.
+    /// Begins a change of the value of `key`, and of the metadata documents directly below it, by one thread, that
+    /// holds its lock. `keeps`: a part of the old value is kept. Null in stores whose locks keep all writers away.
+    /// Throws unsupported if the store cannot keep others' changes from being lost, and the change needs that.
     [[nodiscard]] virtual std::unique_ptr<ValueChange> begin_change(std::string_view /*key*/, bool /*keeps*/) {
         return nullptr;
     }
-    /// Whether writers of other programs are told apart by versions (begin_change()), not by locks. They may then change
-    /// the shape, and write to new elements, while a chunk is being changed.
+    /// Whether writers of other programs are told apart by versions (begin_change()), not by locks. They may then
+    /// change the shape, and write to new elements, while a chunk is being changed.
     [[nodiscard]] virtual bool has_versions() const { return false; }
     /// What is known of how far the store keeps writers apart, for people; empty where its locks do that.
     [[nodiscard]] virtual std::string promise() const { return {}; }
