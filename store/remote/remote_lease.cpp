@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 

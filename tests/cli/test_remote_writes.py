@@ -179,6 +179,50 @@ class RemoteWriteTest(program.ProgramTest):
         self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "2,9", "--resume", "--quiet")
         np.testing.assert_array_equal(self.read("s3://bucket/x"), self.values)
 
+    def test_many_at_once(self):
+        self.save("b.npy", np.arange(1 << 12, dtype="<i8"))
+        self.double.faults.delay = 0.02
+        self.tessera("import", "b.npy", "s3://bucket/b", "--format", "v2", "--chunks", "16", "--codec", "none", "--threads",
+                     "1", "--quiet")
+        self.assertGreater(self.double.most_in_flight, 16)
+        np.testing.assert_array_equal(self.read("s3://bucket/b"), np.arange(1 << 12))
+
+    def test_a_value_that_is_refused_in_the_end(self):
+        # None of the chunks that were sent together may be missing: then there is no array.
+        self.double.faults.busy = 0.3
+        self.double.faults.most = 1 << 30
+        result = self.run_program("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,9", "--quiet")
+        self.double.faults.__init__()
+        if result.returncode == 0:
+            np.testing.assert_array_equal(self.read("s3://bucket/x"), self.values)
+        else:
+            self.assertNotIn("x/.zarray", self.keys())
+
+    def test_python(self):
+        if "TESSERA_MODULE" not in os.environ:
+            self.skipTest("the Python module was not built")
+        script = f"""
+import sys
+sys.path.insert(0, {os.environ["TESSERA_MODULE"]!r})
+import numpy as np
+import tessera
+a = tessera.create("s3://bucket/py", shape=(20, 20), dtype="f4", chunks=(5, 5), fill_value=0)
+a[3:9, 4:] = 7
+a.attrs["x"] = 3
+a.update((slice(0, 5), slice(0, 5)), lambda values: values + 1)
+a.append(np.ones((2, 20), "f4"))
+right = np.zeros((22, 20), "f4")
+right[3:9, 4:] = 7
+right[:5, :5] += 1
+right[20:] = 1
+assert (a[:] == right).all() and dict(a.attrs) == {{"x": 3}}
+store = tessera.KeyStore("s3://bucket/keys")
+store["a"] = b"123"
+assert bytes(store["a"]) == b"123" and list(store) == ["a"]
+"""
+        done = subprocess.run([sys.executable, "-c", script], env=self.environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     # ---- what cannot be done there
 
     def test_refused_by_name(self):
