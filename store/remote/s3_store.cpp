@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <tessera/error_text.h>
+#include <tessera/stop.h>
 #include <tessera/store_kind.h>
 
 #include <algorithm>
@@ -263,8 +264,10 @@ public:
     }
     void abandon_parts(std::string_view key, const std::string& upload) const noexcept override {
         try {
+            const FinishScope finishing;  // a request to stop may be the reason
             HttpRequest request = request_of(path_of(key), "uploadId=" + percent_encoded(upload, false), name_of(key));
             request.method = "DELETE";
+            request.once = true;
             (void)HttpClient::shared().send(std::move(request));
         } catch (...) {
             return;  // what is left is found by abandon_all_parts()
