@@ -248,7 +248,7 @@ assert bytes(store["a"]) == b"123" and list(store) == ["a"]
             self.refused("attrs", "s3://bucket/x", "set", "a", "1", says="If-Match")
             self.tessera("set", "s3://bucket/x", "0:10,0:9", "7")  # a whole chunk
             self.tessera("set", "s3://bucket/x", "0,0", "8", "--single-writer")
-            self.assertEqual(self.tessera("get", "s3://bucket/x", "0,0:2").split(), ["8", "7"])
+            self.assertIn("8 7", self.tessera("get", "s3://bucket/x", "0,0:2"))
             self.assertIn(promise, self.tessera("info", "s3://bucket/x"))
             self.tessera("import", "a.npy", f"s3://bucket/{switch}", "--quiet")
             np.testing.assert_array_equal(self.read(f"s3://bucket/{switch}"), self.values)
