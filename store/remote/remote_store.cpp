@@ -440,7 +440,8 @@ private:
     struct Seen {
         std::optional<RemoteVersion> version;
         bool conflict = false;
-        bool set = false;  ///< `version` is what was set
+        bool set = false;     ///< `version` is what was set
+        bool failed = false;  ///< setting it failed, and may have taken effect
         std::uint64_t size = 0;
     };
 
@@ -473,6 +474,7 @@ private:
             std::vector<std::pair<std::string, RemoteVersion>> read;
             {
                 const std::lock_guard guard(store_.mutex_);
+                if (std::ranges::any_of(seen_, [](const auto& one) { return one.second.failed; })) return false;
                 for (const auto& [key, seen] : seen_) {
                     if (seen.conflict) return true;
                     if (seen.version && !seen.set) read.emplace_back(key, *seen.version);
@@ -541,10 +543,18 @@ private:
         if (!on_condition) {
             renew_lease_of(service_->request(key).name);
             writer_.finish(writer_.start_put(key, std::move(body)), key);
+            forget_document(key);
             return;
         }
         renew_lease_of(service_->request(key).name);
-        const bool set = writer_.put_if(key, std::move(body), *expected);
+        bool set = false;
+        try {
+            set = writer_.put_if(key, std::move(body), *expected);
+        } catch (...) {
+            const std::lock_guard guard(mutex_);
+            change.of(key).failed = true;
+            throw;
+        }
         forget_document(key);
         const std::lock_guard guard(mutex_);
         Seen& seen = change.of(key);
