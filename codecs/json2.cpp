@@ -2,7 +2,7 @@
 // "numcodecs.json", its first version, lacks the shape.
 //
 // Python's object arrays also hold null, numbers and lists, even beyond an array's edge. Such an element is kept as
-// no_text_mark and its JSON, and is written again unchanged. Code that hands elements to a user refuses it.
+// no_text_mark and its JSON, and is written again unchanged. Code that hands elements to a user gives the JSON.
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/no_text.h>

@@ -135,10 +135,24 @@ View picked(const View& box, const Picked& part, const Selection& selection) {
     return v;
 }
 
-/// Throws unsupported for an element that is not text. `place` maps its index in `v` to that in the array, for the
-/// message.
-template <class Place>
-void require_text(const LoadedArray& loaded, const ArrayView& v, const Place& place) {
+/// Elements that were read and are no text become their JSON.
+inline void show_json(const LoadedArray& loaded, const MutableArrayView& v) {
+    if (!loaded.may_hold_no_text) return;
+    const Region all = Region::whole(v.shape);
+    for (std::int64_t n = 0; n < all.count(); ++n) {
+        const Index index = index_in(all, n);
+        std::byte* p = v.data;
+        for (int d = 0; d < index.rank(); ++d) p += index[d] * v.strides[d];
+        VariableSlot slot;
+        std::memcpy(&slot, p, sizeof slot);
+        if (!slot.view().starts_with(no_text_mark)) continue;
+        slot = {slot.data + 1, slot.size - 1};
+        std::memcpy(p, &slot, sizeof slot);
+    }
+}
+
+/// Throws unsupported for an element that is not text, of a box to be written whose first element is at `start`.
+inline void require_text(const LoadedArray& loaded, const ArrayView& v, const Index& start) {
     if (!loaded.may_hold_no_text) return;
     NDArray slots(DType::raw(sizeof(VariableSlot)), v.shape);
     copy_elements({v.data, slots.dtype(), v.shape, v.strides}, slots);  // the slots, without their content
@@ -147,19 +161,12 @@ void require_text(const LoadedArray& loaded, const ArrayView& v, const Place& pl
     for (std::int64_t n = 0; n < all.count(); ++n) {
         const std::string_view element = slot[n].view();
         if (!element.starts_with(no_text_mark)) continue;
-        throw unsupported(
-            "element {} is no text, but {} in JSON: Tessera neither reads it nor rewrites the chunk that holds it",
-            place(index_in(all, n)).to_string(), element.substr(1, 60))
+        Index place = index_in(all, n);
+        for (int d = 0; d < place.rank(); ++d) place[d] += start[d];
+        throw unsupported("element {} is no text, but {} in JSON: the chunk that holds it is not rewritten",
+                          place.to_string(), element.substr(1, 60))
             .advising(Action::set_element, "gives it a text");
     }
-}
-
-/// The same for elements that were read, or for a box to be written.
-inline void require_text(const LoadedArray& loaded, const ArrayView& box, const Index& start) {
-    require_text(loaded, box, [&](Index index) {
-        for (int d = 0; d < index.rank(); ++d) index[d] += start[d];
-        return index;
-    });
 }
 
 /// Reads an absent chunk as the fill, as long as the array exists. Deletion removes metadata first, so missing metadata

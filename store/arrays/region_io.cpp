@@ -206,13 +206,7 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
                                read_shard(array, loaded, key, index, part, request, within);
                            }
                        });
-                       require_text(loaded, request.elements.part(part.in_request), [&](Index place) {
-                           for (int d = 0; d < place.rank(); ++d) {
-                               const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
-                               place[d] = axis.start + (part.in_request.start[d] + place[d]) * axis.step;
-                           }
-                           return place;
-                       });
+                       show_json(loaded, request.elements.part(part.in_request));
                    });
     };
     for_each_picked(array, loaded, selection, io, parallel_in_memory, each);

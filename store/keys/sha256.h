@@ -1,4 +1,4 @@
-// SHA-256, of libcrypto. Private to the store module.
+// SHA-256 and MD5, of libcrypto. Private to the store module.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,19 +13,23 @@
 
 namespace tessera {
 
-using Sha256 = std::array<unsigned char, 32>;
+template <std::size_t size>
+using HashSum = std::array<unsigned char, size>;
+using Sha256 = HashSum<32>;
+using Md5 = HashSum<16>;
 
-/// One SHA-256 being computed.
-class Hasher {
+/// One hash being computed.
+template <std::size_t sum_size, const EVP_MD* (*type)()>
+class HasherOf {
 public:
-    Hasher() : context_(EVP_MD_CTX_new()) {
-        if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) fail();
+    HasherOf() : context_(EVP_MD_CTX_new()) {
+        if (!context_ || EVP_DigestInit_ex(context_.get(), type(), nullptr) != 1) fail();
     }
     void add(const void* data, std::size_t size) {
         if (EVP_DigestUpdate(context_.get(), data, size) != 1) fail();
     }
-    [[nodiscard]] Sha256 finish() {
-        Sha256 sum{};
+    [[nodiscard]] HashSum<sum_size> finish() {
+        HashSum<sum_size> sum{};
         if (EVP_DigestFinal_ex(context_.get(), sum.data(), nullptr) != 1) fail();
         return sum;
     }
@@ -34,12 +38,16 @@ private:
     struct Free {
         void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
     };
-    [[noreturn]] static void fail() { throw Error(ErrorCode::io, "SHA-256 of libcrypto failed"); }
+    [[noreturn]] static void fail() { throw Error(ErrorCode::io, fmt::format("the hash of {} bits of libcrypto failed", 8 * sum_size)); }
     std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
+using Hasher = HasherOf<32, EVP_sha256>;
+/// For what others compute with it: it protects from accidents only.
+using Md5Hasher = HasherOf<16, EVP_md5>;
 
-/// 64 digits, as sha256sum prints them.
-[[nodiscard]] inline std::string hex(const Sha256& sum) {
+/// As sha256sum and md5sum print them.
+template <std::size_t size>
+[[nodiscard]] std::string hex(const HashSum<size>& sum) {
     std::string text;
     for (const unsigned char byte : sum) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
     return text;

@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import struct
+import subprocess
 import unittest
 import warnings
 
@@ -572,6 +573,52 @@ class Stats(ProgramTest):
 
 
 EXAMPLE = next(iter(sorted((GOLDEN / "npy").glob("*.npy"))))
+
+def dandi(folder):
+    """DANDI's checksum, as zarr_checksum 0.4 describes it: (text, files, bytes)."""
+    directories, files, count, size = [], [], 0, 0
+    for path in sorted(folder.iterdir(), key=lambda p: p.name):
+        if path.name == ".tessera":
+            continue
+        if path.is_dir():
+            text, inner, bytes_below = dandi(path)
+            directories.append({"digest": text, "name": path.name, "size": bytes_below})
+            count, size = count + inner, size + bytes_below
+        else:
+            data = path.read_bytes()
+            files.append({"digest": hashlib.md5(data).hexdigest(), "name": path.name, "size": len(data)})
+            count, size = count + 1, size + len(data)
+    text = json.dumps({"directories": directories, "files": files}, separators=(",", ":"))
+    return f"{hashlib.md5(text.encode()).hexdigest()}-{count}--{size}", count, size
+
+
+class SumsOfFiles(ProgramTest):
+    def make(self):
+        np.save(self.folder / "a.npy", RANDOM.integers(0, 9, (40, 30)))
+        self.tessera("group", "g", "--format", "v3", "--quiet")
+        for name in "x", "y.z", "\u00e4 \"b\"", "sub/x":
+            self.tessera("import", "a.npy", f"g/{name}", "--format", "v3", "--chunks", "7,30", "--quiet")
+        self.tessera("set", "g/x", "3,4", "7", "--quiet")  # leaves a record for undo, which is no part of it
+
+    def test_dandi(self):
+        self.make()
+        for path in "g", "g/x", "g/sub/":
+            self.assertEqual(self.tessera("digest", "--dandi", path).stdout,
+                             f"{dandi(self.folder / path)[0]}  {path}\n")
+        self.refused("digest", "--dandi", "a.npy", says="a.npy")
+
+    def test_each(self):
+        self.make()
+        for path in "g/", "g/y.z":
+            lines = self.tessera("digest", "--each", path).stdout
+            done = subprocess.run(["sha256sum", "--check", "--strict", "--quiet"], input=lines, text=True,
+                                  cwd=self.folder, capture_output=True)
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+            there = [p for p in (self.folder / path).rglob("*") if p.is_file() and ".tessera" not in p.parts]
+            self.assertEqual(len(lines.splitlines()), len(there))
+        self.refused("digest", "--each", "--dandi", "g", says="--dandi")
+        self.refused("digest", "--each", "--json", "g", says="--json")
+
 
 if __name__ == "__main__":
     main()

@@ -70,6 +70,12 @@ constexpr std::array chains{
     Chain{"|i1", R"([{"name": "data_type", "configuration": {"name": "int4"}},
                   {"name": "packbits", "configuration": {"last_bit": 3, "padding_encoding": "first_byte"}}])"},
     Chain{">c8", "data_type:complex_float16"},
+    Chain{"<f4", R"([{"name": "zfp", "configuration": {"mode": "fixed_accuracy", "tolerance": 0.01}}])"},
+    Chain{"<f8", R"([{"name": "zfp", "configuration": {"mode": "reversible"}}])"},
+    Chain{"|u1", R"([{"name": "zfp", "configuration": {"mode": "fixed_rate", "rate": 6}}])"},
+    Chain{"<i8", R"([{"name": "zfp", "configuration": {"mode": "expert", "minbits": 1, "maxbits": 16658, "maxprec": 64,
+                  "minexp": -1074}}])"},
+    Chain{"<f4", R"([{"name": "numcodecs.zfpy", "configuration": {"mode": 4, "tolerance": 0.01}}])"},
 };
 
 }  // namespace

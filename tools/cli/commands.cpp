@@ -174,9 +174,12 @@ constexpr Command table[] = {
      "Arrays of equal dtype (byte order apart), shape and elements have equal digests, whatever their chunks, codecs\n"
      "and format. tools/docs/formats.md says how it is computed. The digest of a group, or of a file of several "
      "arrays,\n"
-     "is a hash of the paths and digests of all arrays below. One failure does not stop the rest.\n\n"
+     "is a hash of the paths and digests of all arrays below. One failure does not stop the rest. --dandi and --each\n"
+     "sum the files as they lie there, of an array or of all below a group, without Tessera's own.\n\n"
      "Example:\n"
-     "  tessera digest grid.zarr backup.npz::grid",
+     "  tessera digest grid.zarr backup.npz::grid\n"
+     "  tessera digest --dandi scan.zarr\n"
+     "  tessera digest --each grid.zarr > sums.txt; sha256sum -c sums.txt",
      declare_digest},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
      "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .csv or .png; - or <(COMMAND) is a pipe, which "

@@ -24,6 +24,7 @@ endforeach()
 if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::hdf5)
   pkg_search_module(hdf5 QUIET IMPORTED_TARGET GLOBAL hdf5-serial hdf5)
 endif()
+find_package(zfp QUIET)
 # minizip's headers are included as <minizip/zip.h>. Its own include folder would hide libzip's <zip.h>.
 if(TARGET PkgConfig::minizip)
   set_property(TARGET PkgConfig::minizip PROPERTY INTERFACE_INCLUDE_DIRECTORIES)

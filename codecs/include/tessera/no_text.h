@@ -4,7 +4,7 @@
 namespace tessera {
 
 /// The first byte of a text slot that holds something else (JSON's null, a number); UTF-8 never contains this byte. The
-/// element's JSON follows it. Reading such an element is refused, and so is rewriting the chunk that holds it.
+/// element's JSON follows it, as which it is read. The chunk that holds it is not rewritten, unless it becomes a text.
 inline constexpr char no_text_mark = '\xFF';
 
 }  // namespace tessera
