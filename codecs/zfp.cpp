@@ -69,7 +69,8 @@ constexpr std::array<std::string_view, 5> zfp_modes{"expert", "fixed_rate", "fix
 
 double zfp_number(const Value& configuration, std::string_view name, double least) {
     const double v = in_context([&] { return name; }, [&] { return configuration.at(name).as_double(); });
-    if (!(v >= least) || std::isinf(v)) throw invalid_argument("{} is {}, expected a number from {} on", name, v, least);
+    if (!(v >= least) || std::isinf(v))
+        throw invalid_argument("{} is {}, expected a number from {} on", name, v, least);
     return v;
 }
 
@@ -209,7 +210,7 @@ private:
                 return DType::scalar(Kind::integer, 4);
             case zfp_type_int64:
                 return dtype_.size() == 8 && dtype_.kind() != Kind::unsigned_integer ? dtype_.with_order(native_order)
-                                                                                    : DType::scalar(Kind::integer, 8);
+                                                                                     : DType::scalar(Kind::integer, 8);
             case zfp_type_float:
                 return DType::scalar(Kind::real, 4);
             default:
@@ -264,7 +265,8 @@ private:
     /// No decoding reads more bytes.
     static std::size_t readable(const zfp_stream* zfp, const zfp_field* field, std::size_t there) {
         std::size_t blocks = 1;
-        for (const std::size_t n : {field->nx, field->ny, field->nz, field->nw}) blocks *= (std::max<std::size_t>(n, 1) + 3) / 4;
+        for (const std::size_t n : {field->nx, field->ny, field->nz, field->nw})
+            blocks *= (std::max<std::size_t>(n, 1) + 3) / 4;
         const std::size_t most = zfp_stream_maximum_size(zfp, field) + 4 * blocks + 64;
         return (std::max(most, there) + 7) / 8 * 8;
     }
@@ -342,8 +344,8 @@ private:
                 std::memcpy(to, &half, size);
                 continue;
             }
-            std::int64_t v = numbers_.type == zfp_type_int32 ? load<std::int32_t>(numbers, i)
-                                                             : load<std::int64_t>(numbers, i);
+            std::int64_t v =
+                numbers_.type == zfp_type_int32 ? load<std::int32_t>(numbers, i) : load<std::int64_t>(numbers, i);
             if (numbers_.is_unsigned_big) {
                 v = std::max<std::int64_t>(v, 0);
             } else {
@@ -355,7 +357,8 @@ private:
             const auto bits = static_cast<std::uint64_t>(v);  // the low bytes first
             std::array<std::byte, 8> bytes{};
             for (std::size_t b = 0; b < size; ++b) bytes[b] = static_cast<std::byte>(bits >> 8 * b);
-            if (native_order == ByteOrder::big) std::reverse(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+            if (native_order == ByteOrder::big)
+                std::reverse(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
             std::memcpy(to, bytes.data(), size);
         }
         copy_elements(elements, out);

@@ -164,7 +164,12 @@ Named read_named(const Value& v) {
 Shape read_chunk_grid(const Value& v) {
     const Named grid = read_named(v);
     if (grid.name != "regular") {
-        throw unsupported("the grid \"{}\" was found; Tessera reads chunks of one shape only (\"regular\")", grid.name);
+        if (grid.name == "rectilinear") {
+            throw unsupported(
+                "the grid \"rectilinear\" was found: arrays whose chunks differ in length are read and copied, and the "
+                "copy has chunks of one shape; nothing else is done with them");
+        }
+        throw unsupported("the grid \"{}\" was found; there are \"regular\" and \"rectilinear\"", grid.name);
     }
     return member(grid.configuration, "chunk_shape", [](const Value& shape) { return read_dims(shape, 1); });
 }
@@ -517,8 +522,8 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
         if (codec.name == "scale_offset" || codec.name == "cast_value") {
             said.push_back(fmt::format("zarr-python before 3.3 cannot read the codec {}.", codec.name));
         }
-        constexpr std::array<std::string_view, 5> others{"bitround", "packbits", "reshape", "n5_default",
-                                                         "conditional"};
+        constexpr std::array<std::string_view, 6> others{"bitround",   "packbits",    "reshape",
+                                                         "n5_default", "conditional", "zfp"};
         if (std::ranges::find(others, codec.name) != others.end()) {
             said.push_back(fmt::format("zarr-python cannot read the codec {}.", codec.name));
         }

@@ -38,7 +38,9 @@ private:
     struct Free {
         void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
     };
-    [[noreturn]] static void fail() { throw Error(ErrorCode::io, fmt::format("the hash of {} bits of libcrypto failed", 8 * sum_size)); }
+    [[noreturn]] static void fail() {
+        throw Error(ErrorCode::io, fmt::format("the hash of {} bits of libcrypto failed", 8 * sum_size));
+    }
     std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 using Hasher = HasherOf<32, EVP_sha256>;

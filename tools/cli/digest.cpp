@@ -31,7 +31,10 @@ int print_sums(Session& session, const std::string& path) {
     at_place(path, {.read_only = true}, [&](const Place& place) {
         file_sums(
             *place.store, place.prefix, folder,
-            [](ByteSpan bytes) { print({reinterpret_cast<const char*>(bytes.data()), bytes.size()}); }, session.io());
+            [](ByteSpan bytes) {
+                print({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+            },
+            session.io());
     });
     session.clear_progress();
     return exit_done;
@@ -39,9 +42,8 @@ int print_sums(Session& session, const std::string& path) {
 
 NodeDigest digest_of(Session& session, const std::string& path, bool dandi) {
     if (!dandi) {
-        return at_located(path, [&](const Located& at) {
-            return about_path(path, [&] { return digest(at, session.io()); });
-        });
+        return at_located(
+            path, [&](const Located& at) { return about_path(path, [&] { return digest(at, session.io()); }); });
     }
     return at_place(path, {.read_only = true}, [&](const Place& place) {
         return NodeDigest{.digest = dandi_checksum(*place.store, place.prefix, session.io())};

@@ -10,6 +10,7 @@
 #include <tessera/group.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
+#include <tessera/rectilinear_at.h>
 #include <tessera/repair.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -159,6 +160,31 @@ int info_array(Session& session, const Located& at, bool exact) {
     add_undo(facts, fmt::format("`tessera undo {}`", path), array.kept);
     add_parity(facts, at, session.io());
     for (const std::string& remark : array.remarks) facts.add("remark", remark);
+    facts.print();
+    return exit_done;
+}
+
+/// An array whose chunks differ in length.
+int info_rectilinear(Session& session, const Located& at, const ArraySource& source) {
+    const ArrayInfo info = source.info();
+    if (session.options().json) {
+        Value report{{"path", path_value(at.path)}, {"kind", "array"}, {"format", at.dialect->name}};
+        add_elements(report, info.dtype, info.shape);
+        report.set("chunk_grid", "rectilinear");
+        report.set("longest_chunks", shape_value(info.chunks));
+        report.set("attributes", source.attribute_values());
+        print_json(report);
+        return exit_done;
+    }
+    Facts facts;
+    facts.add("path", at.path);
+    facts.add("format", fmt::format("{}: {}", at.dialect->name, at.dialect->about));
+    add_dtype(facts, info.dtype);
+    add_shape(facts, info.shape);
+    facts.add("chunks", fmt::format("of different lengths, at most {}", lengths_and_bytes(info.chunks, info.dtype)));
+    facts.add("logical", bytes_exactly(static_cast<std::uint64_t>(byte_count(info.shape, info.dtype.size()))));
+    add_attributes(facts, source.attribute_values());
+    facts.add("remark", "Arrays on a rectilinear grid are read and copied, and not changed.");
     facts.print();
     return exit_done;
 }
@@ -316,7 +342,15 @@ int info_file(Session& session, const Located& at, bool reverse_dims) {
 }
 
 int info(Session& session, const Located& at, bool reverse_dims, bool exact) {
-    if (at.kind == PathKind::array) return info_array(session, at, exact);
+    if (at.kind == PathKind::array) {
+        try {
+            return info_array(session, at, exact);
+        } catch (const Error& e) {
+            const auto source = e.code() == ErrorCode::unsupported ? rectilinear_at(at) : nullptr;
+            if (source == nullptr) throw;
+            return info_rectilinear(session, at, *source);
+        }
+    }
     if (at.kind == PathKind::unfinished) return info_unfinished(session, at.path);
     if (at.place && !at.file.member) {
         if (const std::optional<Group> group = group_at(at)) return info_group(session, at, *group);

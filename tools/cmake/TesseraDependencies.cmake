@@ -24,7 +24,15 @@ endforeach()
 if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::hdf5)
   pkg_search_module(hdf5 QUIET IMPORTED_TARGET GLOBAL hdf5-serial hdf5)
 endif()
-find_package(zfp QUIET)
+# Debian's CMake package of libzfp asks for programs that libzfp-dev does not depend on.
+find_path(zfp_include_folder zfp.h)
+find_library(zfp_library zfp)
+mark_as_advanced(zfp_include_folder zfp_library)
+if(zfp_include_folder AND zfp_library AND NOT TARGET zfp::zfp)
+  add_library(zfp::zfp UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(zfp::zfp PROPERTIES IMPORTED_LOCATION "${zfp_library}" INTERFACE_INCLUDE_DIRECTORIES
+                                                                              "${zfp_include_folder}")
+endif()
 # minizip's headers are included as <minizip/zip.h>. Its own include folder would hide libzip's <zip.h>.
 if(TARGET PkgConfig::minizip)
   set_property(TARGET PkgConfig::minizip PROPERTY INTERFACE_INCLUDE_DIRECTORIES)

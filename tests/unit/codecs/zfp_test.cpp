@@ -13,10 +13,10 @@ namespace {
 
 CodecPipeline zfp_pipeline(const DType& dtype, const Shape& shape, const std::string& configuration,
                            const std::string& name = "zfp") {
-    return CodecPipeline({dtype, shape, {}},
-                         complete_codecs(dtype, shape.rank(), Order::C,
-                                         parse_codecs(R"([{"name": ")" + name + R"(", "configuration": )" +
-                                                      configuration + "}]")));
+    return CodecPipeline(
+        {dtype, shape, {}},
+        complete_codecs(dtype, shape.rank(), Order::C,
+                        parse_codecs(R"([{"name": ")" + name + R"(", "configuration": )" + configuration + "}]")));
 }
 
 NDArray zfp_decoded(const CodecPipeline& pipeline, ByteSpan bytes) {
@@ -70,8 +70,8 @@ TEST_F(Zfp, bounds_hold) {
     const NDArray a = waves("<f8", shape);
     std::size_t last = SIZE_MAX;
     for (const double tolerance : {1e-9, 1e-3, 0.5}) {
-        const CodecPipeline pipeline = zfp_pipeline(
-            "<f8", shape, R"({"mode": "fixed_accuracy", "tolerance": )" + Value(tolerance).dump() + "}");
+        const CodecPipeline pipeline =
+            zfp_pipeline("<f8", shape, R"({"mode": "fixed_accuracy", "tolerance": )" + Value(tolerance).dump() + "}");
         const Buffer encoded = pipeline.encoded(a);
         EXPECT_LT(encoded.size(), last);
         last = encoded.size();
@@ -150,10 +150,12 @@ TEST_F(Zfp, headers_say_how_to_decode) {
     expect_error(ErrorCode::corrupt, "42 elements", [&] {
         (void)zfp_decoded(zfp_pipeline("<f4", {6, 8}, "{}", "numcodecs.zfpy"), encoded);
     });
-    expect_error(ErrorCode::corrupt, "type",
-                 [&] { (void)zfp_decoded(zfp_pipeline("<i4", {6, 7}, "{}", "numcodecs.zfpy"), encoded); });
-    expect_error(ErrorCode::corrupt, "header",
-                 [&] { (void)zfp_decoded(reader, zfp_pipeline("<f4", {6, 7}, R"({"mode": "reversible"})").encoded(a)); });
+    expect_error(ErrorCode::corrupt, "type", [&] {
+        (void)zfp_decoded(zfp_pipeline("<i4", {6, 7}, "{}", "numcodecs.zfpy"), encoded);
+    });
+    expect_error(ErrorCode::corrupt, "header", [&] {
+        (void)zfp_decoded(reader, zfp_pipeline("<f4", {6, 7}, R"({"mode": "reversible"})").encoded(a));
+    });
 }
 
 }  // namespace

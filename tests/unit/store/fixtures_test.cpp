@@ -2,6 +2,7 @@
 // manifests.
 #include <gtest/gtest.h>
 #include <tessera/array.h>
+#include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/group.h>
 #include <tessera/npy.h>
@@ -102,8 +103,21 @@ void expect_attributes(const Attributes& attributes, const Value* expected) {
     }
 }
 
+/// Chunks of zfp are read if libzfp was there.
+bool can_be_read(const Case& c) {
+    if (!c.info.at("name").as_string().starts_with("zfp_")) return true;
+    try {
+        (void)Array::open(c.path(), {.read_only = true});
+        return true;
+    } catch (const Error& e) {
+        if (std::string_view(e.what()).find("without libzfp") == std::string_view::npos) throw;
+        return false;
+    }
+}
+
 TEST_P(Fixtures, read_equal_or_are_refused) {
     const Case& c = what();
+    if (!can_be_read(c)) GTEST_SKIP() << "built without libzfp";
     const auto read_all = [&] { (void)Array::open(c.path(), {.read_only = true}).read(""); };
     if (c.is("expect_error")) {
         expect_error(ErrorCode::corrupt, "error_", [&] {
@@ -118,7 +132,13 @@ TEST_P(Fixtures, read_equal_or_are_refused) {
         return;
     }
     if (c.is("metadata_is_pickle")) return expect_error(ErrorCode::unsupported, "pickle", read_all);
-    if (c.info.at("name") == Value("rectilinear")) return expect_error(ErrorCode::unsupported, "chunk_grid", read_all);
+    if (c.info.at("name").as_string().starts_with("rectilinear")) {
+        expect_error(ErrorCode::unsupported, "rectilinear", read_all);
+        const auto source = open_source(c.path().string());
+        const NDArray expected = load_npy(c.folder() / c.info.at("expected").as_string());
+        expect_equal(read_selection(*source, Selection::all(source->info().shape)).view(), expected.view());
+        return;
+    }
     if (const Value* members = c.find("members")) {
         const Group group = Group::open(c.path(), {.read_only = true});
         expect_attributes(group.attributes(), c.find("attrs"));
@@ -161,7 +181,8 @@ TEST_P(Fixtures, read_equal_or_are_refused) {
 
 TEST_P(Fixtures, metadata_are_written_back_as_they_were) {
     const Case& c = what();
-    if (!c.is_array() || c.info.at("name") == Value("rectilinear") || c.path().extension() == ".zip") return;
+    if (!c.is_array() || c.info.at("name").as_string().starts_with("rectilinear") || c.path().extension() == ".zip")
+        return;
     const auto store = directory_store(c.path(), {.read_only = true});
     const Dialect* dialect = probe_dialect(*store, "");
     ASSERT_NE(dialect, nullptr);

@@ -9,6 +9,7 @@
 #include <tessera/npy.h>
 #include <tessera/place.h>
 #include <tessera/raw_array.h>
+#include <tessera/rectilinear_at.h>
 
 #include <fmt/format.h>
 
@@ -63,7 +64,15 @@ Found find(const std::string& path, const PlaceOptions& options) {
     const ArrayFileFormat* const format = at.kind == PathKind::nothing ? named_array_file_format(path) : at.format;
     if (!at.file.member && at.place) {
         Found found;
-        if (at.kind == PathKind::array) found.array = chunked(at.array());
+        if (at.kind != PathKind::array) return found;
+        try {
+            found.array = chunked(at.array());
+        } catch (const Error& e) {
+            auto source = e.code() == ErrorCode::unsupported ? rectilinear_at(at) : nullptr;
+            if (source == nullptr) throw;
+            found.array = std::make_unique<ArrayParts>();
+            found.array->source = std::move(source);
+        }
         return found;
     }
     if (!at.file.member) {
