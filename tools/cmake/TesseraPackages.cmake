@@ -44,6 +44,9 @@ string(
   CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
          "libblosc-dev, libbz2-dev, libdeflate-dev, libfmt-dev, libisal-dev, liblz4-dev, liblzma-dev, libminizip-dev, "
          "libssl-dev, libtbb-dev, libzip-dev, libzstd-dev, pkg-config, zlib1g-dev")
+if(TARGET zfp::zfp)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzfp-dev")
+endif()
 if(TARGET PkgConfig::libpng)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libpng-dev")
 endif()
