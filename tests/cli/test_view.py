@@ -1,5 +1,6 @@
 """view: pictures compared with NumPy pixel by pixel, and what a terminal shows of small arrays."""
 import json
+import base64
 import os
 import pathlib
 import pty
@@ -399,6 +400,31 @@ class Page(View):
             np.testing.assert_array_equal(decode((docs / name).read_bytes()), decode((self.folder / name).read_bytes()), name)
 
 
+def sixels(text):
+    """The pixels of a picture of sixels, as a terminal would draw them."""
+    head, body = re.fullmatch(r"\x1bP0;1;0q\"1;1;(\d+;\d+)(.*)\x1b\\\n", text, re.DOTALL).groups()
+    width, height = map(int, head.split(";"))
+    pixels = np.zeros((height + 6, width, 3), "u1")
+    colours, colour, x, y = {}, 0, 0, 0
+    for m in re.finditer(r"#(\d+)((?:;\d+){4})?|!(\d+)([?-~])|[$-]|[?-~]", body):
+        number, levels, count, mark = m[1], m[2], m[3], m[4] or m[0]
+        if number:
+            colour = int(number)
+            if levels:
+                colours[colour] = [round(int(level) * 2.55) for level in levels.split(";")[2:]]
+        elif mark == "$":
+            x = 0
+        elif mark == "-":
+            x, y = 0, y + 6
+        else:
+            n = int(count or 1)
+            for k in range(6):
+                if (ord(mark) - 63) >> k & 1:
+                    pixels[y + k, x:x + n] = colours[colour]
+            x += n
+    return pixels[:height]
+
+
 class Terminal(View):
     def test_characters(self):
         self.save("a.npy", np.array([[0, 1, 2], [6, 7, np.nan]], "f4"))
@@ -453,6 +479,44 @@ class Terminal(View):
         picture = [line for line in ESCAPE.sub("", coloured).splitlines() if "▀" in line]
         self.assertEqual((len(picture), max(map(len, picture))), (6, 12))  # 7 lines of 2 pixels: squares of 3
         self.assertNotIn("▀", self.tessera("view", "a.npy"))
+
+    def test_256_colours(self):
+        self.save("a.npy", np.array([[0.0, 255], [255, 0]]))
+        text = self.tessera("view", "a.npy", "--size", "2x2", "--color", "256")
+        row = text.splitlines()[2]
+        levels = [0, 95, 135, 175, 215, 255]
+        colours = [(levels[k // 36], levels[k // 6 % 6], levels[k % 6]) for k in range(216)] + [(8 + 10 * k,) * 3 for k in range(24)]
+        found = [colours[int(n) - 16] for n in re.findall(r"\[[34]8;5;(\d+)m", row)]
+        for colour, wanted in zip(found, (0, 255, 255, 0)):
+            wanted = np.array(VIRIDIS[wanted]) * 255
+            nearest = min(np.square(np.subtract(other, wanted)).sum() for other in colours)
+            self.assertLess(np.square(np.subtract(colour, wanted)).sum(), nearest + 300)
+        self.assertNotIn(";2;", text)
+
+    def test_pixels_of_kitty_and_sixel(self):
+        """Both hold the same drawing: the sixels in the nearest of 256 colours."""
+        self.save("a.npy", np.add.outer(np.arange(20.0), np.arange(30)))
+        text = self.tessera("view", "a.npy", "--size", "60x20", "--color", "kitty")
+        parts = re.findall("\x1b_G([^;]*);([^\x1b]*)\x1b\\\\", text)
+        self.assertEqual(parts[0][0].split(",")[:2], ["a=T", "f=100"])
+        self.assertEqual([part[0][-3:] for part in parts], ["m=1"] * (len(parts) - 1) + ["m=0"])
+        self.assertTrue(all(len(part[1]) <= 4096 for part in parts))
+        kitty = base64.b64decode("".join(part[1] for part in parts))
+        self.assertEqual(kitty[:8], b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", kitty[16:24])
+        text = self.tessera("view", "a.npy", "--size", "60x20", "--color", "sixel")
+        drawn = sixels(text)
+        self.assertEqual(drawn.shape, (height, width, 3))
+        with open(self.path("kitty.png"), "wb") as file:
+            file.write(kitty)
+        self.tessera("export", "kitty.png", "kitty.npy", "--quiet")
+        wanted = np.load(self.path("kitty.npy"))
+        self.assertLess(np.abs(drawn.astype(int) - wanted).max(), 52)
+        self.assertGreater(len(np.unique(drawn.reshape(-1, 3), axis=0)), 10)
+
+    def test_all_is_missing(self):
+        self.save("a.npy", np.full((4, 5), np.nan))
+        self.assertIn("all of it is missing", self.tessera("view", "a.npy", "--size", "10x4"))
 
     def test_braille(self):
         self.save("a.npy", np.arange(8.0))

@@ -6,6 +6,7 @@
 
 #include <tessera/error_text.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -41,15 +42,16 @@ std::optional<Rgb> pixel_colour(const Picture& picture, std::int64_t y, std::int
 }
 
 /// Two rows of pixels, as one line of half blocks.
-std::string half_blocks(const Picture& picture, std::int64_t y, std::pair<double, double> range, ColourMap map) {
+std::string half_blocks(const Picture& picture, std::int64_t y, std::pair<double, double> range, ColourMap map,
+                        const Screen& screen) {
     std::string line;
     std::string codes;  // in effect
     for (std::int64_t x = 0; x < picture.columns.pixels(); ++x) {
         const std::optional<Rgb> upper = pixel_colour(picture, y, x, range, map);
         const std::optional<Rgb> lower = pixel_colour(picture, y + 1, x, range, map);
         std::string wanted = plain_code;
-        if (upper || lower) wanted += ink_code(upper ? *upper : *lower);
-        if (upper && lower) wanted += paper_code(*lower);
+        if (upper || lower) wanted += ink_code(upper ? *upper : *lower, screen);
+        if (upper && lower) wanted += paper_code(*lower, screen);
         if (wanted != codes) line += wanted;
         codes = wanted;
         line += upper ? "▀" : lower ? "▄" : " ";
@@ -89,13 +91,13 @@ std::string range_line(const Picture& picture, std::pair<double, double> range, 
     const double step = (range.second - range.first) / 100;
     std::string line = picture_text(picture, range.first, step) + " ";
     constexpr int wide = 24;
-    for (int k = 0; screen.colour && k < wide; ++k) line += paper_code(map_colour(map, (k + 0.5) / wide)) + " ";
+    for (int k = 0; screen.colour && k < wide; ++k) line += paper_code(map_colour(map, (k + 0.5) / wide), screen) + " ";
     line += screen.colour ? std::string(plain_code) : std::string(characters);
     line += " " + picture_text(picture, range.second, step) + units_text(picture);
     if (!picture.label.empty()) line += "  " + printable(picture.label);
     if (picture.has(CellState::nan)) {
-        line +=
-            screen.colour ? "   " + paper_code(nan_colour) + "  " + plain_code : fmt::format("   {}", nan_character);
+        line += screen.colour ? "   " + paper_code(nan_colour, screen) + "  " + plain_code
+                              : fmt::format("   {}", nan_character);
         line += " " + picture.nan_name;
     }
     if (picture.has(CellState::missing)) line += "   blank: " + picture.missing_name;
@@ -173,13 +175,23 @@ int number_of(const char* variable, int otherwise) {
     return n > 0 ? std::min(n, most) : otherwise;
 }
 
-bool shows_colours() {
-    // NOLINTBEGIN(concurrency-mt-unsafe): before any thread is started
-    const char* refused = std::getenv("NO_COLOR");
-    const char* shown = std::getenv("COLORTERM");
-    // NOLINTEND(concurrency-mt-unsafe)
-    if (::isatty(STDOUT_FILENO) != 1 || (refused != nullptr && *refused != '\0') || shown == nullptr) return false;
-    return std::string_view(shown) == "truecolor" || std::string_view(shown) == "24bit";
+/// What the terminal says of itself; nothing where standard output is none, or colours are not wanted.
+void find_colours(Screen& screen) {
+    const auto variable = [](const char* name) {
+        const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before any thread is started
+        return std::string_view(text == nullptr ? "" : text);
+    };
+    if (::isatty(STDOUT_FILENO) != 1 || !variable("NO_COLOR").empty()) return;
+    const std::string_view term = variable("TERM");
+    const bool many = variable("COLORTERM") == "truecolor" || variable("COLORTERM") == "24bit";
+    screen.few_colours = !many && term.find("256color") != std::string_view::npos;
+    screen.colour = many || screen.few_colours;
+    // Within a multiplexer the pixels would not arrive.
+    if (!variable("TMUX").empty() || term.starts_with("screen")) return;
+    if (term == "xterm-kitty" || term == "xterm-ghostty") screen.graphics = Graphics::kitty;
+    if (term.starts_with("foot") || term.starts_with("mlterm") || term.find("sixel") != std::string_view::npos) {
+        screen.graphics = Graphics::sixel;
+    }
 }
 
 }  // namespace
@@ -191,10 +203,17 @@ Screen screen_of_output(const std::string& colour) {
         screen.columns = size.ws_col;
         screen.lines = size.ws_row;
     }
-    if (colour != "auto" && colour != "always" && colour != "never") {
-        throw invalid_argument("--color: expected auto, always or never, found '{}'", colour);
+    if (colour == "auto") {
+        find_colours(screen);
+    } else if (colour == "kitty" || colour == "sixel") {
+        screen.colour = true;
+        screen.graphics = colour == "kitty" ? Graphics::kitty : Graphics::sixel;
+    } else if (colour == "always" || colour == "256") {
+        screen.colour = true;
+        screen.few_colours = colour == "256";
+    } else if (colour != "never") {
+        throw invalid_argument("--color: expected auto, always, 256, kitty, sixel or never, found '{}'", colour);
     }
-    screen.colour = colour == "always" || (colour == "auto" && shows_colours());
     return screen;
 }
 
@@ -208,11 +227,48 @@ std::int64_t line_room(const Screen& screen) {
     return std::int64_t{2} * std::max(1, screen.columns - label_columns);
 }
 
-std::string ink_code(Rgb colour) {
+// The cube of 6×6×6 colours begins at 16, and 24 greys follow it.
+constexpr std::array<int, 6> cube_levels{0, 95, 135, 175, 215, 255};
+constexpr int first_of_cube = 16, first_grey = 232;
+
+Rgb numbered_colour(std::uint8_t number) {
+    const auto level = [](int v) { return static_cast<std::uint8_t>(v); };
+    if (number >= first_grey) {
+        const std::uint8_t grey = level(8 + 10 * (number - first_grey));
+        return {grey, grey, grey};
+    }
+    const int k = std::max(0, number - first_of_cube);
+    const auto at = [&](int i) { return level(cube_levels.at(static_cast<std::size_t>(i))); };
+    return {at(k / 36), at(k / 6 % 6), at(k % 6)};
+}
+
+std::uint8_t colour_number(Rgb colour) {
+    const auto nearest = [](int v) {
+        int best = 0;
+        for (int k = 1; k < 6; ++k) {
+            const auto far = [&](int i) { return std::abs(cube_levels.at(static_cast<std::size_t>(i)) - v); };
+            if (far(k) < far(best)) best = k;
+        }
+        return best;
+    };
+    const int in_cube = first_of_cube + 36 * nearest(colour.red) + 6 * nearest(colour.green) + nearest(colour.blue);
+    const int mean = (colour.red + colour.green + colour.blue) / 3;
+    const int grey = first_grey + std::clamp((mean - 3) / 10, 0, 23);
+    const auto distance = [&](int number) {
+        const Rgb other = numbered_colour(static_cast<std::uint8_t>(number));
+        const auto square = [](int v) { return v * v; };
+        return square(other.red - colour.red) + square(other.green - colour.green) + square(other.blue - colour.blue);
+    };
+    return static_cast<std::uint8_t>(distance(grey) < distance(in_cube) ? grey : in_cube);
+}
+
+std::string ink_code(Rgb colour, const Screen& screen) {
+    if (screen.few_colours) return fmt::format("\033[38;5;{}m", colour_number(colour));
     return fmt::format("\033[38;2;{};{};{}m", colour.red, colour.green, colour.blue);
 }
 
-std::string paper_code(Rgb colour) {
+std::string paper_code(Rgb colour, const Screen& screen) {
+    if (screen.few_colours) return fmt::format("\033[48;5;{}m", colour_number(colour));
     return fmt::format("\033[48;2;{};{};{}m", colour.red, colour.green, colour.blue);
 }
 
@@ -230,8 +286,9 @@ std::string picture_lines(const Picture& picture, std::pair<double, double> rang
     text += fmt::format("across: {}\n", axis_text(picture.columns));
     const int step = screen.colour ? 2 : 1;
     for (std::int64_t y = 0; y < picture.rows.pixels(); y += step) {
-        text += screen.colour ? half_blocks(picture, y, range, map) : character_row(picture, y, range);
+        text += screen.colour ? half_blocks(picture, y, range, map, screen) : character_row(picture, y, range);
     }
+    if (!picture.has(CellState::value)) return text + "all of it is missing\n";
     return text + range_line(picture, range, map, screen);
 }
 

@@ -9,17 +9,23 @@
 
 namespace tessera::cli {
 
+/// What a terminal shows beside text.
+enum class Graphics : std::uint8_t { none, kitty, sixel };
+
 /// The size of a terminal, and how pictures are drawn on it.
 struct Screen {
     int columns = 80;
     int lines = 24;
-    bool colour = false;  ///< half blocks, two pixels a character; else two characters a pixel
+    bool colour = false;       ///< half blocks, two pixels a character; else two characters a pixel
+    bool few_colours = false;  ///< the 256 of xterm; else 24 bits
+    Graphics graphics = Graphics::none;
 };
 
 /// Lines around a picture: title, axes, range, and the prompt that follows.
 inline constexpr int screen_lines_beside_picture = 5;
 
-/// The screen behind standard output. `colour`: auto, always or never. Throws invalid_argument for another word.
+/// The screen behind standard output. `colour`: auto, always, 256, kitty, sixel or never. Throws invalid_argument for
+/// another word.
 [[nodiscard]] Screen screen_of_output(const std::string& colour);
 
 /// The room for a slice, in pixels (height, width).
@@ -29,9 +35,12 @@ inline constexpr int screen_lines_beside_picture = 5;
 /// The picture as lines of text, with title and range.
 [[nodiscard]] std::string picture_lines(const Picture& picture, std::pair<double, double> range, ColourMap map,
                                         const Screen& screen);
-/// "\033[38;2;…m": sets the colour of the text that follows, or of its background.
-[[nodiscard]] std::string ink_code(Rgb colour);
-[[nodiscard]] std::string paper_code(Rgb colour);
+/// "\033[38;2;…m" or "\033[38;5;…m": sets the colour of the text that follows, or of its background.
+[[nodiscard]] std::string ink_code(Rgb colour, const Screen& screen);
+[[nodiscard]] std::string paper_code(Rgb colour, const Screen& screen);
+/// The nearest of xterm's 256 colours, of those from 16 on, and its colour.
+[[nodiscard]] std::uint8_t colour_number(Rgb colour);
+[[nodiscard]] Rgb numbered_colour(std::uint8_t number);
 inline constexpr const char* plain_code = "\033[0m";
 
 }  // namespace tessera::cli

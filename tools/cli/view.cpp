@@ -24,6 +24,7 @@
 #include "histogram.h"
 #include "options.h"
 #include "report.h"
+#include "terminal_graphics.h"
 #include "terminal_picture.h"
 
 namespace tessera::cli {
@@ -179,15 +180,21 @@ Screen screen_of(const ViewOptions& o) {
 
 int view_slice(Session& session, const ViewOptions& o, const ArraySource& source) {
     PictureOptions options = picture_options(o);
-    const DrawOptions draw = draw_options(o);
+    DrawOptions draw = draw_options(o);
     const Screen screen = screen_of(o);
-    if (o.png) {
+    const bool pixels = screen.graphics != Graphics::none && !o.png && !session.options().json;
+    if (pixels) {
+        // A character is about 8×16 pixels.
+        draw.width = std::clamp(8 * screen.columns, least_drawing, most_drawing);
+        draw.height = std::clamp(16 * (screen.lines - 1), least_drawing, most_drawing);
+    }
+    if (o.png || pixels) {
         std::tie(options.height, options.width) = drawing_room(draw);
     } else {
         std::tie(options.height, options.width) = slice_room(screen);
     }
     // A line is drawn in dots, which are smaller than characters.
-    options.line_width = o.png ? options.width : line_room(screen);
+    options.line_width = o.png || pixels ? options.width : line_room(screen);
     Picture picture = read_slice(session, o, source, options);
     picture.name = o.path;
     const std::pair<double, double> range = picture_range(picture, o.range, draw.map);
@@ -197,6 +204,9 @@ int view_slice(Session& session, const ViewOptions& o, const ArraySource& source
     if (session.options().json) {
         value.set("values", cells_value(picture));
         print_json(value);
+    } else if (pixels) {
+        const NDArray drawing = draw_picture(picture, draw);
+        print(screen.graphics == Graphics::kitty ? kitty_text(drawing) : sixel_text(drawing));
     } else {
         print(picture_lines(picture, range, draw.map, screen));
     }
@@ -386,7 +396,10 @@ Run declare_view(CLI::App& app) {
     app.add_flag("--chunks", o->chunks,
                  "the chunks that the slice touches: how well each compresses, which are not stored, which are\n"
                  "damaged");
-    app.add_option("--color", o->color, "half blocks in true colour: auto (where the terminal says so), always, never")
+    app.add_option("--color", o->color,
+                   "colours and pixels: auto (as the terminal says), always (half blocks in true colour), 256 (in 256 "
+                   "colours),\n"
+                   "kitty or sixel (pixels by these protocols), never")
         ->option_text("WHEN");
     return [o](Session& session) {
         return at_located(o->path, [&](const Located& at) {
