@@ -244,6 +244,56 @@ def pictures():
         write("png", name, data)
 
 
+def tiffs():
+    """Strips of one page and more, in both orders and sizes of words, and the ends of what a directory can say."""
+    def tiff(pages, order="<", big=False, extra=(), data=b"\x05\x00\x01"):
+        word = "Q" if big else "I"
+        out = (b"II" if order == "<" else b"MM") + struct.pack(order + "H", 43 if big else 42)
+        out += struct.pack(order + "HH", 8, 0) if big else b""
+        at = len(out) + struct.calcsize(word) + len(data)
+        out += struct.pack(order + word, at) + data
+        strip = len(out) - len(data)
+        for n in range(pages):
+            tags = {256: 4, 257: 3, 258: 8, 259: 1, 262: 1, 273: strip, 277: 1, 278: 3, 279: len(data), 339: 1}
+            tags |= dict(extra)
+            body = struct.pack(order + ("Q" if big else "H"), len(tags))
+            for tag in sorted(tags):
+                body += struct.pack(order + "HH" + word + word, tag, 16 if big else 4, 1, tags[tag])
+            at += len(body) + struct.calcsize(word)
+            out += body + struct.pack(order + word, at if n + 1 < pages else 0)
+        return out
+
+    whole = bytes(range(12))
+    packed = zlib.compress(whole)
+    for name, data in {
+        "little": tiff(1, data=whole), "big-endian": tiff(1, ">", data=whole), "big": tiff(2, big=True, data=whole),
+        "pages": tiff(3, data=whole), "deflated": tiff(1, extra={259: 8}, data=packed),
+        "predictor": tiff(1, extra={259: 8, 317: 2}, data=packed), "packbits": tiff(1, extra={259: 32773}, data=b"\x0b" + whole),
+        "lzw": tiff(1, extra={259: 5}, data=b"\x80\x00\x00"), "bits": tiff(1, extra={258: 4}, data=whole),
+        "short": tiff(1, data=b"\1"), "huge": tiff(1, extra={256: 2**31 - 1, 257: 2**31 - 1}, data=whole),
+        "zero": tiff(1, extra={256: 0}, data=whole), "overview": tiff(2, extra={254: 1}, data=whole),
+        "sub": tiff(1, extra={330: 8}, data=whole), "tiles": tiff(1, extra={322: 16, 323: 16, 324: 8, 325: 12}, data=whole),
+        "samples": tiff(1, extra={277: 3}, data=whole * 3), "planes": tiff(1, extra={277: 3, 284: 2}, data=whole * 3),
+        "cut": tiff(1, data=whole)[:60], "sparse": tiff(1, extra={279: 0}, data=whole), "jpeg": tiff(1, extra={259: 7}, data=whole),
+    }.items():
+        write("tiff", name, data)
+
+
+def hdf5_indices():
+    """Every index of chunks, as h5py writes it; the place of the dataset's header follows."""
+    import h5py
+    for name, libver, chunks, longest in [
+            ("tree1", "earliest", (4, 4), None), ("fixed", "latest", (4, 4), None), ("extensible", "latest", (4, 4), (None, 12)),
+            ("tree2", "latest", (4, 4), (None, None)), ("single", "latest", (12, 12), None)]:
+        file = pathlib.Path("seed.h5")
+        with h5py.File(file, "w", libver=libver) as f:
+            d = f.create_dataset("d", data=np.arange(144, dtype="<i4").reshape(12, 12), chunks=chunks, maxshape=longest,
+                                 compression="gzip")
+            header = h5py.h5o.get_info(d.id).addr
+        write("hdf5_index", name, file.read_bytes() + struct.pack("<Q", header))
+        file.unlink()
+
+
 def tables():
     for name, text in {
         "integers": "1,2,3\n4,5,6\n", "floats": "1.5,-0.0\nnan,1e-300\ninf,-inf\n", "header": "a,b\n1,x\n2,y\n", "dates": "2006-09-16T12:00:00\nNaT\n",
@@ -345,5 +395,7 @@ if __name__ == "__main__":
     registered_codecs()
     texts()
     pictures()
+    tiffs()
+    hdf5_indices()
     tables()
     references()
