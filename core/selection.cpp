@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
+#include <tessera/selection_items.h>
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -11,14 +12,8 @@ namespace tessera {
 
 namespace {
 
-std::string_view trim(std::string_view t) {
-    while (!t.empty() && (t.front() == ' ' || t.front() == '\t')) t.remove_prefix(1);
-    while (!t.empty() && (t.back() == ' ' || t.back() == '\t')) t.remove_suffix(1);
-    return t;
-}
-
 std::optional<std::int64_t> number(std::string_view item, std::string_view whole) {
-    item = trim(item);
+    item = without_blanks(item);
     if (item.empty()) return std::nullopt;
     std::string_view digits = item;
     if (digits.size() > 1 && digits.front() == '+') digits.remove_prefix(1);
@@ -55,31 +50,57 @@ Selection::Axis slice_axis(std::optional<std::int64_t> from, std::optional<std::
     return axis;
 }
 
-/// The items between the commas of a selection.
-std::vector<std::string_view> items_of(std::string_view text) {
-    std::string_view s = trim(text);
+}  // namespace
+
+std::string_view without_blanks(std::string_view text) {
+    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+    return text;
+}
+
+std::vector<std::string_view> unquoted_parts(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    std::size_t begin = 0;
+    char quote = 0;
+    for (std::size_t i = 0; i <= text.size(); ++i) {
+        const char c = i < text.size() ? text[i] : separator;
+        if (quote != 0 && i < text.size()) {
+            if (c == quote) quote = 0;
+        } else if (quote != 0) {
+            throw invalid_argument("selection \"{}\": the quote {} is not closed", text, quote);
+        } else if (c == '\'' || c == '"') {
+            quote = c;
+        } else if (c == separator) {
+            parts.push_back(without_blanks(text.substr(begin, i - begin)));
+            begin = i + 1;
+        }
+    }
+    return parts;
+}
+
+std::vector<std::string_view> selection_items(std::string_view text) {
+    std::string_view s = without_blanks(text);
     const bool bracketed = s.size() >= 2 && s.front() == '[' && s.back() == ']';
-    if (bracketed) s = trim(s.substr(1, s.size() - 2));
+    if (bracketed) s = without_blanks(s.substr(1, s.size() - 2));
     // To NumPy x[[1, 2]] is two rows, and x[1, 2] one element: '[1, 2]' may mean either.
     const bool list = bracketed && s.find(',') != s.npos && s.find_first_not_of("-0123456789, ") == s.npos;
-    if (list || s.find_first_of("[]") != s.npos) {
+    const bool quoted = s.find_first_of("'\"") != s.npos;
+    if (list || (!quoted && s.find_first_of("[]") != s.npos)) {
         throw invalid_argument(
             "selection \"{}\": lists of indices are not taken; without brackets \"1, 2\" is one element, and \"1:3\" "
             "rows 1 and 2",
             text);
     }
-    std::vector<std::string_view> items;
-    while (!s.empty()) {
-        const std::size_t comma = s.find(',');
-        items.push_back(trim(s.substr(0, comma)));
-        if (items.back().empty()) throw invalid_argument("selection \"{}\": nothing between two commas", text);
-        s = comma == std::string_view::npos ? std::string_view() : trim(s.substr(comma + 1));
+    if (s.empty()) return {};
+    std::vector<std::string_view> items = unquoted_parts(s, ',');
+    if (items.back().empty() && items.size() > 1) items.pop_back();
+    for (const std::string_view item : items) {
+        if (item.empty()) throw invalid_argument("selection \"{}\": nothing between two commas", text);
     }
     return items;
 }
 
-/// An index or a slice of dimension `d`.
-Selection::Axis axis_of(std::string_view item, std::string_view text, int d, std::int64_t length) {
+Selection::Axis index_axis(std::string_view item, std::string_view text, int d, std::int64_t length) {
     const std::size_t first = item.find(':');
     if (first == std::string_view::npos) {
         std::int64_t i = *number(item, text);
@@ -99,7 +120,12 @@ Selection::Axis axis_of(std::string_view item, std::string_view text, int d, std
     return slice_axis(from, to, step.value_or(1), length);
 }
 
-}  // namespace
+Selection::Axis stepped_axis(std::int64_t first, std::int64_t count, std::string_view step, std::string_view text) {
+    const std::int64_t by = number(step, text).value_or(1);
+    if (by < 1) throw invalid_argument("selection \"{}\": the step of a range of values is at least 1", text);
+    const std::int64_t picked = count == 0 ? 0 : (count - 1) / by + 1;
+    return {.start = first, .step = picked > 1 ? by : 1, .count = picked};
+}
 
 Selection Selection::all(const Shape& shape) {
     Selection s{std::vector<Axis>{}};
@@ -114,7 +140,7 @@ Selection::Selection(const Region& region, const Shape& shape) {
 }
 
 Selection Selection::parse(std::string_view text, const Shape& shape) {
-    const std::vector<std::string_view> items = items_of(text);
+    const std::vector<std::string_view> items = selection_items(text);
     const auto dots = std::count(items.begin(), items.end(), "...");
     if (dots > 1) throw invalid_argument("selection \"{}\": only one \"...\" is possible", text);
     const std::int64_t given = static_cast<std::int64_t>(items.size()) - dots;
@@ -130,7 +156,7 @@ Selection Selection::parse(std::string_view text, const Shape& shape) {
         if (item == "...") {
             take_whole(shape.rank() - given);
         } else {
-            result.axes_.push_back(axis_of(item, text, result.rank(), shape[result.rank()]));
+            result.axes_.push_back(index_axis(item, text, result.rank(), shape[result.rank()]));
         }
     }
     take_whole(shape.rank() - result.rank());

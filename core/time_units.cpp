@@ -6,14 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <tessera/calendar.h>
 #include <tessera/error_text.h>
 
 namespace tessera {
 namespace {
 
 using Base = TimeUnit::Base;
-// Years reach 2^63 and seconds are counted in attoseconds: std::chrono's calendar and int64 are both too small.
-using Int128 = __int128;
 
 struct Divisor {
     Base base;
@@ -62,35 +61,10 @@ Int128 floor_mod(Int128 a, Int128 b) {
     return a - floor_div(a, b) * b;
 }
 
-// Days since 1970-01-01 in the proleptic Gregorian calendar, and back (Howard Hinnant's algorithms, whose eras are 400
-// years of 146097 days beginning in March).
-Int128 days_from_civil(Int128 year, int month, int day) {
-    year -= month <= 2 ? 1 : 0;
-    const Int128 era = floor_div(year, 400);
-    const Int128 year_of_era = year - era * 400;
-    const Int128 day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
-}
-
-struct Date {
-    Int128 year;
-    int month, day;
-};
-
-Date civil_from_days(Int128 days) {
-    days += 719468;
-    const Int128 era = floor_div(days, 146097);
-    const auto day_of_era = static_cast<int>(days - era * 146097);
-    const int year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    const int day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    const int from_march = (5 * day_of_year + 2) / 153;
-    const int month = from_march + (from_march < 10 ? 3 : -9);
-    return {era * 400 + year_of_era + (month <= 2 ? 1 : 0), month, day_of_year - (153 * from_march + 2) / 5 + 1};
-}
-
-int days_in_month(Int128 year, int month) {
-    return static_cast<int>(days_from_civil(month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1) -
-                            days_from_civil(year, month, 1));
+int gregorian_month(std::int64_t year, int month) {
+    const CalendarDate next = month == 12 ? CalendarDate{Int128{year} + 1, 1, 1} : CalendarDate{year, month + 1, 1};
+    return static_cast<int>(days_of(Calendar::proleptic_gregorian, next) -
+                            days_of(Calendar::proleptic_gregorian, {year, month, 1}));
 }
 
 bool is_nat(std::string_view text) {
@@ -102,16 +76,10 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-struct Moment {
-    Int128 year = 1970;
-    int month = 1, day = 1;
-    std::int64_t second_of_day = 0;  // a time zone's offset may move it out of the day
-    std::int64_t attoseconds = 0;
-};
-
 class MomentParser {
 public:
-    explicit MomentParser(std::string_view text) : text_(text), rest_(text) {}
+    MomentParser(std::string_view text, int (*days)(std::int64_t year, int month))
+        : text_(text), rest_(text), days_in_month_(days) {}
 
     Moment parse() {
         Moment m;
@@ -121,11 +89,13 @@ public:
         const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), year);
         if (error != std::errc{} || rest_.empty() || !is_digit(rest_.front())) fail("a year");
         rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-        m.year = negative ? -Int128{year} : Int128{year};
+        m.year = negative ? -year : year;
         if (accept('-')) {
             m.month = two_digits(1, 12, "a month");
+            m.fields = 2;
             if (accept('-')) {
-                m.day = two_digits(1, days_in_month(m.year, m.month), "a day of that month");
+                m.day = two_digits(1, days_in_month_(m.year, m.month), "a day of that month");
+                m.fields = 3;
                 if (accept('T') || accept(' ')) time(m);
             }
         }
@@ -151,10 +121,13 @@ private:
     }
     void time(Moment& m) {
         m.second_of_day = two_digits(0, 23, "an hour") * 3600;
+        m.fields = 4;
         if (accept(':')) {
             m.second_of_day += two_digits(0, 59, "a minute") * 60;
+            m.fields = 5;
             if (accept(':')) {
                 m.second_of_day += two_digits(0, 59, "a second");
+                m.fields = 6;
                 if (accept('.')) fraction(m);
             }
         }
@@ -175,9 +148,11 @@ private:
         }
         if (decimals == 0) fail("decimals");
         m.attoseconds *= static_cast<std::int64_t>(power_of_ten(all_decimals - decimals));
+        m.decimals = decimals;
     }
 
     std::string_view text_, rest_;
+    int (*days_in_month_)(std::int64_t year, int month);
 };
 
 std::int64_t fit(Int128 count, std::string_view text, TimeUnit unit) {
@@ -221,20 +196,25 @@ std::optional<TimeUnit> divide_time_base(Base base, std::int64_t divisor) {
     return std::nullopt;
 }
 
+Moment parse_moment(std::string_view text, int (*days_in_month)(std::int64_t year, int month)) {
+    return MomentParser(text, days_in_month).parse();
+}
+
 std::int64_t parse_datetime(std::string_view text, TimeUnit unit, bool may_cut) {
     if (is_nat(text)) return not_a_time;
     if (unit.base == Base::generic) {
         throw invalid_argument("the time '{}' needs a unit, and this dtype has none", text);
     }
-    const auto m = MomentParser(text).parse();
+    const auto m = parse_moment(text, gregorian_month);
     Int128 count = 0;
     bool cut = false;
     if (unit.base == Base::Y || unit.base == Base::M) {
-        count = unit.base == Base::Y ? m.year - 1970 : (m.year - 1970) * 12 + m.month - 1;
+        count = unit.base == Base::Y ? Int128{m.year} - 1970 : (Int128{m.year} - 1970) * 12 + m.month - 1;
         cut = (unit.base == Base::Y && m.month != 1) || m.day != 1 || m.second_of_day != 0 || m.attoseconds != 0;
     } else {
         const auto& row = row_of(unit.base);
-        const Int128 seconds = days_from_civil(m.year, m.month, m.day) * 86400 + m.second_of_day;
+        const Int128 seconds =
+            days_of(Calendar::proleptic_gregorian, {m.year, m.month, m.day}) * 86400 + m.second_of_day;
         if (row.decimals > 0) {
             const Int128 smallest = power_of_ten(all_decimals - row.decimals);
             count = Int128{fit(seconds, text, unit)} * power_of_ten(row.decimals) + m.attoseconds / smallest;
@@ -301,7 +281,7 @@ std::string format_datetime(std::int64_t count, TimeUnit unit) {
     }
     const auto& row = row_of(unit.base);
     const auto [seconds, fraction] = scaled(units, row);
-    const auto date = civil_from_days(floor_div(seconds, 86400));
+    const auto date = date_of(Calendar::proleptic_gregorian, floor_div(seconds, 86400));
     const auto second = static_cast<int>(floor_mod(seconds, 86400));
     auto text = fmt::format("{}-{:02}-{:02}", year_text(date.year), date.month, date.day);
     if (unit.base <= Base::D) return text;

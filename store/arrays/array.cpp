@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy_elements.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <tessera/shard.h>
@@ -230,11 +231,11 @@ bool Array::is_stored(const Region& region) const {
 // ---- reading
 
 NDArray Array::read(SelectionText selection, const IoOptions& io) const {
-    return read(Selection::parse(selection, info().shape), io);
+    return read(parse_selection(selection, *this), io);
 }
 
 NDArray Array::read_as(const DType& wanted, SelectionText selection, Cast rule, const IoOptions& io) const {
-    const Selection picked = Selection::parse(selection, info().shape);
+    const Selection picked = parse_selection(selection, *this);
     if (native_dtype(dtype()) != native_dtype(wanted)) {
         return read_selection(CastSource(std::make_unique<Array>(*this), wanted, rule), picked, io);
     }
@@ -322,7 +323,7 @@ NDArray cast_given(const ArrayView& in, const DType& dtype, Cast rule, const std
 }  // namespace
 
 void Array::read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io) const {
-    read_into(Selection::parse(selection, info().shape), out, io);
+    read_into(parse_selection(selection, *this), out, io);
 }
 
 void Array::write(const Region& region, const ArrayView& in, const IoOptions& io) {
@@ -377,7 +378,7 @@ void Array::write(const Selection& selection, const ArrayView& in, Cast rule, co
 
 void Array::write(SelectionText selection, const ArrayView& in, Cast rule, const IoOptions& io) {
     refresh();
-    write(Selection::parse(selection, shape()), in, rule, io);
+    write(parse_selection(selection, *this), in, rule, io);
 }
 
 void Array::update(const Selection& selection, const Change& change, const IoOptions& io) {
@@ -395,17 +396,17 @@ void Array::finish() {
 
 void Array::write(SelectionText selection, const ArrayView& in, const IoOptions& io) {
     state_->refresh();
-    write(Selection::parse(selection, info().shape), in, io);
+    write(parse_selection(selection, *this), in, io);
 }
 
 void Array::update(SelectionText selection, const Change& change, const IoOptions& io) {
     state_->refresh();
-    update(Selection::parse(selection, info().shape), change, io);
+    update(parse_selection(selection, *this), change, io);
 }
 
 void Array::fill(SelectionText selection, const Value& value, const IoOptions& io) {
     state_->refresh();
-    fill(Selection::parse(selection, info().shape), value, io);
+    fill(parse_selection(selection, *this), value, io);
 }
 
 void Array::fill(const Selection& selection, const Value& value, const IoOptions& io) {

@@ -4,6 +4,7 @@
 #include <tessera/array.h>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include "array_state.h"
 
 namespace tessera {
@@ -11,6 +12,7 @@ namespace tessera {
 /// Access to a handle's internals for the rest of the library.
 struct ArrayAccess {
     [[nodiscard]] static const std::shared_ptr<struct ArrayState>& state(const Array& array) { return array.state_; }
+    [[nodiscard]] static Array handle(std::shared_ptr<struct ArrayState> state) { return Array(std::move(state)); }
     /// As Array::open, without the check for an interrupted batch.
     [[nodiscard]] static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);
     /// The array of which the metadata document was read there.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <tessera/copy_elements.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/field.h>
 
@@ -41,7 +42,7 @@ ArrayField::ArrayField(const Array& array, std::string_view name)
     : array_(array), field_(name), source_(field_source(std::make_unique<Array>(array), name)) {}
 
 NDArray ArrayField::read(SelectionText selection, const IoOptions& io) const {
-    return read_selection(*source_, Selection::parse(selection, shape()), io);
+    return read_selection(*source_, parse_selection(selection, *this), io);
 }
 
 void ArrayField::read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const {
@@ -73,7 +74,7 @@ void ArrayField::write(const Selection& selection, const ArrayView& in, const Io
 
 void ArrayField::write(SelectionText selection, const ArrayView& in, const IoOptions& io) {
     array_.refresh();
-    write(Selection::parse(selection, shape()), in, io);
+    write(parse_selection(selection, *this), in, io);
 }
 
 void ArrayField::require_direct(const Selection& selection) const {

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <tessera/caller.h>
 #include <tessera/copy_elements.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/shard.h>
 
@@ -148,6 +149,7 @@ struct ChunkCache {
         return loaded_;
     }
     [[nodiscard]] const ArrayState& array() const { return *array_; }
+    [[nodiscard]] Array handle() const { return ArrayAccess::handle(array_); }
 
 private:
     using Entries = std::list<CachedChunk>;  ///< the most recently used first
@@ -479,7 +481,7 @@ void CachedArray::write(const Region& region, const ArrayView& in, const IoOptio
     cache_->write(region, in, io);
 }
 NDArray CachedArray::read(SelectionText selection, const IoOptions& io) const {
-    return read(Selection::parse(selection, info().shape), io);
+    return read(parse_selection(selection, cache_->handle()), io);
 }
 NDArray CachedArray::read(const Selection& selection, const IoOptions& io) const {
     NDArray out(cache_->loaded()->metadata.dtype, selection.shape());
@@ -492,7 +494,7 @@ void CachedArray::read_into(const Selection& selection, const MutableArrayView& 
     cache_->read(selection, full, io);
 }
 void CachedArray::read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io) const {
-    read_into(Selection::parse(selection, info().shape), out, io);
+    read_into(parse_selection(selection, cache_->handle()), out, io);
 }
 void CachedArray::write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
     const ArrayView full = with_dropped(selection, in, name());
@@ -500,7 +502,7 @@ void CachedArray::write(const Selection& selection, const ArrayView& in, const I
     cache_->write(selection, full, io);
 }
 void CachedArray::write(SelectionText selection, const ArrayView& in, const IoOptions& io) {
-    write(Selection::parse(selection, info().shape), in, io);
+    write(parse_selection(selection, cache_->handle()), in, io);
 }
 void CachedArray::fill(const Selection& selection, const Value& value, const IoOptions& io) {
     const RepeatedElement element(info().dtype, value, name());

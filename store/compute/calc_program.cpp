@@ -446,7 +446,8 @@ namespace {
 
 /// The reduction that an expression calls as NumPy's: "mean" in "a - mean(a, axis=0)". Empty if there is none.
 std::string_view reduction_called(std::string_view text) {
-    for (const std::string_view word : {"mean", "median", "sum", "std", "var", "min", "max", "argmin", "argmax"}) {
+    for (const std::string_view word : {"mean", "median", "sum", "std", "var", "min", "max", "argmin", "argmax", "any",
+                                        "all", "percentile", "quantile"}) {
         for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
             const std::size_t end = at + word.size();
             const bool begins =

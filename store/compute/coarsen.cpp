@@ -8,9 +8,11 @@
 
 #include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
+#include <tessera/selection_items.h>
 #include <tessera/slices.h>
 
 #include "accumulate.h"
@@ -128,6 +130,27 @@ Coarsening parse_coarsening(std::string_view word) {
 
 std::string_view coarsening_name(Coarsening with) {
     return coarsening_names.at(static_cast<std::size_t>(with));
+}
+
+Shape parse_factors(std::string_view text, const ArraySource& array) {
+    const int rank = array.info().shape.rank();
+    Shape by = Shape::filled(rank, 1);
+    if (text.find('=') == std::string_view::npos) {
+        const Shape given = parse_shape(text);
+        by = given.rank() == 1 ? Shape::filled(rank, given[0]) : given;
+    } else {
+        for (const std::string_view item : unquoted_parts(text, ',')) {
+            const std::size_t equals = std::min(item.rfind('='), item.size());
+            const int d = find_dimension(without_blanks(item.substr(0, equals)), array);
+            const Shape factor = parse_shape(equals == item.size() ? "" : without_blanks(item.substr(equals + 1)));
+            if (factor.rank() != 1) throw invalid_argument("expected NAME=FACTOR, found '{}'", item);
+            by[d] = factor[0];
+        }
+    }
+    for (const std::int64_t factor : by) {
+        if (factor < 1) throw invalid_argument("expected factors of at least 1, found {}", text);
+    }
+    return by;
 }
 
 Shape coarsened(const Shape& shape, const Shape& by) {

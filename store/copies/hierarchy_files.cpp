@@ -187,7 +187,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
                              .attributes = keeps_attributes ? attributes_with_names(*stored) : Value::object()};
     const auto converted = convert_for_array_file(path, *stored, options, o.io);
     const ArraySource* source = converted ? converted.get() : stored.get();
-    const std::optional<Selection> selection = selection_of(o, *source);
+    const std::optional<Selection> selection = selection_of(o, *stored, true);
     options.order = o.arrays.order.value_or(options.order);
 
     const Shape shape = selection ? selection->shape() : source->info().shape;

@@ -8,6 +8,7 @@
 #include <tessera/array_file.h>
 #include <tessera/cast.h>
 #include <tessera/copy.h>
+#include <tessera/dimensions.h>
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -61,11 +62,14 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
     return o.view ? o.view(std::move(source)) : std::move(source);
 }
 
-std::optional<Selection> selection_of(const HierarchyCopy& o, const ArraySource& source) {
+std::optional<Selection> selection_of(const HierarchyCopy& o, const ArraySource& source, bool say) {
     if (!o.selection) return std::nullopt;
     const std::string name = (o.at ? o.at->file : split_array_path(o.source)).path.string();  // without a member
     try {
-        return Selection::parse(*o.selection, source.info().shape);
+        std::string said;
+        const Selection selection = parse_selection(*o.selection, source, &said);
+        if (say && !said.empty()) o.tell(fmt::format("{}: {}", o.source, said));
+        return selection;
     } catch (const Error& e) {
         if (std::string_view(e.what()).starts_with(name)) throw;
         throw e.within(o.source);
@@ -135,7 +139,7 @@ std::optional<Value> fill_of(const HierarchyCopy& o, const std::string& node) {
 PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::string source, std::string node) {
     ArrayWishes wishes = o.arrays;
     wishes.fill = fill_of(o, node);
-    const std::optional<Selection> selection = selection_of(o, opened);
+    const std::optional<Selection> selection = selection_of(o, opened, true);
     const auto where = [&](const Error& e) {
         const std::string place = node.empty() ? o.destination : join_key(o.destination, node);
         // A wrong option concerns the new array alone. What a format cannot express concerns the source, too.

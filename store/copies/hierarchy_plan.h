@@ -43,8 +43,9 @@ struct HierarchyPlan {
 /// Opens an array of the source. For an unreadable one, throws the error of the file's reader.
 [[nodiscard]] std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& copy, const std::string& path);
 
-/// The selection, bound to the source's shape.
-[[nodiscard]] std::optional<Selection> selection_of(const HierarchyCopy& copy, const ArraySource& source);
+/// The selection, bound to the source's shape. If `say`, a note says what its names and values were taken for.
+[[nodiscard]] std::optional<Selection> selection_of(const HierarchyCopy& copy, const ArraySource& source,
+                                                    bool say = false);
 
 /// The path of one of the source's arrays: file::name, or below a directory or zip.
 [[nodiscard]] std::string part_path(const HierarchyCopy& copy, const std::string& name);

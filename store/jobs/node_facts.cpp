@@ -180,17 +180,4 @@ double ratio(std::uint64_t logical, std::uint64_t stored) {
     return stored == 0 ? 0.0 : static_cast<double>(logical) / static_cast<double>(stored);
 }
 
-std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source) {
-    const auto* array = dynamic_cast<const Array*>(&source);
-    if (array != nullptr && !array->metadata().dimension_names.empty()) return array->metadata().dimension_names;
-    const Value attributes = source.attribute_values();
-    const Value* listed = attributes.find(dimensions_attribute);
-    std::vector<std::optional<std::string>> names;
-    if (listed == nullptr || !listed->is_array()) return names;
-    for (const Value& name : listed->as_array()) {
-        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
-    }
-    return std::cmp_equal(names.size(), source.info().shape.rank()) ? names : decltype(names){};
-}
-
 }  // namespace tessera

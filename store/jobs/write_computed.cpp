@@ -71,6 +71,12 @@ ComputedFrom reduced_from(const ArraySource& array, const ReduceOptions& options
     for (int d = 0; d < rank; ++d) {
         const bool goes = options.axes.empty() ||
                           std::ranges::count(options.axes, d) + std::ranges::count(options.axes, d - rank) > 0;
+        if (options.groups != nullptr) {
+            const bool word = std::ranges::count(grouping_words(), options.groups->by) > 0;
+            const std::optional<std::string> by = word ? std::optional(options.groups->by) : std::nullopt;
+            from.dimension_names.push_back(d == options.groups->axis ? by : names[static_cast<std::size_t>(d)]);
+            continue;
+        }
         if (options.keep_dimensions || !goes) from.dimension_names.push_back(names[static_cast<std::size_t>(d)]);
     }
     return from;

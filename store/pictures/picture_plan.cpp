@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include <tessera/array.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
-#include <tessera/node_facts.h>
 
 namespace tessera {
 
@@ -18,30 +18,13 @@ namespace {
 
 using Axes = std::vector<Selection::Axis>;
 
-std::string axis_name(const std::vector<std::optional<std::string>>& names, int d) {
-    if (names.empty() || !names[static_cast<std::size_t>(d)] || names[static_cast<std::size_t>(d)]->empty()) {
-        return fmt::format("axis {}", d);
-    }
-    return *names[static_cast<std::size_t>(d)];
-}
-
 /// The dimension that a word names.
 int parse_axis(const std::string& word, const std::vector<std::optional<std::string>>& names, const Axes& axes) {
-    const int rank = static_cast<int>(axes.size());
-    const auto named = std::ranges::find(names, std::optional(word));
-    int d = static_cast<int>(named - names.begin());
-    if (named == names.end()) {
-        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), d);
-        if (error != std::errc() || end != word.data() + word.size() || d < -rank || d >= rank) {
-            std::string known;
-            for (int k = 0; k < rank; ++k) known += (k == 0 ? "" : ", ") + axis_name(names, k);
-            throw invalid_argument("axes: expected dimensions by name or number, of {}, found '{}'", known, word);
-        }
-        if (d < 0) d += rank;
-    }
+    const int d =
+        in_context([] { return "axes"; }, [&] { return find_dimension(word, names, static_cast<int>(axes.size())); });
     if (axes[static_cast<std::size_t>(d)].dropped) {
         throw invalid_argument("axes: the selection has one index of {}; a slice such as ':' shows it",
-                               axis_name(names, d));
+                               dimension_name(names, d));
     }
     return d;
 }
@@ -205,7 +188,7 @@ void fit_axes(PictureAxis& rows, PictureAxis& columns, std::int64_t height, std:
 SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options) {
     const ArrayInfo info = source.info();
     SliceAxes slice{.axes = {}, .names = dimension_names_of(source), .rows = {}, .columns = {}};
-    const Selection given = Selection::parse(options.selection, info.shape);
+    const Selection given = parse_selection(options.selection, source);
     slice.axes = given.axes();
     const std::vector<int> shown = shown_axes(options, slice.names, slice.axes);
     if (shown.empty()) {
@@ -218,7 +201,7 @@ SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options) {
     const auto axis_of = [&](int d) {
         const Selection::Axis& axis = slice.axes[static_cast<std::size_t>(d)];
         return PictureAxis{.dimension = d,
-                           .name = axis_name(slice.names, d),
+                           .name = dimension_name(slice.names, d),
                            .start = axis.start,
                            .step = axis.step,
                            .count = axis.count};

@@ -1,4 +1,5 @@
 // The file of a job, and its plan.
+#include <tessera/dimensions.h>
 #include <tessera/job.h>
 
 #include <algorithm>
@@ -420,7 +421,10 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
         const OpenRecipe opened = open_recipe(array.source, o.copy.io, false);
         const ArrayInfo from = opened.source->info();
         CopyOptions way{.io = o.copy.io};
-        if (array.selection) way.selection = Selection::parse(*array.selection, from.shape);
+        if (array.selection) {
+            way.selection = parse_selection(*array.selection, *opened.source);
+            array.selection = way.selection->to_string();  // the indices that its names and values mean now
+        }
         array.block = in_context([&] { return opened.source->name(); },
                                  [&] { return unit_block(from, begun.info(), way, o.parts); });
         array.units.first = job.units();

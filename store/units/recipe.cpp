@@ -141,6 +141,7 @@ std::unique_ptr<ArraySource> cast_as_asked(std::unique_ptr<ArraySource> source, 
 
 ReduceOptions reduce_options(const Value& recipe, const IoOptions& io) {
     ReduceOptions options{.with = parse_reduction(recipe.at("with").as_string()),
+                          .percent = parse_percent(recipe.at("with").as_string()),
                           .keep_dimensions = flag_of(recipe, "keep_dimensions"),
                           .skip_nan = flag_of(recipe, "skip_nan"),
                           .memory = computing_memory(io)};
@@ -169,7 +170,12 @@ void open_parts(const Value& recipe, const IoOptions& io, bool watch, OpenRecipe
         const ArraySource& like = *array;
         ComputedFrom from;
         if (what == "reduce") {
-            const ReduceOptions options = reduce_options(recipe, io);
+            ReduceOptions options = reduce_options(recipe, io);
+            if (const auto by = text_of(recipe, "by")) {
+                const bool word = std::ranges::count(grouping_words(), *by) > 0;
+                const int axis = !options.axes.empty() ? options.axes.front() : word ? time_dimension(like) : 0;
+                options.groups = word ? group_by_time(like, axis, *by) : group_by_labels(like, axis, leaves->open(*by));
+            }
             from = reduced_from(like, options);
             opened.source = reduce_source(std::move(array), options);
         } else {

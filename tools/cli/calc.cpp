@@ -22,6 +22,7 @@
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
+#include "selected.h"
 
 namespace tessera::cli {
 
@@ -75,10 +76,8 @@ int calc_in_place(Session& session, const CalcCommand& o) {
     Array array = open_to_edit(session, o.out.destination);  // first, which finishes a batch that was recorded there
     Operands operands = open_operands(o.operands);
     const Cast rule = o.out.cast ? parse_cast(*o.out.cast) : Cast::same_kind;
-    const Selection selection =
-        o.out.selection
-            ? about_path(o.out.destination, [&] { return Selection::parse(*o.out.selection, array.shape()); })
-            : Selection::all(array.shape());
+    const Selection selection = o.out.selection ? chosen_part(session, o.out.destination, *o.out.selection, array)
+                                                : Selection::all(array.shape());
     std::int64_t changed = 0;
     try {
         changed = calc_in_place(array, o.expression, std::move(operands.arrays),
@@ -134,7 +133,8 @@ Run declare_calc(CLI::App& app) {
     app.add_flag("--in-place", o->in_place,
                  "change the elements of OUT, which may be an operand, all at once or not at all");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
-    app.add_option("--sel", o->out.selection, "with --in-place: change only this part: '10:20, ::2'")
+    app.add_option("--sel", o->out.selection,
+                   fmt::format("with --in-place: change only this part: {}", selection_forms))
         ->option_text("SELECTION");
     app.add_option("--dtype", o->out.dtype, "convert the result: f4, '<i2'")->option_text("DTYPE");
     app.add_option("--cast", o->out.cast,

@@ -31,15 +31,6 @@ struct CoarsenCommand {
     std::string by, with = "mean";
 };
 
-/// --by: a factor for each dimension, or one for all.
-Shape parse_factors(const std::string& text, int rank) {
-    const Shape by = parse_shape_option("--by", text);
-    for (const std::int64_t factor : by) {
-        if (factor < 1) throw invalid_argument("--by: expected factors of at least 1, found {}", text);
-    }
-    return by.rank() == 1 ? Shape::filled(rank, by[0]) : by;
-}
-
 Coarsening parse_with(const std::string& word) {
     return in_context([] { return "--with"; }, [&] { return parse_coarsening(word); });
 }
@@ -48,7 +39,7 @@ int coarsen(Session& session, const CoarsenCommand& o) {
     const Coarsening with = parse_with(o.with);
     std::unique_ptr<ArraySource> array = about_path(o.out.source, [&] { return open_source(o.out.source); });
     const ArraySource& like = *array;
-    const Shape by = parse_factors(o.by, like.info().shape.rank());
+    const Shape by = in_context([] { return "--by"; }, [&] { return parse_factors(o.by, like); });
     const auto source = about_path(o.out.source, [&] { return coarsen_source(std::move(array), by, with); });
     ComputedFrom from = coarsened_from(like, source->info().shape);
     from.paths = {o.out.source};
@@ -105,7 +96,7 @@ int pyramid(Session& session, const PyramidCommand& o) {
     if (!names_array_file(path)) require_no_other_file(path);
     require_apart({o.out.source}, path);
     PyramidOptions options{.name = fs::path(o.out.source).stem().string(),
-                           .by = parse_factors(o.by, 1),
+                           .by = parse_shape_option("--by", o.by),
                            .with = parse_with(o.with),
                            .arrays = wishes_of(o.out, false),
                            .overwrite = o.out.overwrite,
@@ -141,7 +132,8 @@ Run declare_coarsen(CLI::App& app) {
     app.add_option("DST", o->out.destination, "a directory, or a .zip or array file by its extension")
         ->required()
         ->option_text(" ");
-    app.add_option("--by", o->by, "a factor for each dimension, or one for all: 4,4")
+    app.add_option("--by", o->by,
+                   "a factor for each dimension, or one for all: 4,4; or for those that are named: lat=4,lon=2")
         ->required()
         ->option_text("FACTORS (required)");
     app.add_option("--with", o->with, "mean (default), max, min, mode or nearest")->option_text("WORD");

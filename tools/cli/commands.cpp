@@ -117,6 +117,7 @@ constexpr Command table[] = {
      "Prints as NumPy does; of more than 1000 elements only the edges, unless --all. --json always prints all.\n\n"
      "Examples:\n"
      "  tessera get grid.zarr '10:20, ::2'\n"
+     "  tessera get era5.nc::t2m 'time=2020-01:2020-06, latitude~45'\n"
      "  tessera get stations.zarr --csv\n"
      "  tessera get grid.zarr '..., 5' --out column.npy",
      declare_get},
@@ -296,9 +297,16 @@ constexpr Command table[] = {
     {"reduce", compute, "minimum, mean, median … along dimensions", "reduce SRC DST --with WORD [options]",
      "NaN and NaT make their result NaN or NaT, as in NumPy, unless --skip-nan. std and var have N as divisor. Sums of "
      "integers\n"
-     "are 64-bit integers, means of them float64. argmin and argmax give indices along the reduced dimensions.\n\n"
-     "Example:\n"
-     "  tessera reduce series.zarr mean.zarr --axis 0 --with mean",
+     "are 64-bit integers, means of them float64. argmin and argmax give indices along the reduced dimensions. any and "
+     "all\n"
+     "say whether elements are not zero; NaN is not. Percentiles are NumPy's linear ones, and exact within "
+     "--max-memory.\n"
+     "With --by, the dimension of --axis, or else the only one with times, gets an index for each group, whose labels\n"
+     "are the attribute group_labels: month is each month of each year, without gaps; the others that occur, "
+     "sorted.\n\n"
+     "Examples:\n"
+     "  tessera reduce series.zarr mean.zarr --axis 0 --with mean\n"
+     "  tessera reduce era5.nc::t2m monthly.zarr --by month --with p95",
      declare_reduce},
     {"coarsen", compute, "downsample by whole factors", "coarsen SRC DST --by FACTORS [options]",
      "One element for each block of the source, of its dtype; blocks at the ends hold what is left. Means of integers "

@@ -78,13 +78,10 @@ Index index_in_array(const Selection& selection, const Index& index) {
     return whole;
 }
 
-Difference part_difference(const DiffOptions& o, std::unique_ptr<ArraySource> a, std::unique_ptr<ArraySource> b,
-                           int places, const IoOptions& io) {
-    const auto parsed = [&](const std::string& path, const ArraySource& source) {
-        return about_path(path, [&] { return Selection::parse(*o.selection, source.info().shape); });
-    };
-    const Selection of_a = parsed(o.a, *a);
-    const Selection of_b = parsed(o.b, *b);
+Difference part_difference(Session& session, const DiffOptions& o, std::unique_ptr<ArraySource> a,
+                           std::unique_ptr<ArraySource> b, int places, const IoOptions& io) {
+    const Selection of_a = chosen_part(session, o.a, *o.selection, *a);
+    const Selection of_b = chosen_part(session, o.b, *o.selection, *b);
     Difference found =
         difference(*selected_source(std::move(a), of_a), *selected_source(std::move(b), of_b), o.tolerance, places, io);
     for (Difference::Place& place : found.first) place.index = index_in_array(of_a, place.index);
@@ -150,7 +147,7 @@ int diff_located(Session& session, const DiffOptions& o, int places, const Locat
     if (group_a && !group_b) (void)about_path(o.b, [&] { return open_source(at_b); });
     std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(at_a); });
     std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(at_b); });
-    const Difference found = o.selection ? part_difference(o, std::move(a), std::move(b), places, session.io())
+    const Difference found = o.selection ? part_difference(session, o, std::move(a), std::move(b), places, session.io())
                                          : difference(*a, *b, o.tolerance, places, session.io());
     session.clear_progress();
     if (session.options().json) {
@@ -177,7 +174,7 @@ Run declare_diff(CLI::App& app) {
     auto o = std::make_shared<DiffOptions>();
     app.add_option("A", o->a, "an array, an array file or a member of one, or a group")->required()->option_text(" ");
     app.add_option("B", o->b, "another")->required()->option_text(" ");
-    app.add_option("--sel", o->selection, "compare only this part of both: '10:20, ::2, 5, ...'")
+    app.add_option("--sel", o->selection, fmt::format("compare only this part of both: {}", selection_forms))
         ->option_text("SELECTION");
     app.add_option("--atol", o->tolerance.atol, "numbers may differ by this much (default 0: bit for bit)")
         ->option_text("X");

@@ -5,6 +5,7 @@
 #include <tessera/array_file.h>
 #include <tessera/array_plan.h>
 #include <tessera/copy.h>
+#include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
@@ -20,6 +21,7 @@
 #include "options.h"
 #include "report.h"
 #include "retry.h"
+#include "selected.h"
 #include "streams.h"
 #include "transfer.h"
 
@@ -174,7 +176,7 @@ struct SetOptions {
 /// Returns the selection that was set.
 template <class Target>
 Selection set_in(Session& session, const SetOptions& o, const Undoable& keeping, Target array) {
-    const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, array.shape()); });
+    const Selection selection = chosen_part(session, o.path, o.selection, array);
     run_edit("part of the selection has already been written", keeping,
              [&] { set_any(session, array, selection, o.value, o.as); });
     return selection;
@@ -204,7 +206,7 @@ struct AppendOptions {
 int append(Session& session, const AppendOptions& o) {
     Array array = open_to_edit(session, o.path);
     const Undoable keeping = keep_for_undo(session, array, o.no_undo);
-    const int axis = parse_number("--axis", o.axis, 0, std::max(0, array.shape().rank() - 1));
+    const int axis = in_context([] { return "--axis"; }, [&] { return find_dimension(o.axis, array); });
     const auto cast =
         o.cast ? std::optional(in_context([] { return "--cast"; }, [&] { return parse_cast(*o.cast); })) : std::nullopt;
     const Shape before = array.shape();
@@ -248,7 +250,7 @@ int resize(Session& session, const ResizeOptions& o) {
 Run declare_set(CLI::App& app) {
     auto o = std::make_shared<SetOptions>();
     app.add_option("PATH", o->path, "an array, or a field of one: table.zarr::close")->required()->option_text(" ");
-    app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...'")->required()->option_text(" ");
+    app.add_option("SELECTION", o->selection, selection_forms)->required()->option_text(" ");
     app.add_option("VALUE", o->value, "one value for every element, or an array file; - is standard input")
         ->required()
         ->option_text(" ");
@@ -262,7 +264,7 @@ Run declare_append(CLI::App& app) {
     auto o = std::make_shared<AppendOptions>();
     app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
     app.add_option("FILE", o->file, "an array file or an array")->required()->option_text(" ");
-    app.add_option("--axis", o->axis, "the dimension that grows (default 0)")->option_text("N");
+    app.add_option("--axis", o->axis, "the dimension that grows, by name or number (default 0)")->option_text("DIM");
     app.add_option("--cast", o->cast,
                    "convert elements of another dtype: safe, same_kind, unsafe (as NumPy's astype), round, clip")
         ->option_text("RULE");

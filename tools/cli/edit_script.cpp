@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array_plan.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "edit.h"
 #include "options.h"
+#include "selected.h"
 
 namespace tessera::cli {
 
@@ -47,12 +49,14 @@ Words split_words(const std::string& line) {
 }
 
 void run_set(Session& session, Array& array, const Words& words) {
-    set_elements(session, array, Selection::parse(words[1], array.shape()), words[2]);
+    set_elements(session, array, chosen_part(session, array.name(), words[1], array), words[2]);
 }
 
 void run_append(Session& session, Array& array, const Words& words) {
-    const int last = std::max(0, array.shape().rank() - 1);
-    const int axis = words.size() > 2 ? parse_number("AXIS", words[2], 0, last) : 0;
+    const auto named = [&] {
+        return in_context([] { return "AXIS"; }, [&] { return find_dimension(words[2], array); });
+    };
+    const int axis = words.size() > 2 ? named() : 0;
     append_file(session, array, words[1], axis);
 }
 

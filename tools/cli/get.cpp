@@ -16,6 +16,7 @@
 #include "options.h"
 #include "points.h"
 #include "report.h"
+#include "selected.h"
 #include "streams.h"
 #include "transfer.h"
 
@@ -173,8 +174,7 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
 int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource> source,
         const std::string& selection_text, bool all, bool csv) {
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
-    const Selection selection =
-        about_path(o.source, [&] { return Selection::parse(selection_text, source->info().shape); });
+    const Selection selection = chosen_part(session, o.source, selection_text, *source);
     const Shape shape = selection.shape();
     const bool json = session.options().json;
     IoOptions io = session.io();
@@ -222,7 +222,7 @@ Run declare_get(CLI::App& app) {
     app.add_option("PATH", o->out.source, "an array, an array file or a member of one; - is standard input")
         ->required()
         ->option_text(" ");
-    app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...' (default: everything)")
+    app.add_option("SELECTION", o->selection, fmt::format("{} (default: everything)", selection_forms))
         ->option_text(" ");
     app.add_option(
            "--points", o->out.points,

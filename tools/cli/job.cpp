@@ -55,6 +55,8 @@ int plan(Session& session, const PlanCommand& o) {
 int plan_transfer(Session& session, const TransferOptions& o) {
     const std::pair<bool, const char*> without[] = {{o.points.has_value(), "--points"},
                                                     {o.link, "--link"},
+                                                    {o.decode_cf, "--decode-cf"},
+                                                    {o.encode_cf, "--encode-cf"},
                                                     {o.verify, "--verify"},
                                                     {o.resume, "--resume"},
                                                     {o.dry_run, "--dry-run"},

@@ -1,9 +1,11 @@
 #include "selected.h"
 
 #include <tessera/array.h>
+#include <tessera/dimensions.h>
 #include <utility>
 
 #include "blocks.h"
+#include "options.h"
 
 namespace tessera::cli {
 
@@ -55,6 +57,13 @@ private:
 };
 
 }  // namespace
+
+Selection chosen_part(Session& session, const std::string& path, const std::string& text, const ArraySource& source) {
+    std::string said;
+    const Selection selection = about_path(path, [&] { return parse_selection(text, source, &said); });
+    if (!said.empty()) session.note(path + ": " + said);
+    return selection;
+}
 
 std::unique_ptr<ArraySource> selected_source(std::unique_ptr<ArraySource> source, Selection selection) {
     return std::make_unique<SelectedSource>(std::move(source), std::move(selection));

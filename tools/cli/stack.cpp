@@ -8,6 +8,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/destination.h>
+#include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
@@ -361,8 +362,9 @@ int join(Session& session, const StackOptions& given, bool stack) {
     const Shape shape = first->info().shape;
     const int axes = shape.rank() + (stack ? 1 : 0);
     if (axes == 0) throw invalid_argument("{}: it has no dimension; `tessera stack` makes one", arrays[0]);
-    const int axis = parse_number("--axis", o.axis, -axes, axes - 1);
-    const int along = axis < 0 ? axis + axes : axis;
+    // A new dimension has no name yet.
+    const DimensionNames names = stack ? DimensionNames() : dimension_names_of(*first);
+    const int along = in_context([] { return "--axis"; }, [&] { return find_dimension(o.axis, names, axes); });
     const bool has_axis = along < shape.rank() && shape[along] == 1;
     const bool new_axis = stack && (o.new_axis || !has_axis);
     require_destination_named(o, {arrays, *first, along, new_axis}, stack ? "stack" : "concat");
@@ -395,10 +397,10 @@ Run declare_join(CLI::App& app, bool stack) {
         ->required()
         ->expected(2, -1)
         ->option_text(" ");
-    app.add_option(
-           "--axis", o->axis,
-           stack ? "the new dimension (default 0; -1: the last)" : "the dimension that grows (default 0; -1: the last)")
-        ->option_text("N");
+    app.add_option("--axis", o->axis,
+                   stack ? "the new dimension (default 0; -1: the last)"
+                         : "the dimension that grows, by name or number (default 0; -1: the last)")
+        ->option_text(stack ? "N" : "DIM");
     if (stack)
         app.add_flag("--new-axis", o->new_axis, "a new dimension also where all files have the length 1 along it");
     app.add_flag("--as-given", o->as_given,

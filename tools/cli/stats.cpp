@@ -4,6 +4,7 @@
 
 #include <tessera/array.h>
 #include <tessera/copy.h>
+#include <tessera/dimensions.h>
 #include <tessera/json.h>
 #include <tessera/statistics.h>
 #include <CLI/CLI.hpp>
@@ -16,6 +17,7 @@
 #include "options.h"
 #include "paths.h"
 #include "report.h"
+#include "selected.h"
 
 namespace tessera::cli {
 
@@ -167,6 +169,17 @@ void print_positions(int axis, const std::vector<std::vector<Statistics>>& found
     }
 }
 
+/// The names of the dimensions that a selection leaves.
+DimensionNames kept_names(const ArraySource& source, const std::optional<Selection>& selection) {
+    const DimensionNames names = dimension_names_of(source);
+    if (!selection || names.empty()) return names;
+    DimensionNames kept;
+    for (std::size_t d = 0; d < names.size(); ++d) {
+        if (!selection->axes()[d].dropped) kept.push_back(names[d]);
+    }
+    return kept;
+}
+
 int stats(Session& session, const StatsOptions& o) {
     if (o.axis && o.bins && *o.bins != "0") throw invalid_argument("--bins: there are no histograms along an axis");
     const int bins = parse_number("--bins", o.bins.value_or("32"), 0, 10'000);
@@ -179,14 +192,12 @@ int stats(Session& session, const StatsOptions& o) {
         std::optional<ElementBytes> fill;
         if (const auto* array = dynamic_cast<const Array*>(source.get())) fill = array->metadata().fill.bytes;
         std::optional<Selection> selection;
-        if (o.selection) {
-            selection = about_path(o.path, [&] { return Selection::parse(*o.selection, source->info().shape); });
-        }
+        if (o.selection) selection = chosen_part(session, o.path, *o.selection, *source);
         shape = selection ? selection->shape() : source->info().shape;
         if (o.axis) {
             if (shape.empty()) throw invalid_argument("{}: it has no dimension", o.path);
-            axis = parse_number("--axis", *o.axis, -shape.rank(), shape.rank() - 1);
-            if (axis < 0) axis += shape.rank();
+            axis = in_context([] { return "--axis"; },
+                              [&] { return find_dimension(*o.axis, kept_names(*source, selection), shape.rank()); });
             positions = statistics_along(*source, axis, fill, session.io(), selection);
             return std::vector<Statistics>();
         }
@@ -218,9 +229,11 @@ int stats(Session& session, const StatsOptions& o) {
 Run declare_stats(CLI::App& app) {
     auto o = std::make_shared<StatsOptions>();
     app.add_option("PATH", o->paths, "arrays, array files or members of one")->required()->option_text(" ");
-    app.add_option("--sel", o->selection, "of this part alone: '10:20, ::2, 5, ...'")->option_text("SELECTION");
-    app.add_option("--axis", o->axis, "of each position along this dimension: a line for each (-1: the last)")
-        ->option_text("N");
+    app.add_option("--sel", o->selection, fmt::format("of this part alone: {}", selection_forms))
+        ->option_text("SELECTION");
+    app.add_option("--axis", o->axis,
+                   "of each position along this dimension: a line for each (a name or number; -1: the last)")
+        ->option_text("DIM");
     app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
         ->option_text("N");
     return [o](Session& session) {

@@ -23,6 +23,7 @@
 
 #include "options.h"
 #include "report.h"
+#include "selected.h"
 
 namespace tessera::cli {
 
@@ -190,9 +191,8 @@ int write_stream(Session& session, const TransferOptions& o, const ArraySource& 
     const auto convertible = as == "npy" ? convert_for_array_file({.path = "x.npy"}, source, options, io) : nullptr;
     const ArraySource& from = convertible ? *convertible : source;
     const ArrayInfo info = from.info();
-    const Selection selection = o.selection
-                                    ? about_path(o.source, [&] { return Selection::parse(*o.selection, info.shape); })
-                                    : Selection::all(info.shape);
+    const Selection selection =
+        o.selection ? chosen_part(session, o.source, *o.selection, source) : Selection::all(info.shape);
     auto bytes = stream_sink(descriptor);
     const Order order = o.order ? parse_order("--order", *o.order) : info.order;
     const auto sink = as == "csv" ? create_csv(std::move(bytes), info.dtype, selection.shape())

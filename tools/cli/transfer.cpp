@@ -5,12 +5,15 @@
 
 #include <tessera/array_file.h>
 #include <tessera/cast.h>
+#include <tessera/cf.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "advice.h"
 #include "job.h"
@@ -30,6 +33,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
     };
     if (o.cast && !o.dtype) throw invalid_argument("--cast: only with --dtype");
     if (o.link && o.dtype) throw invalid_argument("--link: chunks cannot be linked when the dtype changes");
+    if (o.decode_cf && o.encode_cf) throw invalid_argument("--decode-cf and --encode-cf: choose one");
     if (to_file) {
         refuse(o.chunks, "--chunks");
         refuse(o.codec, "--codec");
@@ -163,6 +167,20 @@ std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> source, cons
     return std::make_unique<CastSource>(std::move(source), wanted, rule);
 }
 
+namespace {
+
+/// The source as --decode-cf or --encode-cf has it. `said` holds the notes that were given.
+std::unique_ptr<ArraySource> by_cf(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource> source,
+                                   std::set<std::string>& said) {
+    std::string why;
+    if (o.decode_cf) source = decode_cf(std::move(source), &why);
+    if (o.encode_cf) source = encode_cf(std::move(source));
+    if (!why.empty() && said.insert(why).second) session.note(why);
+    return source;
+}
+
+}  // namespace
+
 HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, bool to_file) {
     HierarchyOptions options{.arrays = wishes_of(o, to_file),
                              .selection = o.selection,
@@ -179,11 +197,17 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
                              .note = [&session](const Note& note) { session.note(advised(note.text, note.advice)); },
                              .list_hint = fmt::format(" (`tessera tree {}` lists them)", o.source)};
     if (o.deflate) options.deflate_level = parse_number("--deflate", *o.deflate, 0, 9);
-    if (o.points || o.dtype) {
-        options.view = [points = o.points, dtype = o.dtype, cast = o.cast](std::unique_ptr<ArraySource> opened) {
-            if (points) opened = elements_at(std::move(opened), open_source(*points));
-            return converted(std::move(opened), dtype, cast);
+    if (o.points || o.dtype || o.decode_cf || o.encode_cf) {
+        const auto said = std::make_shared<std::set<std::string>>();  // arrays are opened more than once
+        options.view = [&session, said, o](std::unique_ptr<ArraySource> opened) {
+            if (o.points) opened = elements_at(std::move(opened), open_source(*o.points));
+            return converted(by_cf(session, o, std::move(opened), *said), o.dtype, o.cast);
         };
+    }
+    if ((o.decode_cf || o.encode_cf) && !o.open) {
+        const Located at = locate(o.source);
+        if (at.dialect != nullptr && !options.arrays.like_format)
+            options.arrays.like_format = std::string(at.dialect->name);
     }
     if (!o.open && (o.header || o.dtype)) {
         const ArrayFileOptions reading = reading_options(o, locate(o.source));
@@ -205,6 +229,8 @@ int transfer_to_stream(Session& session, const TransferOptions& o, int descripto
     if (!input_stream(o.source)) from.as = std::nullopt;  // it is what is written
     std::unique_ptr<ArraySource> source = open_given(from);
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
+    std::set<std::string> said;
+    source = by_cf(session, o, std::move(source), said);
     return write_stream(session, o, *source, descriptor);
 }
 
@@ -244,7 +270,8 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
 namespace {
 
 void declare_selection(CLI::App& app, TransferOptions& o) {
-    app.add_option("--sel", o.selection, "copy only this part: '10:20, ::2, 5, ...'")->option_text("SELECTION");
+    app.add_option("--sel", o.selection, fmt::format("copy only this part: {}", selection_forms))
+        ->option_text("SELECTION");
     app.add_flag("--overwrite", o.overwrite, "replace what lies at the destination, once the new one is complete");
     app.add_flag("--skip-bad", o.skip_bad, "for a group: replace the destination even if some arrays cannot be read");
 }
@@ -301,6 +328,11 @@ void declare_file_options(CLI::App& app, TransferOptions& o) {
 
 void declare_reverse_dims(CLI::App& app, TransferOptions& o) {
     declare_reading_options(app, o);
+    app.add_flag(
+        "--decode-cf", o.decode_cf,
+        "apply scale_factor, add_offset, _FillValue and units of time, as the CF conventions say; the attribute\n"
+        "cf_encoding keeps how it was");
+    app.add_flag("--encode-cf", o.encode_cf, "the reverse, by cf_encoding; datetimes without it become numbers");
     app.add_flag("--reverse-dims", o.reverse_dims, "reverse the dimensions of a .ra, as row-major readers show it");
 }
 

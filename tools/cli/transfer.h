@@ -38,6 +38,7 @@ struct TransferOptions {
     bool link = false;
     bool verify = false;  ///< chunk files that stay valid are decoded before they are copied
     bool dry_run = false;
+    bool decode_cf = false, encode_cf = false;
     bool object_strings = false;
     bool reverse_dims = false;  ///< for a .ra on either side
     bool overwrite = false;

@@ -7,6 +7,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/difference.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
@@ -325,8 +326,7 @@ int unstack(Session& session, const UnstackOptions& o) {
     });
     const Shape shape = stored->info().shape;
     if (shape.empty()) throw invalid_argument("{}: it has no dimension", o.transfer.source);
-    const int given = parse_number("--axis", o.axis, -shape.rank(), shape.rank() - 1);
-    const int axis = given < 0 ? given + shape.rank() : given;
+    const int axis = in_context([] { return "--axis"; }, [&] { return find_dimension(o.axis, *stored); });
     if (shape[axis] == 0) throw invalid_argument("{}: its axis {} has no step", o.transfer.source, axis);
     const std::string first = numbered(o.transfer.destination, 1).front();
     const auto converted = names_array_file(first)
@@ -363,7 +363,8 @@ Run declare_unstack(CLI::App& app) {
     app.add_option("DST", t.destination, "where they go, with {} for the number: 'frames/frame-{}.npy'")
         ->required()
         ->option_text(" ");
-    app.add_option("--axis", o->axis, "the dimension that is taken apart (default 0; -1: the last)")->option_text("N");
+    app.add_option("--axis", o->axis, "the dimension that is taken apart, by name or number (default 0; -1: the last)")
+        ->option_text("DIM");
     app.add_option("--chunks", t.chunks, "lengths of a chunk")->option_text("SHAPE");
     app.add_option("--codec", t.codec, "codecs in order, such as blosc:zstd:5:shuffle")->option_text("CODECS");
     app.add_option("--format", t.format, format_choices())->option_text("FORMAT");

@@ -1,5 +1,6 @@
 // tessera view
 #include <fmt/format.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 
 #include <tessera/array.h>
@@ -24,6 +25,7 @@
 #include "histogram.h"
 #include "options.h"
 #include "report.h"
+#include "selected.h"
 #include "terminal_graphics.h"
 #include "terminal_picture.h"
 
@@ -328,7 +330,7 @@ int view_chunks(Session& session, const ViewOptions& o) {
 
 int view_table(Session& session, const ViewOptions& o, const ArraySource& source) {
     const DType dtype = source.info().dtype;
-    const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, source.info().shape); });
+    const Selection selection = about_path(o.path, [&] { return parse_selection(o.selection, source); });
     if (o.png || o.hist) {
         throw unsupported(
             "{}: elements of {} are shown as text alone, without --png and --hist; "
@@ -349,7 +351,7 @@ int view(Session& session, const ViewOptions& o, const Located& at) {
     if (o.png) require_free(o);
     if (o.chunks) return view_chunks(session, o);
     const auto source = about_path(o.path, [&] { return open_source(at); });
-    const Shape shape = about_path(o.path, [&] { return Selection::parse(o.selection, source->info().shape); }).shape();
+    const Shape shape = chosen_part(session, o.path, o.selection, *source).shape();
     if (!has_picture(source->info().dtype) || shape.empty()) return view_table(session, o, *source);
     return o.hist ? view_histogram(session, o, *source) : view_slice(session, o, *source);
 }
@@ -361,7 +363,7 @@ Run declare_view(CLI::App& app) {
     app.add_option("PATH", o->path, "an array, an array file, a member or a field of one")
         ->required()
         ->option_text(" ");
-    app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...' (default: everything)")
+    app.add_option("SELECTION", o->selection, fmt::format("{} (default: everything)", selection_forms))
         ->option_text(" ");
     app.add_option("--axes", o->axes,
                    "the dimensions that are shown, down and across, or one for a line, by name or\n"

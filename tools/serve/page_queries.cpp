@@ -16,7 +16,7 @@
 #include <tessera/packing.h>
 #include <tessera/picture.h>
 
-#include "dimensions.h"
+#include "dimension_facts.h"
 #include "http.h"
 #include "served.h"
 #include "tiles.h"

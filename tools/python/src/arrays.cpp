@@ -5,6 +5,7 @@
 #include <tessera/chunk_grid.h>
 #include <tessera/convert.h>
 #include <tessera/copy_elements.h>
+#include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
@@ -137,6 +138,35 @@ void resize(ArrayHandle& handle, const py::object& shape, const WorkOptions& opt
     const auto note = undefined_growth_note(array.metadata(), before);
     const std::string text = array.name() + ": " + note.value_or("");
     if (note && PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+}
+
+/// Chunks in a store, or else what the elements are read from.
+const ArraySource& named_source(const ArrayParts& parts) {
+    return parts.array ? static_cast<const ArraySource&>(*parts.array) : *parts.source;
+}
+
+int axis_of(ArrayHandle& handle, const std::string& word) {
+    const auto parts = handle.parts();
+    return in_context([] { return "axis"; }, [&] { return find_dimension(word, named_source(*parts)); });
+}
+
+/// The key of a selection by names and values: integers and slices.
+py::tuple select(ArrayHandle& handle, const std::string& text, const WorkOptions& options) {
+    const auto parts = handle.parts();
+    const Selection selection =
+        Work(options).run([&](const IoOptions&) { return parse_selection(text, named_source(*parts)); });
+    py::tuple key(selection.axes().size());
+    for (std::size_t d = 0; d < selection.axes().size(); ++d) {
+        const Selection::Axis& axis = selection.axes()[d];
+        const std::int64_t stop = axis.start + axis.count * axis.step;
+        const auto end = stop < 0 ? py::object(py::none()) : py::object(py::int_(stop));
+        if (axis.dropped) {
+            key[d] = py::int_(axis.start);
+        } else {
+            key[d] = py::slice(py::int_(axis.start), end, py::int_(axis.step));
+        }
+    }
+    return key;
 }
 
 std::int64_t append(ArrayHandle& handle, const py::array& values, int axis, const WorkOptions& options) {
@@ -278,6 +308,8 @@ void bind_arrays(py::module_& module) {
     handle.def("update", &update);
     handle.def("resize", &resize);
     handle.def("append", &append);
+    handle.def("axis", &axis_of);
+    handle.def("select", &select);
     module.def("numpy_dtype", [](const py::object& dtype) { return dtype_to_numpy(dtype_from_argument(dtype)); });
 }
 

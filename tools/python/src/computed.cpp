@@ -8,9 +8,9 @@
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/dialect.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/joined_source.h>
-#include <tessera/node_facts.h>
 #include <tessera/pyramid.h>
 #include <tessera/reduce.h>
 #include <tessera/write_computed.h>
@@ -117,30 +117,69 @@ std::int64_t calculate_in_place(ArrayHandle& handle, const std::string& expressi
     });
 }
 
-py::object reduced(const py::object& array, const std::string& with, const std::vector<int>& axes, bool keep_dims,
-                   bool skip_nan, const ComputedWay& way, const WorkOptions& work) {
+int axis_from(const std::string& word, const ArraySource& array) {
+    return in_context([] { return "axis"; }, [&] { return find_dimension(word, array); });
+}
+
+py::object reduced(const py::object& array, const std::string& with, const std::vector<std::string>& named,
+                   bool keep_dims, bool skip_nan, const py::object& by, const ComputedWay& way,
+                   const WorkOptions& work) {
     const Source of = operand_from(array);
-    const ReduceOptions options{
-        .with = parse_reduction(with), .axes = axes, .keep_dimensions = keep_dims, .skip_nan = skip_nan};
+    std::vector<int> axes;
+    for (const std::string& axis : named) axes.push_back(axis_from(axis, *of));
+    std::shared_ptr<const Grouping> groups;
+    if (!by.is_none()) {
+        if (axes.size() > 1) throw invalid_argument("by: groups along one axis, found {}", axes.size());
+        const bool word =
+            py::isinstance<py::str>(by) && std::ranges::count(grouping_words(), py::cast<std::string>(by)) > 0;
+        groups = in_context(
+            [] { return "by"; },
+            [&] {
+                if (word) {
+                    return group_by_time(*of, axes.empty() ? time_dimension(*of) : axes[0], py::cast<std::string>(by));
+                }
+                if (axes.empty() && of->info().shape.rank() != 1) throw invalid_argument("labels need an axis");
+                return group_by_labels(*of, axes.empty() ? 0 : axes[0], shared_source(operand_from(by)));
+            });
+    }
+    const ReduceOptions options{.with = parse_reduction(with),
+                                .percent = parse_percent(with),
+                                .axes = axes,
+                                .keep_dimensions = keep_dims,
+                                .skip_nan = skip_nan,
+                                .groups = groups};
     return made_of(reduce_source(shared_source(of), options), reduced_from(*of, options), way, work);
+}
+
+/// A factor for each dimension, or those of the dimensions that a dict names.
+Shape factors_from(const py::object& by, const ArraySource& array) {
+    if (!py::isinstance<py::dict>(by)) return shape_from_python(by);
+    Shape factors = Shape::filled(array.info().shape.rank(), 1);
+    for (const auto& [name, factor] : py::reinterpret_borrow<py::dict>(by)) {
+        factors[axis_from(py::str(name), array)] = py::cast<std::int64_t>(factor);
+    }
+    return factors;
 }
 
 py::object coarsened_array(const py::object& array, const py::object& by, const std::string& with,
                            const ComputedWay& way, const WorkOptions& work) {
     const Source of = operand_from(array);
-    auto source = coarsen_source(shared_source(of), shape_from_python(by), parse_coarsening(with));
+    auto source = coarsen_source(shared_source(of), factors_from(by, *of), parse_coarsening(with));
     ComputedFrom from = coarsened_from(*of, source->info().shape);
     return made_of(std::move(source), std::move(from), way, work);
 }
 
-py::object joined(const py::list& arrays, int axis, bool new_axis, const ComputedWay& way, const WorkOptions& work) {
+py::object joined(const py::list& arrays, const std::string& axis, bool new_axis, const ComputedWay& way,
+                  const WorkOptions& work) {
     if (arrays.empty()) throw invalid_argument("no arrays are given");
     std::vector<std::string> names;
     for (const auto& array : arrays) names.push_back(path_from_python(py::reinterpret_borrow<py::object>(array)));
     const Source first = operand_from(arrays[0]);
     const int rank = first->info().shape.rank();
-    JoinOptions options{.axis = axis, .new_axis = new_axis};
-    if (options.axis < 0) options.axis += rank + (new_axis ? 1 : 0);
+    JoinOptions options{.axis = 0, .new_axis = new_axis};
+    options.axis =
+        in_context([] { return "axis"; },
+                   [&] { return new_axis ? find_dimension(axis, {}, rank + 1) : find_dimension(axis, *first); });
     std::unique_ptr<ArraySource> source;
     {
         const py::gil_scoped_release released;
@@ -192,7 +231,7 @@ void bind_computed(py::module_& module) {
     module.def("calc", &calculate);
     module.def("calc_in_place", &calculate_in_place);
     module.def("reduce", &reduced, py::arg("array"), py::arg("how"), py::arg("axes"), py::kw_only(),
-               py::arg("keep_dims"), py::arg("skip_nan"), py::arg("way"), py::arg("work"));
+               py::arg("keep_dims"), py::arg("skip_nan"), py::arg("by"), py::arg("way"), py::arg("work"));
     module.def("coarsen", &coarsened_array);
     module.def("join", &joined, py::arg("arrays"), py::arg("axis"), py::kw_only(), py::arg("new_axis"), py::arg("way"),
                py::arg("work"));

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/array_file.h>
+#include <tessera/cf.h>
 #include <tessera/chunk_bytes.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
@@ -86,6 +87,14 @@ HierarchyOptions hierarchy_options(const py::dict& options, const CopyWay& way, 
                           .dry_run = way.dry_run,
                           .skip_unreadable = way.skip_unreadable,
                           .store = place.store()};
+    if (options.contains("cf")) {
+        const std::string cf = py::cast<std::string>(options["cf"]);
+        if (cf != "decode" && cf != "encode")
+            throw invalid_argument("cf: expected 'decode' or 'encode', found '{}'", cf);
+        made.view = [decode = cf == "decode"](std::unique_ptr<ArraySource> opened) {
+            return decode ? decode_cf(std::move(opened)) : encode_cf(std::move(opened));
+        };
+    }
     if (options.contains("deflate")) made.deflate_level = py::cast<int>(options["deflate"]);
     return made;
 }

@@ -15,6 +15,7 @@ from ._describe import array_facts, html_table
 from ._options import ProgressCallback, memory, work
 from ._picture import Picture, selection_text, thumbnail_html
 from ._results import ArrayInfo
+from ._sel import sel_text
 
 if TYPE_CHECKING:
     from ._serve import Shown
@@ -268,6 +269,48 @@ class Array:
         """
         return Converted(self, dtype)
 
+    def sel(self, text: str = "", *, method: Optional[str] = None, **values: Any) -> Any:
+        """Read by the names of dimensions and the values of their coordinates, as xarray's ``sel``.
+
+        The coordinate of a dimension is the one-dimensional array of that name in the array's group. Times of the CF
+        conventions are decoded. A slice of values includes both ends. Where there is no coordinate, slices are indices.
+
+        Parameters
+        ----------
+        text : str, optional
+            The selection in the program's notation: ``"time=2020-01:2020-06, lat~45, z@4:9"``.
+        method : {"nearest"}, optional
+            Take the nearest value where the coordinate lacks the given one.
+        **values
+            A value or a slice of values for each dimension that is selected from. Times are text or datetimes;
+            ``time="2020-01"`` is the whole month.
+
+        Examples
+        --------
+        >>> g = tessera.create_group("weather.zarr", overwrite=True)
+        >>> a = g.create_array("t", shape=(3, 4), dtype="f8", fill_value=1, dims=("y", "x"))
+        >>> g.create_array("x", data=np.array([10.0, 20.0, 30.0, 40.0]), dims=("x",))[:]
+        array([10., 20., 30., 40.])
+        >>> a.sel(x=slice(15, 30)).shape, a.sel(x=33, method="nearest").shape
+        ((3, 2), (3,))
+        """
+        return self[self._handle.select(sel_text(text, method, values), self._brief)]
+
+    def isel(self, **indices: Any) -> Any:
+        """Read by the names of dimensions and indices along them, as xarray's ``isel``.
+
+        Examples
+        --------
+        >>> a = tessera.create("named.zarr", shape=(3, 4), dtype="i4", dims=("y", "x"), overwrite=True)
+        >>> a.isel(x=slice(1, 3)).shape
+        (3, 2)
+        """
+        key: list[Any] = [slice(None)] * self.ndim
+        for name, index in indices.items():
+            key[self._handle.axis(name)] = index
+        plain = all(isinstance(index, (int, np.integer, slice)) for index in key)
+        return self[tuple(key)] if plain else self.oindex[tuple(key)]
+
     @property
     def vindex(self) -> "_indexing.VIndex":
         """Elements at many places: ``a.vindex[rows, columns]``, or selected by a mask of the array's shape.
@@ -473,7 +516,7 @@ class Array:
         self._require_writable()
         self._handle.resize(shape[0] if len(shape) == 1 else shape, self._brief)
 
-    def append(self, values: Any, axis: int = 0, casting: str = "same_kind") -> int:
+    def append(self, values: Any, axis: Union[int, str] = 0, casting: str = "same_kind") -> int:
         """Write values after the present end along an axis, and grow the array by them.
 
         Concurrent appends take turns, so that they do not overlap.
@@ -483,8 +526,8 @@ class Array:
         values : array_like
             As long as the array along all other axes. Values with one dimension less are one step along `axis`, such as
             a frame.
-        axis : int
-            The axis that grows.
+        axis : int or str
+            The axis that grows, by number or name.
         casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
             The conversions that are allowed, as in :meth:`write`.
 
@@ -500,6 +543,7 @@ class Array:
         (0, 1, (3, 2))
         """
         self._require_writable()
+        axis = self._handle.axis(axis) if isinstance(axis, str) else axis
         values = self._castable(values, casting)
         if np.ndim(values) == self.ndim - 1:
             values = np.expand_dims(values, axis)

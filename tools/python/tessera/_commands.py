@@ -374,7 +374,7 @@ def _path_of(node: Any) -> str:
 def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
          shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
          separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0,
-         resume: bool = False,
+         cf: Optional[str] = None, resume: bool = False,
          link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
          verify: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
@@ -389,14 +389,17 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     destination : path
         A directory; or a ``.zip`` or an array file by its extension. The extension of another kind of file, such as
         ``.tif``, is refused, unless ``/`` follows.
-    sel : basic index, optional
-        The part of a single array to copy.
+    sel : basic index or str, optional
+        The part of a single array to copy; a text as in :meth:`Array.sel`.
     overwrite : bool
         Replace an existing array or file.
     chunks, shards, codec, format, order, separator, structures, fill_value
         As in :func:`create`; by default as in the source. ``shards=None`` removes shards.
     deflate : int
         For ``.npz``: 0 stores, 1 to 9 compress.
+    cf : {"decode", "encode"}, optional
+        Apply ``scale_factor``, ``add_offset``, ``_FillValue`` and units of time, as the CF conventions say, or the
+        reverse by the attribute ``cf_encoding``, which keeps how an array was encoded.
     resume : bool
         Keep the unfinished copy if it is interrupted or fails; the next call with the same source and arguments resumes
         it.
@@ -440,6 +443,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     to = _new_place(destination)
     if shards is not _DEFAULT:
         options["shards"] = shards
+    if cf is not None:
+        options["cf"] = cf
     if isinstance(array, (Group, Members)):
         if sel is not None:
             raise InvalidArgument(f"{array.path}: sel picks from one array, and this holds several")
@@ -451,7 +456,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         options["fill_value"] = _json_fill(fill_value, array.dtype)
     picked = None
     if sel is not None:
-        picked = array._handle.pick(sel)
+        key = array._handle.select(sel, work(threads, max_memory, None)) if isinstance(sel, str) else sel
+        picked = array._handle.pick(key)
         if picked is None or any(axis < 0 for axis in picked.axes):
             raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
     return _tessera.copy(array._handle, picked, to, options, way, place,

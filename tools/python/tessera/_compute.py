@@ -29,6 +29,13 @@ def _operand(given: Operand) -> Any:
     return given._handle if isinstance(given, Array) else _absolute(given)
 
 
+_CALENDAR = ("year", "month", "month-of-year", "day-of-year", "season")
+
+
+def _grouping(by: Optional[Operand]) -> Any:
+    return by if by is None or isinstance(by, str) and by in _CALENDAR else _operand(by)
+
+
 def _place_of(given: Operand) -> str:
     """Where an operand lies; nowhere, of values in memory."""
     if isinstance(given, np.ndarray):
@@ -133,8 +140,8 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     return result
 
 
-def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, Sequence[int]] = None,
-           keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
+def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Minimum, mean, median and so on along dimensions, block by block.
@@ -144,9 +151,12 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     array : path, Array or numpy.ndarray
     destination, dtype, cast, overwrite, threads, max_memory, progress, **options
         As in :func:`calc`.
-    how : {"min", "max", "sum", "mean", "std", "var", "count", "argmin", "argmax", "median"}
-    axis : int or tuple of int, optional
-        The dimensions to reduce; by default all.
+    how : {"min", "max", "sum", "mean", "std", "var", "count", "argmin", "argmax", "any", "all", "median", "p95"}
+        A percentile is "p" and a number from 0 to 100, such as "p2.5": NumPy's linear method, exact in any memory.
+    axis : int, str or a tuple of them, optional
+        The dimensions to reduce, by number or name; by default all.
+    by : {"year", "month", "month-of-year", "day-of-year", "season"} or array, optional
+        A result for each group of indices along one axis: by the calendar of its coordinate, or by an array of labels.
     keepdims : bool
         Whether to keep them with length 1.
     skip_nan : bool
@@ -159,11 +169,11 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     array([1.5, 2.5, 3.5])
     """
     way = _way(destination, [array], overwrite, dtype, cast, options)
-    axes = [] if axis is None else [axis] if isinstance(axis, int) else [int(a) for a in axis]
+    axes = [] if axis is None else [str(axis)] if isinstance(axis, (int, str)) else [str(a) for a in axis]
     if axis is not None and not axes:
         raise InvalidArgument("axis=(): no dimension is named")
     result: Optional[np.ndarray[Any, Any]] = _tessera.reduce(_operand(array), how, axes, keep_dims=keepdims,
-                                                             skip_nan=skip_nan, way=way,
+                                                             skip_nan=skip_nan, by=_grouping(by), way=way,
                                                              work=work(threads, max_memory, progress))
     return result
 
@@ -178,8 +188,8 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
     array : path, Array or numpy.ndarray
     destination, dtype, cast, overwrite, threads, max_memory, progress, **options
         As in :func:`calc`.
-    by : tuple of int
-        The lengths of a block; blocks at the ends may be smaller.
+    by : tuple of int or dict
+        The lengths of a block; blocks at the ends may be smaller. A dict names dimensions: ``{"lat": 4}``.
     how : {"mean", "max", "min", "mode", "nearest"}
         Means of integers are rounded half to even.
 
@@ -195,13 +205,13 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
     return result
 
 
-def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: int, new_axis: bool, dtype: Any,
+def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: Any,
           cast: str, overwrite: bool, running: Any, options: Mapping[str, Any]) -> Optional[np.ndarray[Any, Any]]:
     if isinstance(arrays, (str, bytes, os.PathLike, Array)):
         raise InvalidArgument("expected a list of arrays; for a pattern: sorted(glob.glob(pattern))")
     way = _way(destination, arrays, overwrite, dtype, cast, options)
     paths = [array.path if isinstance(array, Array) else _absolute(array) for array in arrays]
-    result: Optional[np.ndarray[Any, Any]] = _tessera.join(paths, axis, new_axis=new_axis, way=way,
+    result: Optional[np.ndarray[Any, Any]] = _tessera.join(paths, str(axis), new_axis=new_axis, way=way,
                                                            work=running)
     return result
 
@@ -231,10 +241,10 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
     return _join(arrays, destination, axis, True, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
-def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
+def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: Any = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
            progress: ProgressCallback = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
-    """Join arrays along an existing axis, like numpy.concatenate; otherwise as :func:`stack`.
+    """Join arrays along an existing axis, by number or name, like numpy.concatenate; otherwise as :func:`stack`.
 
     Examples
     --------

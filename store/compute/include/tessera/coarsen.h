@@ -28,6 +28,10 @@ enum class Coarsening : std::uint8_t { mean, max, min, mode, nearest };
 [[nodiscard]] std::unique_ptr<ArraySource> coarsen_source(std::unique_ptr<ArraySource> array, const Shape& by,
                                                           Coarsening with);
 
+/// The factors for an array: "4" for each dimension, "4,2", or "lat=4, lon=2" with 1 for dimensions that are not named.
+/// Throws invalid_argument for other text, factors below 1 and names that the array does not have.
+[[nodiscard]] Shape parse_factors(std::string_view text, const ArraySource& array);
+
 /// The shape of a coarsened array.
 [[nodiscard]] Shape coarsened(const Shape& shape, const Shape& by);
 

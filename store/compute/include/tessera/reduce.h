@@ -7,38 +7,63 @@
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/grouping.h>
 
 namespace tessera {
 
-enum class Reduction : std::uint8_t { min, max, sum, mean, deviation, variance, count, argmin, argmax, median };
+enum class Reduction : std::uint8_t {
+    min,
+    max,
+    sum,
+    mean,
+    deviation,
+    variance,
+    count,
+    argmin,
+    argmax,
+    median,
+    percentile,  ///< ReduceOptions::percent
+    any,         ///< whether some element is not zero
+    all,         ///< whether no element is zero
+};
 
-/// "std" is deviation and "var" is variance; all others have the names of their enumerators. Throws invalid_argument
-/// for another word.
+/// "std" is deviation, "var" is variance, "p95" and "p2.5" are percentiles; all others have the names of their
+/// enumerators. Throws invalid_argument for another word.
 [[nodiscard]] Reduction parse_reduction(std::string_view word);
+/// 2.5 of "p2.5", 50 of any other word.
+[[nodiscard]] double parse_percent(std::string_view word);
 [[nodiscard]] std::string_view reduction_name(Reduction reduction);
 
 struct ReduceOptions {
     Reduction with = Reduction::mean;
+    double percent = 50;           ///< of a percentile: 0 to 100
     std::vector<int> axes = {};    ///< axes to reduce; negative ones count from the last; empty: all
     bool keep_dimensions = false;  ///< keep the reduced dimensions, with length 1
     /// Ignore NaN and NaT, as NumPy's nanmin does; otherwise they make their result NaN or NaT.
     bool skip_nan = false;
+    /// Reduce each group of indices along one dimension by itself; `axes` are then not used. The dimension stays, with
+    /// an index for each group. An empty group is NaN, or 0 if the result is no float. Not for argmin and argmax.
+    std::shared_ptr<const Grouping> groups = nullptr;
     /// Memory for one call of read_into, in addition to its result. May be exceeded if it is too small for one chunk.
     std::int64_t memory = std::int64_t{64} << 20;
 };
 
-/// The dtype of the result, as in NumPy: 64-bit integers for sums of integers, float64 for means of integers, int64 for
-/// count, argmin and argmax; otherwise the source's. For bfloat16 it is float32, except with min and max. Throws
-/// unsupported if the reduction is undefined for `dtype`.
+/// The dtype of the result, as in NumPy: 64-bit integers for sums of integers, float64 for means and percentiles of
+/// integers, int64 for count, argmin and argmax, bool for any and all; otherwise the source's. For bfloat16 it is
+/// float32, except with min and max. Throws unsupported if the reduction is undefined for `dtype`.
 [[nodiscard]] DType reduced_dtype(const DType& dtype, Reduction with);
 
 /// The reduction of an array, computed as it is read. If the requested blocks end where the array's chunks end, every
 /// chunk is decoded once. `count` counts elements that are neither NaN nor NaT. argmin and argmax along several
 /// dimensions give the position in C order. std and var divide by N.
 ///
-/// Accuracy: min, max, count, argmin, argmax, the median, and sums of integers (modulo 2^64) are NumPy's bit for bit.
-/// Sums and means of floats use compensated summation in doubles and are rounded once at the end. std and var are
-/// Welford's, in doubles.
+/// Percentiles are NumPy's "linear": they lie between two elements. They and the median are exact whatever the memory:
+/// if the elements of a result do not fit, the array is read several times. With skip_nan, `any` and `all` leave NaN
+/// out, which counts as not zero otherwise.
+///
+/// Accuracy: min, max, count, argmin, argmax, any, all, percentiles, and sums of integers (modulo 2^64) are NumPy's bit
+/// for bit. Sums and means of floats use compensated summation in doubles and are rounded once at the end. std and var
+/// are Welford's, in doubles.
 ///
 /// Throws invalid_argument for missing or repeated axes, and for min, max, argmin or argmax of no elements.
 [[nodiscard]] std::unique_ptr<ArraySource> reduce_source(std::unique_ptr<ArraySource> array,

@@ -11,6 +11,7 @@
 
 #include <tessera/array.h>
 #include <tessera/convert.h>
+#include <tessera/dimensions.h>
 #include <tessera/edit.h>
 #include <tessera/group.h>
 #include <tessera/set_aside.h>
@@ -75,7 +76,5 @@ void add_elements(Value& report, const DType& dtype, const Shape& shape);
 [[nodiscard]] std::string_view state_name(const ConsolidatedState& state);
 /// Logical over stored bytes; 0 if nothing is stored.
 [[nodiscard]] double ratio(std::uint64_t logical, std::uint64_t stored);
-/// The names of an array's dimensions: v3's, or xarray's attribute; empty for none.
-[[nodiscard]] std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source);
 
 }  // namespace tessera

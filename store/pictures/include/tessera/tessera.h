@@ -9,6 +9,7 @@
 #include <tessera/cached_array.h>
 #include <tessera/calc.h>
 #include <tessera/cast.h>
+#include <tessera/cf.h>
 #include <tessera/coarsen.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
@@ -16,11 +17,13 @@
 #include <tessera/csv.h>
 #include <tessera/difference.h>
 #include <tessera/digest.h>
+#include <tessera/dimensions.h>
 #include <tessera/dtype.h>
 #include <tessera/edit.h>
 #include <tessera/error.h>
 #include <tessera/file_system.h>
 #include <tessera/group.h>
+#include <tessera/grouping.h>
 #include <tessera/joined_source.h>
 #include <tessera/locate.h>
 #include <tessera/ndarray.h>

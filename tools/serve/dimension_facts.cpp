@@ -1,4 +1,4 @@
-#include "dimensions.h"
+#include "dimension_facts.h"
 
 #include <tessera/cast.h>
 #include <tessera/element.h>

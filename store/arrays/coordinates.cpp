@@ -1,0 +1,279 @@
+#include "coordinates.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/array.h>
+#include <tessera/array_file.h>
+#include <tessera/cast.h>
+#include <tessera/dtype.h>
+#include <tessera/element.h>
+#include <tessera/error_text.h>
+#include <tessera/locate.h>
+#include <tessera/ndarray.h>
+#include <tessera/numbers.h>
+#include <tessera/slices.h>
+#include <tessera/stop.h>
+
+#include "array_access.h"
+#include "dialects.h"
+#include "keys.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What stands before the last '/' of a name, with it.
+std::string_view group_of(std::string_view name) {
+    const std::size_t slash = name.rfind('/');
+    return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash + 1);
+}
+
+bool could_be_name(std::string_view name) {
+    return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
+}
+
+std::unique_ptr<ArraySource> open_beside(const Array& array, const std::string& name) {
+    const ArrayState& state = *ArrayAccess::state(array);
+    if (!state.prefix.empty()) {
+        const std::string there = std::string(group_of(state.prefix)) + name;
+        if (!find_array(*state.store, there)) return nullptr;
+        return std::make_unique<Array>(Array::open(state.store, there));
+    }
+    std::string path = state.name;
+    if (is_local(path)) {
+        path = fs::absolute(path).lexically_normal().string();
+        while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    }
+    const std::string_view folder = group_of(path);
+    if (folder.empty()) return nullptr;
+    return at_located(std::string(folder) + name, [](const Located& at) -> std::unique_ptr<ArraySource> {
+        if (at.kind != PathKind::array) return nullptr;
+        return std::make_unique<Array>(at.array());
+    });
+}
+
+/// Beside a member of a file, or beside the array that a field or what is computed has the name of.
+std::unique_ptr<ArraySource> open_member_beside(const std::string& member, const std::string& name) {
+    const Located at = locate(member);
+    if (at.place && (at.kind == PathKind::part || at.kind == PathKind::array)) return open_beside(at.array(), name);
+    if (at.kind != PathKind::part) return nullptr;
+    ArrayPath path = at.file;
+    const std::string there = std::string(group_of(*path.member)) + name;
+    const std::vector<std::string> members = array_members(*at.format, path);
+    if (std::ranges::find(members, there) == members.end()) return nullptr;
+    path.member = there;
+    return open_array_file(path);
+}
+
+/// The array that a source shows another form of.
+const ArraySource& stored_array(const ArraySource& source) {
+    const auto* cast = dynamic_cast<const CastSource*>(&source);
+    return cast == nullptr ? source : stored_array(cast->array());
+}
+
+std::string text_of(const Value& attributes, std::string_view name) {
+    const Value* value = attributes.find(name);
+    return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
+bool is_text_kind(const DType& dtype) {
+    return dtype.kind() == tessera::Kind::bytes || dtype.kind() == tessera::Kind::text || dtype.is_variable();
+}
+
+template <class T, class Each>
+void for_each_as(const NDArray& elements, const Each& each) {
+    NDArray wide(DType::of<T>(), elements.shape());
+    (void)cast_packed(elements.dtype(), elements.bytes().data(), wide.dtype(), wide.bytes().data(), elements.count(),
+                      Cast::unsafe);
+    for (const T v : wide.values<T>()) each(v);
+}
+
+/// The numbers and counts of time as std::int64_t, std::uint64_t or double, whichever holds them without loss.
+template <class Each>
+void for_each_number(const NDArray& elements, const Each& each) {
+    switch (elements.dtype().kind()) {
+        case Kind::datetime:
+        case Kind::timedelta:
+            for (std::int64_t i = 0; i < elements.count(); ++i) {
+                std::int64_t v = 0;
+                std::memcpy(&v, elements.bytes().data() + i * 8, 8);
+                each(v);
+            }
+            return;
+        case Kind::unsigned_integer:
+            return for_each_as<std::uint64_t>(elements, each);
+        case Kind::boolean:
+        case Kind::integer:
+            return for_each_as<std::int64_t>(elements, each);
+        default:
+            return for_each_as<double>(elements, each);
+    }
+}
+
+template <class Number>
+bool is_nan(Number v) {
+    if constexpr (std::is_floating_point_v<Number>) return std::isnan(v);
+    return false;
+}
+
+}  // namespace
+
+std::optional<Coordinate> Coordinate::find(const ArraySource& array, const std::string& dimension,
+                                           std::int64_t length) {
+    if (!could_be_name(dimension)) return std::nullopt;
+    const ArraySource& stored = stored_array(array);
+    const auto* const chunked = dynamic_cast<const Array*>(&stored);
+    std::unique_ptr<ArraySource> values =
+        chunked != nullptr ? open_beside(*chunked, dimension) : open_member_beside(stored.name(), dimension);
+    if (values == nullptr) return std::nullopt;
+    const Shape shape = values->info().shape;
+    if (shape.rank() != 1 || shape[0] != length) {
+        throw invalid_argument("{}: a coordinate of {} needs the shape ({}), and it has {}; select by indices: {}@4:9",
+                               values->name(), dimension, length, shape.to_string(), dimension);
+    }
+    return Coordinate(std::move(values));
+}
+
+Coordinate::Coordinate(std::unique_ptr<ArraySource> values) : values_(std::move(values)) {
+    const DType dtype = values_->info().dtype;
+    const Value attributes = values_->attribute_values();
+    if (dtype.kind() == tessera::Kind::datetime) {
+        kind_ = Kind::times;
+    } else if (is_text_kind(dtype)) {
+        kind_ = Kind::texts;
+    } else if (!is_number(dtype) && dtype.kind() != tessera::Kind::timedelta) {
+        throw invalid_argument("{}: elements of {} have no order, so that it is no coordinate", values_->name(),
+                               dtype.to_string());
+    } else if (dtype.kind() == tessera::Kind::complex) {
+        throw invalid_argument("{}: complex numbers have no order, so that it is no coordinate", values_->name());
+    } else if (dtype.kind() != tessera::Kind::timedelta) {
+        cf_ = parse_cf_time(text_of(attributes, "units"), text_of(attributes, "calendar"));
+        if (cf_) kind_ = Kind::times;
+        for (const auto& [name, factor] : {std::pair{"scale_factor", &scale_}, std::pair{"add_offset", &offset_}}) {
+            const Value* value = attributes.find(name);
+            if (value == nullptr || !value->is_number()) continue;
+            *factor = value->as_double();
+            scaled_ = true;
+        }
+    }
+}
+
+void Coordinate::read(std::int64_t first, std::int64_t count,
+                      const std::function<void(const NDArray& elements)>& take) const {
+    const ArrayInfo info = values_->info();
+    const IoOptions io;
+    for_each_slice(info, info.dtype.size(), Region({first}, {count}), io.stop, [&](const Region& slice) {
+        require_not_stopped();
+        NDArray elements(native_dtype(info.dtype), slice.extent);
+        values_->read_into(slice, elements.view(), io);
+        take(elements);
+    });
+}
+
+template <>
+void Coordinate::for_each<long double>(std::int64_t first, std::int64_t count, const Take<long double>& take) const {
+    const bool time = values_->info().dtype.kind() == tessera::Kind::timedelta;
+    read(first, count, [&](const NDArray& elements) {
+        for_each_number(elements, [&](auto v) {
+            const bool missing = is_nan(v) || (time && static_cast<std::int64_t>(v) == INT64_MIN);
+            if (missing) {
+                take(std::nullopt);
+            } else if (scaled_) {
+                take(static_cast<long double>(static_cast<double>(v) * scale_ + offset_));
+            } else {
+                take(static_cast<long double>(v));
+            }
+        });
+    });
+}
+
+template <>
+void Coordinate::for_each<Int128>(std::int64_t first, std::int64_t count, const Take<Int128>& take) const {
+    const TimeUnit unit = values_->info().dtype.time_unit();
+    std::int64_t at = first;
+    const auto countable = [&](const std::optional<Int128>& time, bool missing) {
+        if (!time && !missing) {
+            throw invalid_argument("{}: the time at {} is beyond what can be counted", values_->name(), at);
+        }
+        take(time);
+        ++at;
+    };
+    read(first, count, [&](const NDArray& elements) {
+        for_each_number(elements, [&](auto v) {
+            using Number = decltype(v);
+            if (!cf_) {
+                const auto ticks = static_cast<std::int64_t>(v);
+                countable(time_of_datetime(ticks, unit), ticks == INT64_MIN);
+            } else if (std::is_floating_point_v<Number> || scaled_) {
+                const double number = static_cast<double>(v) * scale_ + offset_;
+                countable(cf_->time(number), std::isnan(number));
+            } else if (std::is_unsigned_v<Number> && static_cast<std::uint64_t>(v) > INT64_MAX) {
+                countable(std::nullopt, false);
+            } else {
+                countable(cf_->time(static_cast<std::int64_t>(v)), false);
+            }
+        });
+    });
+}
+
+template <>
+void Coordinate::for_each<std::string>(std::int64_t first, std::int64_t count, const Take<std::string>& take) const {
+    read(first, count, [&](const NDArray& elements) {
+        const std::byte* p = elements.bytes().data();
+        for (std::int64_t i = 0; i < elements.count(); ++i, p += elements.dtype().size()) {
+            take(element_to_text(elements.dtype(), p));
+        }
+    });
+}
+
+long double Coordinate::number_of(std::string_view text) const {
+    const DType dtype = native_dtype(values_->info().dtype);
+    const char* const end = text.data() + text.size();
+    const auto no_number = [&] {
+        return invalid_argument("'{}' is no value of the coordinate, whose elements are {}", text, dtype.to_string());
+    };
+    if (dtype.kind() == tessera::Kind::timedelta) {
+        const ElementBytes element = element_from_text(dtype, text);
+        std::int64_t count = 0;
+        std::memcpy(&count, element.data(), sizeof count);
+        return static_cast<long double>(count);
+    }
+    const bool real = dtype.kind() == tessera::Kind::real || dtype.kind() == tessera::Kind::bfloat16;
+    if (!real || scaled_) {
+        std::int64_t whole = 0;
+        if (const auto [stop, error] = std::from_chars(text.data(), end, whole);
+            error == std::errc() && stop == end && !scaled_) {
+            return static_cast<long double>(whole);
+        }
+        std::uint64_t large = 0;
+        if (const auto [stop, error] = std::from_chars(text.data(), end, large);
+            error == std::errc() && stop == end && !scaled_) {
+            return static_cast<long double>(large);
+        }
+    }
+    // In the coordinate's dtype: 0.1 is what float32 has for it.
+    const DType read_as = real && !scaled_ ? dtype : DType::of<double>();
+    std::string_view digits = text;
+    if (digits.size() > 1 && digits.front() == '+') digits.remove_prefix(1);
+    double parsed = 0;
+    const auto [stop, error] = std::from_chars(digits.data(), end, parsed);
+    if (error != std::errc() || stop != end || std::isnan(parsed)) throw no_number();
+    if (std::isinf(parsed)) return static_cast<long double>(parsed);
+    NDArray one(read_as, Shape());
+    (void)cast_packed(DType::of<double>(), reinterpret_cast<const std::byte*>(&parsed), read_as, one.bytes().data(), 1,
+                      Cast::unsafe);
+    double value = 0;
+    (void)cast_packed(read_as, one.bytes().data(), DType::of<double>(), reinterpret_cast<std::byte*>(&value), 1,
+                      Cast::unsafe);
+    return static_cast<long double>(value);
+}
+
+}  // namespace tessera

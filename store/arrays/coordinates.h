@@ -1,0 +1,56 @@
+// A coordinate: the one-dimensional array of a group that says where along a dimension each index lies. Private to the
+// library.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/array_io.h>
+#include <tessera/calendar.h>
+
+namespace tessera {
+
+/// Thread rule: one thread at a time.
+class Coordinate {
+public:
+    /// Of a dimension of that name and length. nullopt if the group of `array` has no array of that name. Throws
+    /// invalid_argument for one that is not of one dimension, or has another length.
+    [[nodiscard]] static std::optional<Coordinate> find(const ArraySource& array, const std::string& dimension,
+                                                        std::int64_t length);
+    explicit Coordinate(std::unique_ptr<ArraySource> values);
+
+    enum class Kind : std::uint8_t { numbers, times, texts };
+    [[nodiscard]] Kind kind() const { return kind_; }
+    /// Of times.
+    [[nodiscard]] Calendar calendar() const { return cf_ ? cf_->calendar : Calendar::proleptic_gregorian; }
+    [[nodiscard]] const std::string& name() const { return values_->name(); }
+    [[nodiscard]] const ArraySource& source() const { return *values_; }
+    [[nodiscard]] std::int64_t length() const { return values_->info().shape[0]; }
+
+    template <class Key>
+    using Take = std::function<void(const std::optional<Key>& key)>;
+    /// Calls take(key) for each value of [first, first + count), in order; without a key for what is missing. Numbers
+    /// are long doubles, times attoseconds (Int128), texts std::string. Throws what reading throws, and
+    /// invalid_argument for a time that cannot be counted.
+    template <class Key>
+    void for_each(std::int64_t first, std::int64_t count, const Take<Key>& take) const;
+
+    /// A number as one of the coordinate's. Throws invalid_argument.
+    [[nodiscard]] long double number_of(std::string_view text) const;
+
+private:
+    void read(std::int64_t first, std::int64_t count,
+              const std::function<void(const class NDArray& elements)>& take) const;
+
+    std::unique_ptr<ArraySource> values_;
+    Kind kind_ = Kind::numbers;
+    std::optional<CfTime> cf_;
+    double scale_ = 1, offset_ = 0;
+    bool scaled_ = false;
+};
+
+}  // namespace tessera

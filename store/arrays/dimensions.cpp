@@ -1,0 +1,406 @@
+#include <tessera/dimensions.h>
+
+#include <algorithm>
+#include <charconv>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/array.h>
+#include <tessera/cast.h>
+#include <tessera/error_text.h>
+#include <tessera/selection_items.h>
+
+#include "coordinates.h"
+
+namespace tessera {
+
+namespace {
+
+/// The text without the quotes that stand around it.
+std::string_view without_quotes(std::string_view text) {
+    const bool quoted =
+        text.size() >= 2 && (text.front() == '\'' || text.front() == '"') && text.back() == text.front();
+    return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+/// What an item says of the dimension that it names.
+struct NamedItem {
+    std::string_view text;  ///< the whole
+    std::string_view name;
+    char how = '=';  ///< '=' values, '~' the nearest value, '@' indices
+    std::string_view what;
+};
+
+/// nullopt for an item without a name.
+std::optional<NamedItem> named_item(std::string_view item, std::string_view text) {
+    char quote = 0;
+    for (std::size_t i = 0; i < item.size(); ++i) {
+        const char c = item[i];
+        if (quote != 0) {
+            if (c == quote) quote = 0;
+        } else if (c == '\'' || c == '"') {
+            quote = c;
+        } else if (c == '=' || c == '~' || c == '@') {
+            NamedItem named{.text = item,
+                            .name = without_quotes(without_blanks(item.substr(0, i))),
+                            .how = c,
+                            .what = without_blanks(item.substr(i + 1))};
+            if (named.name.empty() || named.what.empty()) {
+                throw invalid_argument("selection \"{}\": expected NAME{}VALUE, found \"{}\"", text, c, item);
+            }
+            return named;
+        }
+    }
+    return std::nullopt;
+}
+
+// ---- values of a coordinate
+
+std::string key_text(const Coordinate&, long double key) {
+    return fmt::format("{}", static_cast<double>(key));
+}
+std::string key_text(const Coordinate& coordinate, Int128 key) {
+    return time_text(coordinate.calendar(), key);
+}
+std::string key_text(const Coordinate&, const std::string& key) {
+    return fmt::format("'{}'", key);
+}
+
+/// The first and the last key that a value stands for, and how exact it is, where that means anything.
+template <class Key>
+struct Keys {
+    Key first, last;
+    int fields = 0;
+};
+
+template <class Key>
+Keys<Key> keys_of(const Coordinate& coordinate, std::string_view value) {
+    const std::string_view text = without_quotes(value);
+    if constexpr (std::is_same_v<Key, std::string>) {
+        return {std::string(text), std::string(text)};
+    } else if constexpr (std::is_same_v<Key, Int128>) {
+        const bool bare = text.size() == value.size();
+        if (bare && text.size() <= 2) {
+            throw invalid_argument("'{}' is no date; a time that holds a colon stands in quotes", text);
+        }
+        const TimePeriod period = parse_period(text, coordinate.calendar());
+        return {period.first, period.last, period.fields};
+    } else {
+        const long double number = coordinate.number_of(text);
+        return {number, number};
+    }
+}
+
+/// Whether the keys that passed rise, fall, or neither.
+template <class Key>
+class Sorting {
+public:
+    void add(const std::optional<Key>& key) {
+        if (!key) {
+            rising_ = falling_ = false;
+        } else if (before_) {
+            if (*key < *before_) rising_ = false;
+            if (*key > *before_) falling_ = false;
+        }
+        before_ = key;
+    }
+    [[nodiscard]] bool is_sorted() const { return rising_ || falling_; }
+
+private:
+    bool rising_ = true, falling_ = true;
+    std::optional<Key> before_;
+};
+
+template <class Key>
+void require_sorted(const Coordinate& coordinate, const Sorting<Key>& order, std::string_view item) {
+    if (order.is_sorted()) return;
+    throw invalid_argument(
+        "{}: its values neither rise nor fall throughout, so that \"{}\" picks no range; select by indices, or single "
+        "values",
+        coordinate.name(), item);
+}
+
+/// The indices whose keys lie in a range.
+struct Matches {
+    std::int64_t first = 0, last = -1, count = 0;
+    void add(std::int64_t at) {
+        if (count++ == 0) first = at;
+        last = at;
+    }
+};
+
+template <class Key>
+Selection::Axis pick_range(const Coordinate& coordinate, const NamedItem& item, std::string_view text,
+                           const std::vector<std::string_view>& ends) {
+    const std::int64_t n = coordinate.length();
+    std::optional<Key> at_start;
+    std::optional<Key> at_end;
+    if (n > 0) {
+        coordinate.for_each<Key>(0, 1, [&](const std::optional<Key>& key) { at_start = key; });
+        coordinate.for_each<Key>(n - 1, 1, [&](const std::optional<Key>& key) { at_end = key; });
+    }
+    const bool falls = at_start && at_end && *at_end < *at_start;
+    std::optional<Keys<Key>> from;
+    std::optional<Keys<Key>> to;
+    if (!ends[0].empty()) from = keys_of<Key>(coordinate, ends[0]);
+    if (!ends[1].empty()) to = keys_of<Key>(coordinate, ends[1]);
+    std::optional<Key> low;
+    std::optional<Key> high;
+    if (from && to) {
+        low = std::min(from->first, to->first);
+        high = std::max(from->last, to->last);
+    } else if (from) {
+        (falls ? high : low) = falls ? from->last : from->first;
+    } else if (to) {
+        (falls ? low : high) = falls ? to->first : to->last;
+    }
+    Matches matches;
+    Sorting<Key> order;
+    std::int64_t i = 0;
+    coordinate.for_each<Key>(0, n, [&](const std::optional<Key>& key) {
+        order.add(key);
+        if (key && (!low || *key >= *low) && (!high || *key <= *high)) matches.add(i);
+        ++i;
+    });
+    require_sorted(coordinate, order, item.text);
+    return stepped_axis(matches.first, matches.count, ends.size() > 2 ? ends[2] : std::string_view(), text);
+}
+
+/// The values next to one that is not there, for an error.
+template <class Key>
+struct Neighbours {
+    std::optional<Key> below, above;
+    void add(const Key& key, const Key& value) {
+        if (key < value && (!below || key > *below)) below = key;
+        if (key > value && (!above || key < *above)) above = key;
+    }
+    [[nodiscard]] std::string text(const Coordinate& coordinate) const {
+        if (!below && !above) return "it has no values";
+        if (!below) return "the least is " + key_text(coordinate, *above);
+        if (!above) return "the greatest is " + key_text(coordinate, *below);
+        return fmt::format("its neighbours are {} and {}", key_text(coordinate, *below), key_text(coordinate, *above));
+    }
+};
+
+template <class Key>
+Selection::Axis pick_value(const Coordinate& coordinate, const NamedItem& item) {
+    const Keys<Key> value = keys_of<Key>(coordinate, item.what);
+    Matches within;
+    Matches exact;
+    int finest = 0;
+    Neighbours<Key> neighbours;
+    std::int64_t i = 0;
+    coordinate.for_each<Key>(0, coordinate.length(), [&](const std::optional<Key>& key) {
+        if (key) {
+            if (*key >= value.first && *key <= value.last) within.add(i);
+            if (*key == value.first) exact.add(i);
+            neighbours.add(*key, value.first);
+            if constexpr (std::is_same_v<Key, Int128>) {
+                finest = std::max(finest, fields_needed(coordinate.calendar(), *key));
+            }
+        }
+        ++i;
+    });
+    const bool period = value.fields < finest;  // "2020-01" of days is all of that month
+    const Matches& found = period ? within : exact;
+    if (found.count == 0) {
+        throw out_of_bounds("{}: there is no value {}; {}", coordinate.name(), item.what, neighbours.text(coordinate));
+    }
+    if (found.last - found.first + 1 != found.count || (!period && found.count > 1)) {
+        throw invalid_argument("{}: the value {} is there {} times, first at {} and last at {}; select by indices",
+                               coordinate.name(), item.what, found.count, found.first, found.last);
+    }
+    return {.start = found.first, .step = 1, .count = found.count, .dropped = !period};
+}
+
+template <class Key>
+Selection::Axis pick_nearest(const Coordinate& coordinate, const NamedItem& item) {
+    if constexpr (std::is_same_v<Key, std::string>) {
+        throw invalid_argument("{}: texts have no nearest value; \"{}={}\" is the one that is equal", coordinate.name(),
+                               item.name, item.what);
+    } else {
+        const Key value = keys_of<Key>(coordinate, item.what).first;
+        std::optional<Key> least;
+        std::int64_t nearest = 0;
+        Sorting<Key> order;
+        std::int64_t i = 0;
+        coordinate.for_each<Key>(0, coordinate.length(), [&](const std::optional<Key>& key) {
+            order.add(key);
+            if (key) {
+                const Key distance = *key > value ? *key - value : value - *key;
+                if (!least || distance <= *least) {  // of two, the later one, as in pandas
+                    least = distance;
+                    nearest = i;
+                }
+            }
+            ++i;
+        });
+        require_sorted(coordinate, order, item.text);
+        if (!least) throw out_of_bounds("{}: it has no values", coordinate.name());
+        return {.start = nearest, .step = 1, .count = 1, .dropped = true};
+    }
+}
+
+template <class Key>
+Selection::Axis pick_of(const Coordinate& coordinate, const NamedItem& item, std::string_view text) {
+    if (item.how == '~') return pick_nearest<Key>(coordinate, item);
+    const std::vector<std::string_view> ends = unquoted_parts(item.what, ':');
+    if (ends.size() == 1) return pick_value<Key>(coordinate, item);
+    if (ends.size() > 3) {
+        throw invalid_argument("\"{}\" has {} colons; a value that holds a colon stands in quotes", item.text,
+                               ends.size() - 1);
+    }
+    return pick_range<Key>(coordinate, item, text, ends);
+}
+
+std::string axis_text(const Selection::Axis& axis) {
+    return Selection(std::vector{axis}).to_string();
+}
+
+/// What a named item picks, and in `said` what it was taken for.
+Selection::Axis pick(const NamedItem& item, std::string_view text, const ArraySource& source, int d,
+                     std::int64_t length, std::string& said) {
+    std::optional<Coordinate> coordinate;
+    if (item.how != '@') coordinate = Coordinate::find(source, std::string(item.name), length);
+    if (!coordinate) {
+        if (item.how == '~') {
+            throw invalid_argument("{}: no coordinate {} lies beside it, so that nothing is nearest to {}",
+                                   source.name(), item.name, item.what);
+        }
+        const Selection::Axis axis = index_axis(item.what, text, d, length);
+        said = fmt::format("{} means indices {}{}", item.text, axis_text(axis),
+                           item.how == '@' ? "" : ", because there is no coordinate");
+        return axis;
+    }
+    Selection::Axis axis;
+    try {
+        switch (coordinate->kind()) {
+            case Coordinate::Kind::numbers:
+                axis = pick_of<long double>(*coordinate, item, text);
+                break;
+            case Coordinate::Kind::times:
+                axis = pick_of<Int128>(*coordinate, item, text);
+                break;
+            default:
+                axis = pick_of<std::string>(*coordinate, item, text);
+        }
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::invalid_argument || std::string_view(e.what()).starts_with("selection ")) throw;
+        throw e.within(fmt::format("selection \"{}\"", text));
+    }
+    said = fmt::format("{} means {} {}", item.text, axis.dropped ? "index" : "indices", axis_text(axis));
+    return axis;
+}
+
+int named_dimension(const NamedItem& item, const DimensionNames& names, int rank, const ArraySource& source) {
+    const auto found = std::ranges::find(names, std::optional(std::string(item.name)));
+    if (found != names.end()) return static_cast<int>(found - names.begin());
+    std::string known;
+    for (int d = 0; d < rank; ++d) known += (d == 0 ? "" : ", ") + dimension_name(names, d);
+    throw invalid_argument("{}: no dimension has the name '{}'; {}", source.name(), item.name,
+                           names.empty() ? "they have no names" : "there are " + known);
+}
+
+}  // namespace
+
+DimensionNames dimension_names_of(const ArraySource& source) {
+    const auto* cast = dynamic_cast<const CastSource*>(&source);
+    if (cast != nullptr) return dimension_names_of(cast->array());
+    const auto* array = dynamic_cast<const Array*>(&source);
+    if (array != nullptr) {
+        DimensionNames names = array->metadata().dimension_names;
+        if (!names.empty()) return names;
+    }
+    const Value attributes = source.attribute_values();
+    const Value* listed = attributes.find(dimensions_attribute);
+    DimensionNames names;
+    if (listed == nullptr || !listed->is_array()) return names;
+    for (const Value& name : listed->as_array()) {
+        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+    }
+    return std::cmp_equal(names.size(), source.info().shape.rank()) ? names : DimensionNames{};
+}
+
+std::string dimension_name(const DimensionNames& names, int dimension) {
+    const auto d = static_cast<std::size_t>(dimension);
+    return names.empty() || !names[d] || names[d]->empty() ? fmt::format("axis {}", dimension) : *names[d];
+}
+
+int find_dimension(std::string_view word, const DimensionNames& names, int rank) {
+    const auto named = std::ranges::find(names, std::optional(std::string(word)));
+    if (named != names.end()) return static_cast<int>(named - names.begin());
+    int d = 0;
+    const char* const end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, d);
+    if (error != std::errc() || stop != end || d < -rank || d >= rank) {
+        std::string known;
+        for (int k = 0; k < rank; ++k) known += (k == 0 ? "" : ", ") + dimension_name(names, k);
+        throw invalid_argument("expected dimensions by name or number, of {}, found '{}'", rank == 0 ? "none" : known,
+                               word);
+    }
+    return d < 0 ? d + rank : d;
+}
+
+int find_dimension(std::string_view word, const ArraySource& source) {
+    return find_dimension(word, dimension_names_of(source), source.info().shape.rank());
+}
+
+std::vector<int> find_dimensions(std::string_view words, const ArraySource& source) {
+    const DimensionNames names = dimension_names_of(source);
+    const int rank = source.info().shape.rank();
+    std::vector<int> found;
+    for (std::size_t at = 0; at <= words.size();) {
+        const std::size_t end = std::min(words.find(',', at), words.size());
+        found.push_back(find_dimension(without_blanks(words.substr(at, end - at)), names, rank));
+        at = end + 1;
+    }
+    return found;
+}
+
+Selection parse_selection(std::string_view text, const ArraySource& source, std::string* said) {
+    const Shape shape = source.info().shape;
+    if (said != nullptr) said->clear();
+    if (text.find_first_of("=~@") == std::string_view::npos) return Selection::parse(text, shape);
+    const std::vector<std::string_view> items = selection_items(text);
+    const auto dots = std::ranges::count(items, "...");
+    if (dots > 1) throw invalid_argument("selection \"{}\": only one \"...\" is possible", text);
+    std::vector<std::optional<NamedItem>> named;
+    for (const std::string_view item : items) named.push_back(named_item(item, text));
+    const std::int64_t given = std::ssize(items) - dots;
+    const bool all_named = std::ranges::count_if(named, [](const auto& n) { return n.has_value(); }) == given;
+    if (given > shape.rank()) {
+        throw invalid_argument("selection \"{}\" has {} indices, but the array has {} dimensions, shape {}", text,
+                               given, shape.rank(), shape.to_string());
+    }
+    const DimensionNames names = dimension_names_of(source);
+    std::vector<Selection::Axis> axes;
+    for (const std::int64_t n : shape) axes.push_back({.start = 0, .step = 1, .count = n});
+    std::vector<bool> taken(axes.size(), false);
+    int place = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        if (items[i] == "...") {
+            place += shape.rank() - static_cast<int>(given);
+            continue;
+        }
+        const int d = named[i] ? named_dimension(*named[i], names, shape.rank(), source) : place;
+        if (!all_named && d != place) {
+            throw invalid_argument(
+                "selection \"{}\": {} is dimension {}, and stands at the place of {}; where all items have names, "
+                "their order is free",
+                text, named[i]->name, d, dimension_name(names, place));
+        }
+        const auto at = static_cast<std::size_t>(d);
+        if (taken[at]) throw invalid_argument("selection \"{}\": {} is named twice", text, dimension_name(names, d));
+        taken[at] = true;
+        std::string meaning;
+        axes[at] =
+            named[i] ? pick(*named[i], text, source, d, shape[d], meaning) : index_axis(items[i], text, d, shape[d]);
+        if (said != nullptr && named[i]) *said += (said->empty() ? "" : "; ") + meaning;
+        ++place;
+    }
+    return Selection(std::move(axes));
+}
+
+}  // namespace tessera
