@@ -1,7 +1,10 @@
 #include <tessera/field.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -104,6 +107,77 @@ private:
     std::string name_;
 };
 
+/// The names in "a,b"; nullopt if a field has the whole name, or there is no comma.
+std::optional<std::vector<std::string_view>> several_names(const DType& dtype, std::string_view text) {
+    if (text.find(',') == std::string_view::npos || field_named(dtype, text) != nullptr) return {};
+    std::vector<std::string_view> names;
+    for (;;) {
+        const std::size_t comma = text.find(',');
+        std::string_view name = text.substr(0, comma);
+        while (name.starts_with(' ')) name.remove_prefix(1);
+        while (name.ends_with(' ')) name.remove_suffix(1);
+        names.push_back(name);
+        if (comma == std::string_view::npos) return names;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+/// Several fields of structures, as structures of these fields without gaps.
+class FieldsSource final : public ArraySource {
+public:
+    FieldsSource(std::unique_ptr<ArraySource> array, std::string_view text, std::span<const std::string_view> names)
+        : array_(std::move(array)), from_(array_->info()), name_(fmt::format("{}::{}", array_->name(), text)) {
+        std::vector<Field> fields;
+        std::int64_t size = 0;
+        for (const std::string_view name : names) {
+            if (std::ranges::count(names, name) > 1) {
+                throw invalid_argument("{}: the field '{}' is named twice", name_, name);
+            }
+            const FieldPlace place = find_field(from_.dtype, name, array_->name());
+            places_.emplace_back(place, FieldPlace{place.dtype, place.shape, size});
+            fields.push_back({.name = std::string(name),
+                              .title = std::nullopt,
+                              .dtype = place.dtype,
+                              .shape = place.shape,
+                              .offset = size});
+            size += byte_count(place.shape, place.dtype.size());
+        }
+        dtype_ = DType::structure(std::move(fields), size);
+    }
+
+    [[nodiscard]] ArrayInfo info() const override {
+        ArrayInfo info = from_;
+        info.working += slice_memory(from_, from_.dtype.size());
+        info.dtype = dtype_;
+        return info;
+    }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+    [[nodiscard]] Value attribute_values() const override { return array_->attribute_values(); }
+
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        require_inside(region, from_.shape);
+        for_each_slice(from_, from_.dtype.size(), region, io.stop, [&](const Region& slice) {
+            NDArray elements(from_.dtype, slice.extent, from_.order);
+            array_->read_into(slice, elements.view(), io);
+            const MutableArrayView part = out.part(within(region, slice));
+            const std::span<const Field> into = part.dtype.fields();
+            for (std::size_t i = 0; i < places_.size(); ++i) {
+                FieldPlace to = places_[i].second;
+                to.dtype = into[i].dtype;  // perhaps in another byte order
+                to.offset = into[i].offset;
+                copy_elements(view_of(ArrayView(elements.view()), places_[i].first), view_of(part, to));
+            }
+        });
+    }
+
+private:
+    std::unique_ptr<ArraySource> array_;
+    ArrayInfo from_;
+    std::string name_;
+    DType dtype_;
+    std::vector<std::pair<FieldPlace, FieldPlace>> places_;  ///< in the array, and in what is made of it
+};
+
 }  // namespace
 
 FieldPlace find_field(const DType& dtype, std::string_view name, std::string_view array) {
@@ -135,6 +209,10 @@ MutableArrayView field_view(const MutableArrayView& structures, std::string_view
 }
 
 std::unique_ptr<ArraySource> field_source(std::unique_ptr<ArraySource> array, std::string_view name) {
+    const DType dtype = array->info().dtype;
+    if (const auto names = several_names(dtype, name)) {
+        return std::make_unique<FieldsSource>(std::move(array), name, *names);
+    }
     return std::make_unique<FieldSource>(std::move(array), name);
 }
 

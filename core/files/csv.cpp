@@ -149,7 +149,7 @@ private:
     }
 
     void require_no_gap() const {
-        if (!gap_ || kinds_[gap_->second].is_text()) return;
+        if (!gap_ || kinds_[gap_->second].is_text() || kinds_[gap_->second].is_time()) return;
         throw corrupt("{}: line {}, column {}: nothing is there, where other rows have numbers", file_.name(),
                       gap_->first, gap_->second + 1);
     }

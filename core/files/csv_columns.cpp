@@ -14,6 +14,7 @@
 #include <tessera/little_endian.h>
 #include <tessera/view.h>
 
+#include "time_units.h"
 #include "unicode.h"
 
 namespace tessera {
@@ -201,6 +202,38 @@ void parse_value(const DType& dtype, std::string_view text, std::byte* p) {
     std::memcpy(p, bytes.data(), bytes.size());
 }
 
+/// The unit of a date of ISO 8601 with all of its days ("2020-01-31"), perhaps with a time of day, as fine as it is
+/// written: D, m, s, ms, us or ns. nullopt for anything else. A bare year is a number, and a month may be any text.
+std::optional<TimeUnit::Base> time_of(std::string_view text) {
+    constexpr std::size_t day = 10;  // "2020-01-31"
+    if (text.size() < day || text[4] != '-' || text[7] != '-' || text[0] < '0' || text[0] > '9') return {};
+    if (text.size() > day && text[day] != 'T' && text[day] != ' ') return {};
+    TimeUnit::Base base = TimeUnit::Base::D;
+    if (text.size() > day) {
+        const std::string_view clock = text.substr(day + 1);
+        const std::size_t point = clock.find('.');
+        const std::size_t digits =
+            point == std::string_view::npos
+                ? 0
+                : std::min(clock.find_first_not_of("0123456789", point + 1), clock.size()) - point - 1;
+        if (digits > 9) return {};
+        base = digits > 6   ? TimeUnit::Base::ns
+               : digits > 3 ? TimeUnit::Base::us
+               : digits > 0 ? TimeUnit::Base::ms
+                            : TimeUnit::Base::s;
+    }
+    try {
+        (void)parse_datetime(text, {base, 1}, false);
+        return base;
+    } catch (const Error&) {
+        return {};
+    }
+}
+
+bool is_nat_text(std::string_view text) {
+    return text == "NaT" || text == "nat" || text == "NAT";
+}
+
 }  // namespace
 
 CountedVector<CsvColumn> csv_columns(const DType& dtype) {
@@ -287,7 +320,8 @@ void parse_csv(const DType& dtype, std::string_view text, std::byte* p) {
 bool CsvKind::is_word(std::string_view text) {
     text = trimmed(text);
     bool out_of_range = false;
-    return !text.empty() && !number_of<double>(text, &out_of_range) && !out_of_range && !boolean_of(text);
+    return !text.empty() && !number_of<double>(text, &out_of_range) && !out_of_range && !boolean_of(text) &&
+           !time_of(text);
 }
 
 void CsvKind::add(std::string_view text) {
@@ -313,6 +347,14 @@ void CsvKind::add(std::string_view text) {
         ++reals_;
     } else if (boolean_of(text)) {
         ++booleans_;
+    } else if (const auto unit = time_of(text)) {
+        ++times_;
+        finest_ = std::max(finest_, static_cast<int>(*unit));
+        // Nanoseconds reach from 1678 to 2261.
+        const std::string_view year = text.substr(0, 4);
+        if (year < "1679" || year > "2261") ++far_times_;
+    } else if (is_nat_text(text)) {
+        ++no_times_;
     }
 }
 
@@ -324,20 +366,32 @@ void CsvKind::add(const CsvKind& o) {
     negative_ += o.negative_;
     reals_ += o.reals_;
     booleans_ += o.booleans_;
+    times_ += o.times_;
+    far_times_ += o.far_times_;
+    no_times_ += o.no_times_;
+    finest_ = std::max(finest_, o.finest_);
     longest_ = std::max(longest_, o.longest_);
+}
+
+bool CsvKind::is_time() const {
+    const bool fits = finest_ != static_cast<int>(TimeUnit::Base::ns) || far_times_ == 0;
+    return times_ > 0 && times_ + no_times_ + gaps_ == fields_ && fits;
 }
 
 bool CsvKind::is_text() const {
     const std::int64_t numbers = integers_ + reals_;
-    return numbers + gaps_ != fields_ && booleans_ + gaps_ != fields_;
+    return numbers + gaps_ != fields_ && booleans_ + gaps_ != fields_ && !is_time();
 }
 
 bool CsvKind::same_kind(const CsvKind& o) const {
-    return is_text() == o.is_text() && (booleans_ > 0) == (o.booleans_ > 0);
+    return is_text() == o.is_text() && is_time() == o.is_time() && (booleans_ > 0) == (o.booleans_ > 0);
 }
 
 DType CsvKind::dtype() const {
     if (is_text() || gaps_ == fields_) return DType::text(longest_, ByteOrder::little);
+    if (is_time()) {
+        return DType::time(Kind::datetime, {static_cast<TimeUnit::Base>(finest_), 1}, ByteOrder::little);
+    }
     if (booleans_ > 0) return DType::scalar(Kind::boolean, 1, ByteOrder::none);
     if (reals_ > 0) return DType::scalar(Kind::real, 8, ByteOrder::little);
     if (large_ > 0 && negative_ > 0) {

@@ -37,15 +37,19 @@ public:
     [[nodiscard]] bool empty() const { return fields_ == 0; }
     [[nodiscard]] bool has_gap() const { return gaps_ > 0; }
     [[nodiscard]] bool is_text() const;
-    /// Numbers, Booleans and texts are different kinds.
+    /// Dates of ISO 8601, "NaT" and gaps, which are NaT.
+    [[nodiscard]] bool is_time() const;
+    /// Numbers, Booleans, times and texts are different kinds.
     [[nodiscard]] bool same_kind(const CsvKind& other) const;
     /// Throws invalid_argument if no type holds all of the integers.
     [[nodiscard]] DType dtype() const;
-    /// Whether one field is neither a number nor a Boolean.
+    /// Whether one field is neither a number nor a Boolean nor a date.
     [[nodiscard]] static bool is_word(std::string_view text);
 
 private:
     std::int64_t fields_ = 0, gaps_ = 0, integers_ = 0, large_ = 0, negative_ = 0, reals_ = 0, booleans_ = 0;
+    std::int64_t times_ = 0, far_times_ = 0, no_times_ = 0;
+    int finest_ = 0;            ///< TimeUnit::Base of the times
     std::int64_t longest_ = 1;  ///< characters
 };
 

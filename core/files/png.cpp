@@ -1,7 +1,8 @@
 // PNG pictures as array files: (height, width) of u1 or u2, or (height, width, 2 to 4) with alpha and colours.
 //
-// Rows are read and written one after another. An interlaced picture is decoded as a whole. Palettes become colours,
-// transparency becomes alpha, and grey of 1, 2 or 4 bits is spread to 8, as other programs show it.
+// Rows are read one after another, and written in bands (png_writer). An interlaced picture is decoded as a whole.
+// Palettes become colours, transparency becomes alpha, and grey of 1, 2 or 4 bits is spread to 8, as other programs
+// show it.
 #ifdef TESSERA_PNG
 #include <png.h>
 #endif
@@ -25,6 +26,7 @@
 #include <tessera/stop.h>
 
 #include "array_file_row.h"
+#include "png_writer.h"
 
 namespace tessera {
 
@@ -40,13 +42,12 @@ bool png_recognise(ByteSpan first) {
 
 constexpr int bits_of_byte = 8;
 
-/// Base of both directions: libpng's objects, and its errors as exceptions. libpng is C and leaves by longjmp. So no
+/// libpng's objects for reading, and its errors as exceptions. libpng is C and leaves by longjmp. So no
 /// exception passes through it, and no object that must be destroyed lies between `run` and its callbacks.
 class Png {
 public:
-    Png(std::string name, bool reads) : name_(std::move(name)), reads_(reads) {
-        const auto create = reads ? png_create_read_struct_2 : png_create_write_struct_2;
-        png_ = create(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, this, on_allocate, on_free);
+    explicit Png(std::string name) : name_(std::move(name)) {
+        png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, this, on_allocate, on_free);
         info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
         if (info_ == nullptr) {
             destroy();
@@ -86,9 +87,7 @@ public:
 private:
     [[noreturn]] void fail() {
         if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
-        const std::string text = fmt::format("{}: {}", name_, static_cast<const char*>(message_));
-        if (reads_) throw corrupt(text);
-        throw Error(ErrorCode::io, text);
+        throw corrupt("{}: {}", name_, static_cast<const char*>(message_));
     }
     static void on_error(png_structp png, png_const_charp message) {
         auto* self = static_cast<Png*>(png_get_error_ptr(png));
@@ -113,19 +112,12 @@ private:
         const Buffer freed = std::move(*reinterpret_cast<Buffer*>(static_cast<std::byte*>(p) - before_memory));
     }
 
-    void destroy() {
-        if (reads_) {
-            png_destroy_read_struct(&png_, &info_, nullptr);
-        } else {
-            png_destroy_write_struct(&png_, &info_);
-        }
-    }
+    void destroy() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
     static constexpr std::size_t before_memory = 64;  ///< the Buffer that owns the rest, and keeps it aligned
     static_assert(sizeof(Buffer) <= before_memory);
 
     std::string name_;
-    bool reads_;
     png_structp png_ = nullptr;
     png_infop info_ = nullptr;
     std::exception_ptr thrown_;
@@ -135,7 +127,7 @@ private:
 /// Decodes a picture row by row.
 class PngDecoder {
 public:
-    explicit PngDecoder(const ByteSource& file) : file_(file), png_(file.name(), true) {
+    explicit PngDecoder(const ByteSource& file) : file_(file), png_(file.name()) {
         png_set_read_fn(png_.png(), this, on_read);
         // Texts, profiles and the like are skipped: they may be many, and elements have nothing of them.
         png_set_keep_unknown_chunks(png_.png(), PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
@@ -269,62 +261,39 @@ private:
 class PngSink final : public ArraySink {
 public:
     PngSink(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape)
-        : dtype_(dtype), shape_(shape), sink_(std::move(sink)), png_(sink_->name(), false) {
-        row_.resize(static_cast<std::size_t>(byte_count(shape, dtype.size()) / shape[0]));
-        png_set_write_fn(png_.png(), this, on_write, on_flush);
-        png_.run([&] { begin(); });
-    }
+        : dtype_(dtype), shape_(shape), sink_(std::move(sink)), writer_(*sink_, header_of(dtype, shape)) {}
 
     [[nodiscard]] ArrayInfo info() const override {
         return {.dtype = dtype_, .shape = shape_, .chunks = {}, .access = Access::stream};
     }
 
     /// Takes elements in C order; a region may be any part of rows.
-    void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
-        NDArray packed(dtype_, region.extent);
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        NDArray packed(
+            DType::scalar(Kind::unsigned_integer, dtype_.size(), dtype_.size() == 1 ? ByteOrder::none : ByteOrder::big),
+            region.extent);
         copy_elements(in, packed);
-        ByteSpan rest = std::as_const(packed).bytes();
-        while (!rest.empty()) {
-            const std::size_t n = std::min(rest.size(), row_.size() - filled_);
-            std::ranges::copy(rest.first(n), row_.data() + filled_);
-            rest = rest.subspan(n);
-            filled_ += n;
-            if (filled_ < row_.size()) break;
-            filled_ = 0;
-            png_.run([&] { png_write_row(png_.png(), reinterpret_cast<png_const_bytep>(row_.data())); });
-        }
+        writer_.append(std::as_const(packed).bytes(), io);
     }
 
     void finish() override {
-        png_.run([&] { png_write_end(png_.png(), png_.info()); });
+        writer_.finish();
         sink_->finish();
     }
     [[nodiscard]] const std::string& name() const override { return sink_->name(); }
 
 private:
-    void begin() {
-        constexpr int types[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
-                                 PNG_COLOR_TYPE_RGB_ALPHA};
-        const std::int64_t channels = shape_.rank() == 2 ? 1 : shape_[2];
-        png_set_IHDR(png_.png(), png_.info(), static_cast<png_uint_32>(shape_[1]), static_cast<png_uint_32>(shape_[0]),
-                     static_cast<int>(dtype_.size()) * bits_of_byte, types[channels - 1], PNG_INTERLACE_NONE,
-                     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-        png_write_info(png_.png(), png_.info());
-        if (dtype_.size() == 2 && dtype_.order() == ByteOrder::little) png_set_swap(png_.png());
+    static PngHeader header_of(const DType& dtype, const Shape& shape) {
+        return {.width = static_cast<std::uint32_t>(shape[1]),
+                .height = static_cast<std::uint32_t>(shape[0]),
+                .bits = static_cast<int>(dtype.size()) * bits_of_byte,
+                .channels = shape.rank() == 2 ? 1 : static_cast<int>(shape[2])};
     }
-    static void on_write(png_structp png, png_bytep bytes, std::size_t size) {
-        auto* self = static_cast<PngSink*>(png_get_io_ptr(png));
-        self->png_.guard([&] { self->sink_->append({reinterpret_cast<const std::byte*>(bytes), size}); });
-        self->png_.leave_if_thrown();
-    }
-    static void on_flush(png_structp /*png*/) {}
 
     DType dtype_;
     Shape shape_;
     std::unique_ptr<ByteSink> sink_;
-    Png png_;
-    Buffer row_;
-    std::size_t filled_ = 0;  ///< bytes of the row
+    PngWriter writer_;
 };
 
 std::unique_ptr<PngSource> open_picture(const ArrayPath& path) {

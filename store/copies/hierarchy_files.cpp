@@ -9,6 +9,8 @@
 #include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -73,16 +75,17 @@ Value attributes_with_names(const ArraySource& source) {
     return values;
 }
 
+Error one_array_only(const HierarchyCopy& o, std::size_t count) {
+    return invalid_argument("{} holds {}, but {} can hold only one: name one of them{}, or a file that ends in {}",
+                            o.source, counted_arrays(count), o.destination, o.list_hint, extensions_of_bundles());
+}
+
 /// Throws invalid_argument if the format holds only one array. On any error, also if an array cannot be read, an
 /// existing destination is unchanged.
 std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<std::string>& names) {
     const ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
-    if (path.member || format == nullptr || format->bundle == nullptr) {
-        throw invalid_argument("{} holds {}, but {} can hold only one: name one of them{}, or a file that ends in {}",
-                               o.source, counted_arrays(names.size()), o.destination, o.list_hint,
-                               extensions_of_bundles());
-    }
+    if (path.member || format == nullptr || format->bundle == nullptr) throw one_array_only(o, names.size());
     if (o.selection) {
         throw invalid_argument("{} holds {} arrays; export one of them", o.source, names.size())
             .advising(Action::selection, "takes a part of one array");
@@ -102,6 +105,38 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
     };
     format->bundle(path.path, bundle, options, o.io);
     return made;
+}
+
+/// Throws what creating an array file of this kind would: it is created in a folder for temporary files, and dropped.
+void require_creatable(const fs::path& path, const DType& dtype, const Shape& shape, const ArrayFileOptions& options) {
+    std::string folder = (fs::temp_directory_path() / "tessera-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) throw io_error("cannot make a temporary directory", folder, errno);
+    struct Remove {
+        fs::path path;
+        ~Remove() {
+            std::error_code ignored;
+            fs::remove_all(path, ignored);
+        }
+    } const remove{folder};
+    (void)create_array_file({.path = remove.path / ("x" + path.extension().string())}, dtype, shape, options);
+}
+
+/// What a file of several arrays would hold.
+CopiedHierarchy planned_bundle(const HierarchyCopy& o, const std::vector<std::string>& names) {
+    const ArrayFileFormat* const format = named_array_file_format(o.destination);
+    if (split_array_path(o.destination).member || format == nullptr || format->bundle == nullptr) {
+        throw one_array_only(o, names.size());
+    }
+    CopiedHierarchy result{.path = o.destination};
+    for (const std::string& name : names) {
+        try {
+            result.made.push_back(made_in(o, name, open_copied(o, part_path(o, name))->info()));
+        } catch (const Error& e) {
+            if (!is_unreadable(e)) throw;
+            result.left_out.push_back({name, part_path(o, name), e.what()});
+        }
+    }
+    return result;
 }
 
 /// Notes that a replaced .ra passed trailing data on to the new file, which may not describe the new elements.
@@ -191,6 +226,10 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     options.order = o.arrays.order.value_or(options.order);
 
     const Shape shape = selection ? selection->shape() : source->info().shape;
+    if (o.dry_run) {
+        require_creatable(path.path, source->info().dtype, shape, options);
+        return {.path = o.destination, .made = {{o.destination, source->info().dtype, shape, {}, 0, {}}}};
+    }
     const auto sink = create_array_file(path, source->info().dtype, shape, options);
     copy_array(*source, *sink, {.io = o.io, .selection = selection});
     note_trailing(o, path.path);
@@ -199,6 +238,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
 }
 
 CopiedHierarchy copy_to_bundle(const HierarchyCopy& o, std::vector<std::string> names) {
+    if (o.dry_run) return planned_bundle(o, names);
     CopiedHierarchy result{.path = o.destination, .one_file = true};
     HierarchyCopy own = o;
     DestinationLock building_beside;

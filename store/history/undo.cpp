@@ -16,6 +16,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,7 +29,9 @@
 #include "directory_store.h"
 #include "group_access.h"
 #include "group_batch.h"
+#include "journal.h"
 #include "journal_check.h"
+#include "kept_changes.h"
 #include "replace_directory.h"
 #include "resize.h"
 
@@ -211,6 +216,28 @@ void require_own_batch(const KeyValueStore& store, std::string_view prefix, cons
     }
 }
 
+/// An undo is described as what it took back with this before it, and an undo of that without it.
+constexpr std::string_view undo_word = "undo ";
+
+std::string description_of_undo(const std::optional<KeptForUndo>& kept) {
+    const std::string what = kept ? kept->what : "";
+    return what.starts_with(undo_word) ? what.substr(undo_word.size()) : std::string(undo_word) + what;
+}
+
+/// The description of a batch that undo() made, beside its journal.
+std::string description_key(std::string_view prefix, std::uint64_t id) {
+    return fmt::format("{}/{:016x}.what", join_key(prefix, undo_folder), id);
+}
+
+/// Tells the next undo() what this one was. Without it that says "the last batch", so that errors are not reported.
+void describe_undo(KeyValueStore& store, std::string_view prefix, std::uint64_t id, const std::string& what) {
+    try {
+        store.put(description_key(prefix, id), std::as_bytes(std::span(what)));
+        store.sync();
+    } catch (const Error&) {
+    }
+}
+
 }  // namespace
 
 std::int64_t undo(const Array& array) {
@@ -221,6 +248,7 @@ std::int64_t undo(const Array& array) {
     require_own(store, prefix, last);
     require_own_batch(store, prefix, last, array.name());
     const std::string batch = join_key(prefix, batch_folder);
+    const std::string what = description_of_undo(kept_for_undo(store, prefix));
     store.erase_below(batch);
     try {
         Journal journal = stage_undo(store, prefix, array.dialect(), last, array.name(), new_batch_id());
@@ -228,6 +256,7 @@ std::int64_t undo(const Array& array) {
             store.erase_below(join_key(prefix, undo_folder));
         } else {
             record_batch(store, prefix, journal);
+            describe_undo(store, prefix, journal.id, what);
         }
         return static_cast<std::int64_t>(journal.entries.size());
     } catch (const Error& e) {
@@ -308,7 +337,11 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
             count += std::ssize(parts.back().journal.entries);
         }
         std::erase_if(parts, [](const BatchPart& part) { return part.journal.entries.empty(); });
-        if (!parts.empty()) record_group_batch(store, group.prefix, parts);
+        const std::string what = description_of_undo(kept_for_undo(store, group.prefix));
+        if (!parts.empty()) {
+            record_group_batch(store, group.prefix, parts);
+            describe_undo(store, group.prefix, id, what);
+        }
     } catch (const Error& e) {
         if (e.code() != ErrorCode::recorded) {
             try {
@@ -343,7 +376,8 @@ std::int64_t undo(const Group& group) {
     // All are read before anything is changed, because the first change replaces the record and the values that it
     // kept.
     const std::vector<OldDocument> old = old_documents(state, last);
-    const auto keeper = keep_changes(*state.store, state.prefix, "undo", true);
+    const std::string what = description_of_undo(kept_for_undo(*state.store, state.prefix));
+    const auto keeper = keep_changes(*state.store, state.prefix, what, true);
     for (const OldDocument& document : old) {
         if (document.was_there) {
             state.store->put(document.key, document.content.span());
@@ -355,15 +389,36 @@ std::int64_t undo(const Group& group) {
     return std::ssize(old);
 }
 
+namespace {
+
+/// The description that undo() left of the batch with this journal; empty if there is none, or it cannot be read.
+std::string described_undo(const KeyValueStore& store, std::string_view prefix, const ByteSource& journal) {
+    try {
+        constexpr std::uint64_t most = std::uint64_t{64} << 10;
+        const auto id = journal_id(journal);
+        Buffer text;
+        if (!id || !store.get(description_key(prefix, *id), text, most)) return {};
+        return {reinterpret_cast<const char*>(text.data()), text.size()};
+    } catch (const Error&) {
+        return {};
+    }
+}
+
+}  // namespace
+
 std::optional<KeptForUndo> kept_for_undo(const KeyValueStore& store, std::string_view prefix) {
     std::optional<KeptForUndo> kept;
     store.for_each(join_key(prefix, undo_folder), [&](std::string_view name, const auto& size) {
         if (!kept) kept.emplace();
         kept->bytes += size();
-        if (name != changes_name && name != "journal") ++kept->values;
+        if (name != changes_name && name != "journal" && !name.ends_with(".what")) ++kept->values;
     });
     if (!kept) return kept;
-    if (const auto file = store.open(changes_key(prefix))) kept->what = description_of(*file);
+    if (const auto file = store.open(changes_key(prefix))) {
+        kept->what = description_of(*file);
+    } else if (const auto batch = store.open(journal_key(prefix, undo_folder))) {
+        kept->what = described_undo(store, prefix, *batch);
+    }
     return kept;
 }
 

@@ -21,6 +21,12 @@ EXAMPLES = pathlib.Path(os.environ["TESSERA_SOURCE"]) / "tools" / "examples"
 FEWER = int(os.environ.get("TESSERA_FEWER_CASES", "1"))
 
 
+# What the person who runs the tests prefers is not tested.
+for setting in ("FORMAT", "CODEC", "DURABILITY", "MAX_MEMORY", "THREADS", "COLOR"):
+    os.environ.pop(f"TESSERA_{setting}", None)
+os.environ["TESSERA_CONFIG"] = ""
+
+
 class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera-test-"))

@@ -404,5 +404,22 @@ class FollowingFormats(ProgramTest):
         self.assertEqual(self.run_program("resize", "n", "4,9").stderr, "")
 
 
+
+class Notes(ProgramTest):
+    def test_a_note_about_several_arrays_is_one_line(self):
+        self.save("x.npy", np.arange(6, dtype="<i4"))
+        self.tessera("group", "g.zarr", "--format", "v3", "--quiet")
+        for n in range(5):
+            self.tessera("copy", "x.npy", f"g.zarr/a{n}", "--codec", "zstd:3", "--format", "v3", "--quiet")
+        self.tessera("copy", "x.npy", "g.zarr/b", "--codec", "gzip:3", "--format", "v3", "--quiet")
+        notes = self.run_program("copy", "g.zarr", "h.zarr", "--format", "zmeta").stderr.splitlines()
+        shared = [line for line in notes if "a0" in line]
+        self.assertTrue(shared and all("a0, a1, a2 and" in line and "arrays: " in line for line in shared), notes)
+        self.assertEqual(len(notes), len(set(notes)))
+        self.assertEqual([line for line in notes if "/a3" in line or "/a4" in line], [])
+        each = self.run_program("copy", "g.zarr", "i.zarr", "--format", "zmeta", "--json").stderr.splitlines()
+        self.assertGreater(len(each), len(notes), "--json has each by itself")
+
+
 if __name__ == "__main__":
     program.main()

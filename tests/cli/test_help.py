@@ -72,6 +72,25 @@ class Help(ProgramTest):
             offered = set(completed("tessera", command, "--"))
             self.assertEqual(offered, set(self.options(command)) | set(self.options("options")), command)
 
+    def test_completion_of_members_in_bash(self):
+        script = self.folder / "tessera.bash"
+        script.write_text(self.tessera("help", "completion", "bash"))
+        np.savez(self.folder / "all.npz", depth=np.arange(3), day=np.arange(3), height=np.arange(3))
+        self.save("t.npy", np.zeros(3, [("open", "f4"), ("close", "f4")]))
+
+        def completed(typed, breaks):
+            run = (f"source {script}; COMP_WORDBREAKS={breaks!r}; COMP_LINE='tessera get {typed}'; COMP_POINT=${{#COMP_LINE}}\n"
+                   f"COMP_WORDS=({PROGRAM} get '{typed}'); COMP_CWORD=2; _tessera; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+            done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, cwd=self.folder, check=True)
+            self.assertEqual(done.stderr, "")
+            return done.stdout.split()
+
+        self.assertEqual(completed("all.npz::", ":"), ["depth", "day", "height"])
+        self.assertEqual(completed("all.npz::d", ":"), ["depth", "day"])
+        self.assertEqual(completed("all.npz::h", " "), ["all.npz::height"])
+        self.assertEqual(completed("t.npy::", ":"), ["open", "close"])
+        self.assertEqual(completed("none.npz::", ":"), [])
+
     def options(self, topic):
         lines = re.findall(r"(?m)^  (?:-\w,)?(--[\w-]+(?:,--[\w-]+)*)", self.tessera("help", topic))
         return [name for line in lines for name in line.split(",")]

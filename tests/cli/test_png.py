@@ -92,6 +92,23 @@ class Png(ProgramTest):
                         self.tessera("import", "a.png", "b.zarr", "--overwrite", "--quiet")
                         np.testing.assert_array_equal(self.exported("b.zarr").reshape(shape), values)
 
+    def test_bands_make_one_stream_whatever_the_threads(self):
+        y, x = np.mgrid[:700, :900]
+        smooth = (np.sin(x / 50) * 100 + y / 7 + np.random.default_rng(3).integers(0, 5, (700, 900)) + 110).astype("u1")
+        for values in smooth, np.stack([smooth, smooth.T[:700, :700].repeat(2, 1)[:, :900], smooth[::-1]], 2), \
+                (smooth.astype("<u2") * 257):
+            self.save("large.npy", values)
+            written = []
+            for threads in "1", "2", "7":
+                self.tessera("export", "large.npy", "large.png", "--overwrite", "--quiet", "--threads", threads)
+                written.append((self.folder / "large.png").read_bytes())
+            self.assertEqual(written[0], written[1])
+            self.assertEqual(written[0], written[2])
+            np.testing.assert_array_equal(decode(written[0]), values)
+            self.assertLess(len(written[0]), values.nbytes * 0.8, "rows are filtered and deflated")
+            self.tessera("copy", "large.png", "back.npy", "--overwrite", "--quiet")  # by libpng
+            np.testing.assert_array_equal(np.load(self.folder / "back.npy"), values)
+
     def test_what_is_read(self):
         rng = np.random.default_rng(10)
         for interlace in False, True:

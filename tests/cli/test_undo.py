@@ -82,6 +82,25 @@ class Undo(ProgramTest):
                                "makes it again\n")
         self.assertEqual(digest(self.folder / "t.zarr"), before)
 
+    def test_an_undo_of_an_undo_says_what_is_made_again(self):
+        self.create()
+        (self.folder / "script").write_text("set '0:9, :' 1\n")
+        self.tessera("group", "g.zarr", "--format", "v3", "--quiet")
+        for path, words in (("a.zarr", ("set", "a.zarr", "0, 0", "-1", "--quiet")),
+                            ("a.zarr", ("attrs", "a.zarr", "set", "units", "m", "--quiet")),
+                            ("g.zarr", ("attrs", "g.zarr", "set", "units", "m", "--quiet")),
+                            ("a.zarr", ("edit", "a.zarr", "--script", "script", "--quiet"))):
+            self.tessera(*words)
+            what = "the last batch" if words[0] == "edit" else f"`tessera {' '.join(words)}`"
+            for now, then in (("taken back", "makes it again"), ("made again", "takes it back")) * 2:
+                self.assertRegex(self.tessera("undo", path), f"^{path}: {what} is {now}, .*; another undo {then}\n$")
+            report = self.tessera_json("undo", path)
+            self.assertEqual(report["made_again"], None)
+            self.assertEqual(report["taken_back"], None if words[0] == "edit" else what.strip("`"))
+            report = self.tessera_json("undo", path)
+            self.assertEqual(report["taken_back"], None)
+            self.assertEqual(report["made_again"], None if words[0] == "edit" else what.strip("`"))
+
     def test_only_the_last_change_is_taken_back(self):
         self.create()
         self.tessera("set", "a.zarr", "0, 0", "-1", "--quiet")

@@ -13,6 +13,10 @@ try:
 except ImportError:
     print("skipped: no NumPy")
     sys.exit(77)
+# What the person who runs the tests prefers is not tested.
+for _setting in ("FORMAT", "CODEC", "DURABILITY", "MAX_MEMORY", "THREADS", "COLOR"):
+    os.environ.pop(f"TESSERA_{_setting}", None)
+os.environ["TESSERA_CONFIG"] = ""
 import tessera  # noqa: E402
 
 golden = os.environ["TESSERA_GOLDEN"]

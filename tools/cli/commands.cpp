@@ -64,7 +64,7 @@ constexpr Command table[] = {
      "Nothing is stored but the metadata: elements that were never written read as the fill value.\n"
      "Without --chunks, a chunk shape of about 1 MiB is chosen and shown. Without --format an array takes the format "
      "of\n"
-     "the group around it; where there is none it is zmeta, or what TESSERA_FORMAT names, and v3 where that cannot\n"
+     "the group around it; where there is none it is zmeta, or what the settings name, and v3 where that cannot\n"
      "express what is asked (another codec than blosc, shards, names of dimensions). With --dims, v2's fill is null,\n"
      "because xarray takes elements that equal it for missing ones.\n\n"
      "Example:\n"

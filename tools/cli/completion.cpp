@@ -1,13 +1,17 @@
 // Completion scripts for shells. They contain the names of all commands and options, so that completion runs no
-// program.
+// program but for the members of a file, behind "::".
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
+#include <tessera/locate.h>
 #include <algorithm>
 
 #include "help.h"
+#include "report.h"
 
 namespace tessera::cli {
 
@@ -44,6 +48,19 @@ std::string bash_script(const CLI::App& app) {
         "# Completion of tessera for bash: `source` it, or put it into share/bash-completion/completions.\n"
         "_tessera() {\n"
         "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=\n"
+        "    local typed=${COMP_LINE:0:COMP_POINT}\n"
+        "    typed=${typed##* }\n"
+        "    if [[ $typed == *::* ]]; then\n"
+        "        # Bash ends words at colons, where only what follows is replaced.\n"
+        "        local kept=${typed%\"${typed##*:}\"}\n"
+        "        [[ $COMP_WORDBREAKS == *:* ]] || kept=\n"
+        "        mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" help members \"${typed%%::*}\" 2>/dev/null |\n"
+        "            while IFS= read -r name; do\n"
+        "                name=${typed%%::*}::$name\n"
+        "                [[ $name == \"$typed\"* ]] && printf '%s\\n' \"${name#\"$kept\"}\"\n"
+        "            done)\n"
+        "        return\n"
+        "    fi\n"
         "    if ((COMP_CWORD == 1)); then\n";
     std::vector<std::string> names;
     for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
@@ -135,6 +152,25 @@ std::string fish_script(const CLI::App& app) {
 }
 
 }  // namespace
+
+std::string member_names(const std::string& path) {
+    std::string names;
+    try {
+        const Located at = locate(path);
+        if (at.format != nullptr && at.format->members != nullptr) {
+            for (const std::string& name : array_members(*at.format, at.file)) names += printable(name) + "\n";
+        } else {
+            const DType dtype = open_source(at)->info().dtype;
+            if (dtype.kind() != Kind::structure) return names;
+            for (const Field& field : dtype.fields()) {
+                if (!field.unnamed) names += printable(field.name) + "\n";
+            }
+        }
+    } catch (const Error&) {
+        return "";  // it completes nothing
+    }
+    return names;
+}
 
 std::string completion_script(const CLI::App& app, std::string_view shell) {
     if (shell == "bash") return bash_script(app);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array_plan.h>
+#include <tessera/codec.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
@@ -14,6 +15,7 @@
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
+#include "settings.h"
 #include "transfer.h"
 
 namespace tessera::cli {
@@ -23,7 +25,7 @@ namespace {
 struct CreateOptions {
     std::string path, shape, dtype, chunks, shards, fill, attributes, separator, structures, dimensions, order = "C";
     std::string format;
-    std::string codec = "blosc:lz4:5:shuffle";
+    std::string codec;
     bool overwrite = false;
     bool fill_given = false;
 };
@@ -34,7 +36,8 @@ ArrayOptions array_options(const CreateOptions& o) {
     options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(o.dtype); });
     if (!o.chunks.empty()) options.chunks = parse_shape_option("--chunks", o.chunks);
     if (o.fill_given) options.fill_value = json_or_text(o.fill);
-    options.codec = o.codec;
+    const std::string usual_codec = checked_setting("codec", [](const auto& s) { (void)parse_codecs(s); });
+    if (!o.codec.empty() || !usual_codec.empty()) options.codec = o.codec.empty() ? usual_codec : o.codec;
     const Dialect* above = o.format.empty() ? format_above(o.path) : nullptr;
     options.format = above != nullptr ? above->name : o.format;
     options.order = parse_order("--order", o.order);
@@ -59,7 +62,8 @@ int create(Session& session, const CreateOptions& o) {
     }
     require_no_other_file(o.path);
     ArrayOptions options = array_options(o);
-    const FormatChoice choice = choose_format(options);
+    const FormatChoice choice =
+        choose_format(options, checked_setting("format", [](const auto& s) { (void)dialect_named(s); }));
     options.format = choice.dialect->name;
     const ArrayMetadata planned = about_path(o.path, [&] { return metadata_of_new(options, !o.format.empty()); });
     const Array array =
@@ -123,8 +127,8 @@ Run declare_create(CLI::App& app) {
         ->option_text("CODECS");
     app.add_option("--format", o->format,
                    fmt::format("{} (default: that of the group around it, else zmeta, which is "
-                               "zarr-python 0.4's layout, and v3 for what zmeta cannot express; the "
-                               "environment variable TESSERA_FORMAT sets another)",
+                               "zarr-python 0.4's layout, and v3 for what zmeta cannot express; "
+                               "`tessera help settings`: another)",
                                format_choices()))
         ->option_text("FORMAT");
     app.add_option("--shard,--shards", o->shards,

@@ -10,6 +10,8 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
+#include <tessera/place.h>
+#include <tessera/update_file.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <utility>
@@ -173,6 +175,58 @@ struct SetOptions {
     bool no_undo = false;
 };
 
+/// An array file that is changed in place, as set_any() takes arrays.
+class FileTarget {
+public:
+    FileTarget(Session& session, const Located& at)
+        : path_(at.path), sink_(update_array_file(at.file, session.options().durability != Durability::none)) {
+        const std::filesystem::path file = real_path(at.file.path);
+        directory_store(file.parent_path(), session.store())->require_unsealed(file.filename().string());
+    }
+
+    [[nodiscard]] ArrayInfo info() const { return sink_->info(); }
+    [[nodiscard]] DType dtype() const { return info().dtype; }
+    [[nodiscard]] Shape shape() const { return info().shape; }
+    [[nodiscard]] const std::string& name() const { return path_; }
+    void require_direct(const Selection& /*selection*/) const {}
+    void write(const Selection& selection, ArrayView in, const IoOptions& io) {
+        if (in.shape.rank() != selection.rank()) in = with_dropped(selection, in);
+        write_selection(*sink_, selection, in, io);
+    }
+    void finish() { sink_->finish(); }
+
+private:
+    /// With the dimensions that the selection drops as length 1.
+    static ArrayView with_dropped(const Selection& selection, const ArrayView& in) {
+        ArrayView full{in.data, in.dtype, Shape(), Strides()};
+        int k = 0;
+        for (const Selection::Axis& axis : selection.axes()) {
+            full.shape.push_back(axis.dropped ? 1 : in.shape[k]);
+            full.strides.push_back(axis.dropped ? 0 : in.strides[k]);
+            if (!axis.dropped) ++k;
+        }
+        return full;
+    }
+
+    std::string path_;
+    std::unique_ptr<ArraySink> sink_;
+};
+
+Selection set_in_file(Session& session, const SetOptions& o, const Located& at) {
+    FileTarget file(session, at);
+    const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, file.shape()); });
+    session.note(
+        fmt::format("{} is an array file, which is changed in place: `tessera undo` cannot take it back", o.path));
+    try {
+        set_any(session, file, selection, o.value, o.as);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled("interrupted; part of the selection has already been written");
+    }
+    file.finish();
+    return selection;
+}
+
 /// Returns the selection that was set.
 template <class Target>
 Selection set_in(Session& session, const SetOptions& o, const Undoable& keeping, Target array) {
@@ -182,12 +236,19 @@ Selection set_in(Session& session, const SetOptions& o, const Undoable& keeping,
     return selection;
 }
 
-int set(Session& session, const SetOptions& o) {
+Selection set_in_array(Session& session, const SetOptions& o) {
     const ArrayPath path = split_array_path(o.path);  // "table.zarr::close" is one field
     Array array = open_to_edit(session, path.member ? path.path.string() : o.path);
     const Undoable keeping = keep_for_undo(session, array, o.no_undo);
-    const Selection selection = path.member ? set_in(session, o, keeping, array.field(*path.member))
-                                            : set_in(session, o, keeping, std::move(array));
+    return path.member ? set_in(session, o, keeping, array.field(*path.member))
+                       : set_in(session, o, keeping, std::move(array));
+}
+
+int set(Session& session, const SetOptions& o) {
+    // Only a path that is named like a file is looked at twice.
+    const auto at = names_array_file(o.path) ? std::optional(locate(o.path)) : std::nullopt;
+    const bool file = at && at->format != nullptr;
+    const Selection selection = file ? set_in_file(session, o, *at) : set_in_array(session, o);
     const std::int64_t count = element_count(selection.shape());
     Value value = Value::object();
     value.set("path", path_value(o.path));
@@ -249,7 +310,9 @@ int resize(Session& session, const ResizeOptions& o) {
 
 Run declare_set(CLI::App& app) {
     auto o = std::make_shared<SetOptions>();
-    app.add_option("PATH", o->path, "an array, or a field of one: table.zarr::close")->required()->option_text(" ");
+    app.add_option("PATH", o->path, "an array, a field of one (table.zarr::close), or a .npy or .ra")
+        ->required()
+        ->option_text(" ");
     app.add_option("SELECTION", o->selection, selection_forms)->required()->option_text(" ");
     app.add_option("VALUE", o->value, "one value for every element, or an array file; - is standard input")
         ->required()

@@ -6,6 +6,7 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/memory_account.h>
+#include <tessera/where.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -173,6 +174,7 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
 
 int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource> source,
         const std::string& selection_text, bool all, bool csv) {
+    if (o.where) source = where_source(std::move(source), *o.where, session.io());
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     const Selection selection = chosen_part(session, o.source, selection_text, *source);
     const Shape shape = selection.shape();
@@ -229,6 +231,7 @@ Run declare_get(CLI::App& app) {
            "an array file of integers, a row of indices for each element wanted: those elements, read at once;\n"
            "SELECTION is then a part of these")
         ->option_text("FILE");
+    declare_where(app, o->out);
     app.add_option("--out", o->out.destination, "write an array file instead of printing; - is standard output")
         ->option_text("FILE");
     app.add_flag("--overwrite", o->out.overwrite, "replace the file of --out");

@@ -60,6 +60,20 @@ std::string command_names(const CLI::App& app) {
     return names;
 }
 
+constexpr const char* settings_text =
+    "What you prefer where nothing else is said: by a variable, else by a line in a file. An option goes before both.\n"
+    "\n"
+    "  TESSERA_FORMAT      format = \"v3\"           of new arrays that have no format around them or before them\n"
+    "  TESSERA_CODEC       codec = \"zstd:5\"        of arrays that are made anew\n"
+    "  TESSERA_DURABILITY  durability = \"none\"     as --durability\n"
+    "  TESSERA_MAX_MEMORY  max_memory = \"1G\"       as --max-memory\n"
+    "  TESSERA_THREADS     threads = 4              as --threads\n"
+    "  TESSERA_COLOR       color = \"never\"         as view's --color\n"
+    "\n"
+    "The file is tessera.toml in $XDG_CONFIG_HOME, else in ~/.config, or what TESSERA_CONFIG names; if TESSERA_CONFIG "
+    "is\n"
+    "empty, none is read. The Python module takes the same settings. The C++ library takes only TESSERA_FORMAT.\n";
+
 /// Edit distance: letters changed, inserted, deleted or swapped with their neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> two_above(b.size() + 1);
@@ -112,7 +126,9 @@ std::optional<std::string> help_topic(const CLI::App& app, const std::vector<std
     if (words.size() < 2 || words[0] != "help") return std::nullopt;
     const std::string& topic = words[1];
     if (topic == "options" && words.size() == 2) return common_options_text(app);
+    if (topic == "settings" && words.size() == 2) return settings_text;
     if (topic == "commands" && words.size() == 2) return command_names(app);
+    if (topic == "members" && words.size() == 3) return member_names(words[2]);
     if (topic == "completion" && words.size() == 3) return completion_script(app, words[2]);
     if (topic == "man" && words.size() == 2) return manual_page(app);
     if (topic != "man" || words.size() != 3) return std::nullopt;

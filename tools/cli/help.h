@@ -29,8 +29,8 @@ private:
 /// Translates "help", "help COMMAND" and "version" to `--help` and `--version`. Other words are unchanged.
 [[nodiscard]] std::vector<std::string> plain_words(const CLI::App& app, std::vector<std::string> words);
 
-/// The output of `tessera help TOPIC…` for "options", "commands" (their names), "completion SHELL", "man" and "man
-/// COMMAND"; nullopt for another topic. Throws invalid_argument for an unknown shell or command.
+/// The output of `tessera help TOPIC…` for "options", "settings", "commands" (their names), "completion SHELL", "man"
+/// and "man COMMAND"; nullopt for another topic. Throws invalid_argument for an unknown shell or command.
 [[nodiscard]] std::optional<std::string> help_topic(const CLI::App& app, const std::vector<std::string>& words);
 
 /// " (did you mean 'copy'?)" if one of the names is similar to `typed`, else "".
@@ -38,6 +38,8 @@ private:
 /// The long options of a command: "--overwrite".
 [[nodiscard]] std::vector<std::string> option_names(const CLI::App& command);
 
+/// The members of an array file, or the fields of a table, a line each; nothing if there are none. For completion.
+[[nodiscard]] std::string member_names(const std::string& path);
 /// A completion script for bash, zsh or fish. Throws invalid_argument for any other shell.
 [[nodiscard]] std::string completion_script(const CLI::App& app, std::string_view shell);
 

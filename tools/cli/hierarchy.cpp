@@ -16,6 +16,7 @@
 
 #include "options.h"
 #include "report.h"
+#include "settings.h"
 #include "tree.h"
 
 namespace tessera::cli {
@@ -45,7 +46,7 @@ const Dialect& format_of_group(const std::string& path) {
             if (node.dialect != nullptr && node.dialect->save_group != nullptr) return *node.dialect;
         }
     }
-    const Dialect& usual = default_format();
+    const Dialect& usual = default_format(checked_setting("format", [](const auto& s) { (void)dialect_named(s); }));
     return usual.save_group != nullptr ? usual : dialect_named("v3");
 }
 

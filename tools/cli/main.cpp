@@ -27,6 +27,7 @@
 #include "options.h"
 #include "progress.h"
 #include "report.h"
+#include "settings.h"
 
 namespace tessera::cli {
 
@@ -158,10 +159,22 @@ struct CommonTexts {
                              .break_seal = break_seal,
                              .quiet = quiet,
                              .json = json};
-        if (!threads.empty()) common.threads = parse_number("--threads", threads, 1, 1024);
-        if (!durability.empty()) common.durability = durability_named(durability);
-        if (!max_memory.empty()) common.max_memory = parse_bytes("--max-memory", max_memory);
+        if (const auto s = chosen(threads, "--threads", "threads")) {
+            common.threads = parse_number(s->from, s->value, 1, 1024);
+        }
+        if (const auto s = chosen(durability, "--durability", "durability")) {
+            common.durability = in_context([&] { return s->from; }, [&] { return durability_named(s->value); });
+        }
+        if (const auto s = chosen(max_memory, "--max-memory", "max_memory")) {
+            common.max_memory = parse_bytes(s->from, s->value);
+        }
         return common;
+    }
+
+private:
+    /// The option if it was typed, else the setting.
+    static std::optional<Setting> chosen(const std::string& typed, const char* option, const char* name) {
+        return typed.empty() ? setting(name) : Setting{.value = typed, .from = option};
     }
 };
 
@@ -213,7 +226,7 @@ void describe(CLI::App& app) {
     app.require_subcommand(1);
     app.footer(
         "`tessera help COMMAND` explains a command, with an example; `tessera help options` the\n"
-        "options that every command takes.\n"
+        "options that every command takes, `tessera help settings` the defaults that you can set.\n"
         "A path is an array directory, or an array file: data.npy, data.npz::member.\n"
         "Selections are NumPy's slices, in quotes: '10:20, ::2, 5, ...', or name dimensions: 'time=2020-01:2020-06,\n"
         "lat=45:50' takes values of the coordinates, both ends included, 'lat~45' the nearest, 'z@4:9' indices.\n"

@@ -84,18 +84,25 @@ int undo_last(Session& session, const std::string& path) {
                         !child_nodes(*place.store, place.prefix).empty());
     const std::int64_t changed = group ? undo(Group::open(std::move(place.store), place.prefix))
                                        : undo(Array::open(std::move(place.store), place.prefix));
-    const bool command = kept && !kept->what.empty();
+    std::string words = kept ? kept->what : "";
+    constexpr std::string_view undo_word = "undo ";  // before the words of what an undo took back
+    const bool again = words.starts_with(undo_word);
+    if (again) words.erase(0, undo_word.size());
+    const bool command = !words.empty();
+    const Value what = command ? path_value(words) : Value();
     note_stale(session, {path});
     Value value = Value::object();
     value.set("path", path_value(path));
-    value.set("taken_back", command ? path_value(kept->what) : Value());
+    value.set("taken_back", again ? Value() : what);
+    value.set("made_again", again ? what : Value());
     value.set("values_changed", changed);
     if (session.options().json) {
         print_json(value);
     } else if (!session.options().quiet) {
-        print(printable(fmt::format("{}: {} is taken back, {} written or removed; another undo makes it again", path,
-                                    command ? fmt::format("`{}`", kept->what) : "the last batch",
-                                    count_text(changed, "file"))) +
+        print(printable(fmt::format("{}: {} is {}, {} written or removed; another undo {}", path,
+                                    command ? fmt::format("`{}`", words) : "the last batch",
+                                    again ? "made again" : "taken back", count_text(changed, "file"),
+                                    again ? "takes it back" : "makes it again")) +
               "\n");
     }
     return exit_done;

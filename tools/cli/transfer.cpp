@@ -6,19 +6,25 @@
 #include <tessera/array_file.h>
 #include <tessera/cast.h>
 #include <tessera/cf.h>
+#include <tessera/codec.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
+#include <tessera/locate.h>
+#include <tessera/where.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "advice.h"
 #include "job.h"
 #include "options.h"
 #include "points.h"
+#include "settings.h"
 #include "streams.h"
 #include "transfer_report.h"
 
@@ -44,7 +50,6 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         refuse(o.separator, "--separator");
         refuse(o.structures, "--structures");
         if (o.link) throw invalid_argument("--link: only chunk files can be linked, and an array file has none");
-        if (o.dry_run) throw invalid_argument("--dry-run: only for arrays");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
         if (o.deflate && !named_array_file_format(o.destination)->deflates) {
             throw invalid_argument("--deflate: only for .npz, .h5 and .tif, but found {}", o.destination);
@@ -52,6 +57,13 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
     } else {
         refuse(o.deflate, "--deflate");
     }
+}
+
+void declare_where(CLI::App& app, TransferOptions& o) {
+    app.add_option("--where", o.where,
+                   "of a table only rows for which this holds, as in `tessera calc`: 'close > 100';\n"
+                   "SELECTION is then a part of these")
+        ->option_text("CONDITION");
 }
 
 void declare_object_strings(CLI::App& app, TransferOptions& o) {
@@ -114,6 +126,7 @@ ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
     ArrayWishes wishes{.codec = o.codec,
                        .format = o.format,
                        .like_format = o.like_format,
+                       .preferred_format = checked_setting("format", [](const auto& s) { (void)dialect_named(s); }),
                        .separator = o.separator,
                        .structures = o.structures};
     const auto parse = [&] {
@@ -179,10 +192,73 @@ std::unique_ptr<ArraySource> by_cf(Session& session, const TransferOptions& o, s
     return source;
 }
 
+/// The codec that the settings name for arrays that are made anew; nullopt for what is an array already.
+std::optional<std::string> codec_of_settings(const TransferOptions& o) {
+    std::string codec = checked_setting("codec", [](const auto& s) { (void)parse_codecs(s); });
+    if (codec.empty() || o.like_format) return {};
+    if (!o.open) {
+        const PathKind kind = locate(o.source).kind;
+        if (kind != PathKind::array_file && kind != PathKind::part) return {};
+    }
+    return codec;
+}
+
+/// Notes about the nodes of one destination. The same note about several is printed once, with their names, when the
+/// transfer ends; for --json each by itself.
+class NodeNotes {
+public:
+    NodeNotes(Session& session, std::string destination)
+        : session_(session), destination_(std::move(destination) + "/") {}
+    NodeNotes(const NodeNotes&) = delete;
+    NodeNotes& operator=(const NodeNotes&) = delete;
+    ~NodeNotes() {
+        try {
+            print();
+        } catch (const std::exception&) {
+            // no memory for a note
+        }
+    }
+
+    void add(const std::string& text) {
+        const std::size_t end = text.starts_with(destination_) ? text.find(": ") : std::string::npos;
+        if (session_.options().json || end == std::string::npos) return session_.note(text);
+        const std::string node = text.substr(destination_.size(), end - destination_.size());
+        const std::string what = text.substr(end);
+        const auto same = std::ranges::find(notes_, what, &std::pair<std::string, std::vector<std::string>>::first);
+        auto& nodes =
+            same == notes_.end() ? notes_.emplace_back(what, std::vector<std::string>()).second : same->second;
+        nodes.push_back(node);
+    }
+
+private:
+    void print() {
+        constexpr std::size_t few = 3;
+        for (const auto& [what, nodes] : notes_) {
+            if (nodes.size() == 1) {
+                session_.note(destination_ + nodes.front() + what);
+                continue;
+            }
+            std::string names;
+            for (std::size_t i = 0; i < std::min(few, nodes.size()); ++i) names += (i == 0 ? "" : ", ") + nodes[i];
+            if (nodes.size() > few) names += fmt::format(" and {} more", nodes.size() - few);
+            session_.note(fmt::format("{}{} ({} arrays: {})",
+                                      std::string_view(destination_).substr(0, destination_.size() - 1), what,
+                                      nodes.size(), names));
+        }
+    }
+
+    Session& session_;
+    std::string destination_;
+    std::vector<std::pair<std::string, std::vector<std::string>>> notes_;  ///< in the order in which they came first
+};
+
 }  // namespace
 
 HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, bool to_file) {
-    HierarchyOptions options{.arrays = wishes_of(o, to_file),
+    const auto notes = std::make_shared<NodeNotes>(session, o.destination);
+    ArrayWishes wishes = wishes_of(o, to_file);
+    if (!to_file && !wishes.codec) wishes.codec = codec_of_settings(o);
+    HierarchyOptions options{.arrays = std::move(wishes),
                              .selection = o.selection,
                              .overwrite = o.overwrite,
                              .resume = o.resume,
@@ -194,12 +270,13 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
                              .reverse_dims = o.reverse_dims,
                              .io = session.io(),
                              .store = session.store(),
-                             .note = [&session](const Note& note) { session.note(advised(note.text, note.advice)); },
+                             .note = [notes](const Note& note) { notes->add(advised(note.text, note.advice)); },
                              .list_hint = fmt::format(" (`tessera tree {}` lists them)", o.source)};
     if (o.deflate) options.deflate_level = parse_number("--deflate", *o.deflate, 0, 9);
-    if (o.points || o.dtype || o.decode_cf || o.encode_cf) {
+    if (o.where || o.points || o.dtype || o.decode_cf || o.encode_cf) {
         const auto said = std::make_shared<std::set<std::string>>();  // arrays are opened more than once
-        options.view = [&session, said, o](std::unique_ptr<ArraySource> opened) {
+        options.view = [&session, said, o, io = session.io()](std::unique_ptr<ArraySource> opened) {
+            if (o.where) opened = where_source(std::move(opened), *o.where, io);
             if (o.points) opened = elements_at(std::move(opened), open_source(*o.points));
             return converted(by_cf(session, o, std::move(opened), *said), o.dtype, o.cast);
         };
@@ -224,10 +301,12 @@ namespace {
 
 int transfer_to_stream(Session& session, const TransferOptions& o, int descriptor) {
     if (o.deflate) throw invalid_argument("--deflate: only for .npz and .h5, but found {}", o.destination);
+    if (o.dry_run) throw invalid_argument("--dry-run: a pipe is written at once");
     require_fitting_options(o, true);
     TransferOptions from = o;
     if (!input_stream(o.source)) from.as = std::nullopt;  // it is what is written
     std::unique_ptr<ArraySource> source = open_given(from);
+    if (o.where) source = where_source(std::move(source), *o.where, session.io());
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     std::set<std::string> said;
     source = by_cf(session, o, std::move(source), said);
@@ -272,6 +351,7 @@ namespace {
 void declare_selection(CLI::App& app, TransferOptions& o) {
     app.add_option("--sel", o.selection, fmt::format("copy only this part: {}", selection_forms))
         ->option_text("SELECTION");
+    declare_where(app, o);
     app.add_flag("--overwrite", o.overwrite, "replace what lies at the destination, once the new one is complete");
     app.add_flag("--skip-bad", o.skip_bad, "for a group: replace the destination even if some arrays cannot be read");
 }
@@ -291,7 +371,7 @@ void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
         ->option_text("VALUE");
     app.add_option("--format", o.format,
                    fmt::format("{} (default: that of the group around the destination, else the source's, "
-                               "for array files zmeta or what the environment variable TESSERA_FORMAT names; v3 "
+                               "for array files zmeta or what the settings name; v3 "
                                "for what these cannot express)",
                                format_choices()))
         ->option_text("FORMAT");
@@ -381,6 +461,7 @@ Run declare_export(CLI::App& app) {
         ->required()
         ->option_text(" ");
     app.add_option("--order", o->order, "order of the elements in an array file")->option_text("C|F");
+    app.add_flag("--dry-run", o->dry_run, "say what would be written; write nothing");
     declare_file_options(app, *o);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);

@@ -24,6 +24,7 @@ struct TransferOptions {
     std::string state;
     Value recipe;  ///< what is made, for a job (job.h of the library); null: a copy of `source`
     std::optional<std::string> selection;
+    std::optional<std::string> where;   ///< a condition for the rows of a table
     std::optional<std::string> points;  ///< an array file with the indices of elements; see points.h
     // For an array as destination. Defaults come from the source, or else from `create`.
     std::optional<std::string> chunks, shards, codec, format, separator, structures, dimensions;
@@ -76,6 +77,8 @@ void require_fitting_options(const TransferOptions& options, bool to_file);
 /// Declares the options for writing a computed array: chunks, codec, format and so on.
 void declare_result_options(CLI::App& app, TransferOptions& options);
 
+/// Declares --where.
+void declare_where(CLI::App& app, TransferOptions& options);
 /// Declares the option that export, copy and get share.
 void declare_object_strings(CLI::App& app, TransferOptions& options);
 

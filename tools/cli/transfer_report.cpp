@@ -131,10 +131,16 @@ void report_plan(Session& session, const TransferOptions& o, const CopiedHierarc
     if (session.options().json) {
         Value list = Value::array();
         for (const PlannedCopy& job : copied.planned) list.push_back(planned_value(o, job));
+        for (const CopiedArray& one : copied.made) list.push_back(made_value(one));
         print_json(transfer_value(o, o.destination, std::move(list), copied.left_out));
         return;
     }
     for (const PlannedCopy& job : copied.planned) print(planned_text(o, job));
+    for (const CopiedArray& one : copied.made) {
+        print(printable(fmt::format("{} would hold {} {} ({})", one.path, shape_text(one.shape), one.dtype.to_string(),
+                                    bytes_text(one.logical()))) +
+              "\n");
+    }
 }
 
 void report_copied(Session& session, const TransferOptions& o, const CopiedHierarchy& copied, std::string_view done) {

@@ -27,6 +27,7 @@
 #include "report.h"
 #include "selected.h"
 #include "terminal_graphics.h"
+#include "settings.h"
 #include "terminal_picture.h"
 
 namespace tessera::cli {
@@ -34,7 +35,7 @@ namespace tessera::cli {
 namespace {
 
 struct ViewOptions {
-    std::string path, selection, range, map = "viridis", missing = "auto", color = "auto", limit = "2G", bins = "32";
+    std::string path, selection, range, map = "viridis", missing = "auto", color, limit = "2G", bins = "32";
     std::optional<std::string> axes, with, size, png;
     bool hist = false;
     bool chunks = false;
@@ -172,7 +173,7 @@ std::string described(const Picture& picture) {
 
 /// The screen of --size, in characters, or else that of the terminal.
 Screen screen_of(const ViewOptions& o) {
-    Screen screen = screen_of_output(o.color);
+    Screen screen = screen_of_output(o.color.empty() ? setting_or("color", "auto") : o.color);
     if (const auto size = parse_size(o.size)) {
         screen.columns = size->first;
         screen.lines = size->second + screen_lines_beside_picture;

@@ -128,6 +128,12 @@ std::vector<std::string> copy_array_handle(ArrayHandle& from, const Picked* pick
         made.selection = picked->selection.to_string();
     }
     made.made_from = made_from(source, made.selection, way.resume);
+    // An array keeps its codec; a file has none.
+    const bool anew =
+        dynamic_cast<const Array*>(&source) == nullptr && named_array_file_format(path_from_python(to)) == nullptr;
+    if (std::string codec = anew && !made.arrays.codec ? usual_codec() : ""; !codec.empty()) {
+        made.arrays.codec = std::move(codec);
+    }
     return copy_at(source, path_from_python(to), std::move(made), way, work);
 }
 
@@ -141,7 +147,7 @@ std::vector<std::string> copy_tree(const py::object& from, const py::object& to,
 
 ArrayWishes wishes_of(const py::dict& options) {
     ArrayWishes w;
-    w.preferred_format = "v3";
+    w.preferred_format = usual_format();
     const auto given = [&](const char* name) { return options.contains(name) && !options[name].is_none(); };
     if (given("chunks") && py::isinstance<py::bool_>(options["chunks"])) {
         throw invalid_argument("chunks: expected the lengths of a chunk; without them those of the source are kept");

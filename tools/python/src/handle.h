@@ -155,6 +155,9 @@ struct PlaceOptions {
 [[nodiscard]] ArrayOptions array_options(const py::dict& options);
 /// Chooses their format, as the program does: that of the group around the path, or else the default one, which is v3
 /// here. Warns where the choice is not the obvious one. `all_written`: the values of all elements follow.
+/// What the user prefers for new arrays: a format, else v3; codecs, or nothing.
+[[nodiscard]] std::string usual_format();
+[[nodiscard]] std::string usual_codec();
 void settle_format(const std::string& path, const Dialect* around, ArrayOptions& options, bool all_written = false);
 
 /// Whether this many bytes take long enough to need interruption.

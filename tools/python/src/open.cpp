@@ -3,6 +3,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/array_plan.h>
+#include <tessera/codec.h>
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
@@ -15,6 +16,7 @@
 
 #include "convert.h"
 #include "handle.h"
+#include "settings.h"
 
 namespace tessera::python {
 
@@ -168,9 +170,18 @@ void save_file(const py::object& path, const py::array& values, const py::object
 
 }  // namespace
 
+std::string usual_format() {
+    const std::string chosen = checked_setting("format", [](const auto& s) { static_cast<void>(dialect_named(s)); });
+    return chosen.empty() ? "v3" : chosen;
+}
+
+std::string usual_codec() {
+    return checked_setting("codec", [](const auto& s) { static_cast<void>(parse_codecs(s)); });
+}
+
 void settle_format(const std::string& path, const Dialect* around, ArrayOptions& options, bool all_written) {
     if (options.format.empty() && around != nullptr) options.format = around->name;
-    const FormatChoice choice = choose_format(options, "v3");
+    const FormatChoice choice = choose_format(options, usual_format());
     options.format = choice.dialect->name;
     // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
     if (all_written && !options.fill_value && choice.dialect->fill_is_missing) options.fill_value = Value();
@@ -190,6 +201,8 @@ ArrayOptions array_options(const py::dict& options) {
     if (given("chunks")) made.chunks = shape_from_python(options["chunks"]);
     if (given("shards")) made.shards = shape_from_python(options["shards"]);
     if (options.contains("fill_value")) made.fill_value = value_from_python(options["fill_value"]);
+    const std::string usual = usual_codec();
+    if (!usual.empty()) made.codec = usual;
     if (given("codec")) made.codec = py::cast<std::string>(options["codec"]);
     if (given("format")) made.format = py::cast<std::string>(options["format"]);
     if (given("structures")) made.structures = py::cast<std::string>(options["structures"]);
@@ -202,13 +215,21 @@ ArrayOptions array_options(const py::dict& options) {
 
 void bind_open(py::module_& module) {
     py::class_<PlaceOptions>(module, "PlaceOptions")
-        .def(py::init([](bool read_only, std::string durability, bool locks, bool follow_links, bool break_seal) {
-                 static_cast<void>(durability_named(durability));
-                 return PlaceOptions{read_only, std::move(durability), locks, follow_links, break_seal};
+        .def(py::init([](bool read_only, std::optional<std::string> durability, bool locks, bool follow_links,
+                         bool break_seal) {
+                 const auto check = [](const std::string& name) { static_cast<void>(durability_named(name)); };
+                 if (durability) check(*durability);
+                 if (!durability) durability = checked_setting("durability", check);
+                 if (durability->empty()) durability = "commit";
+                 return PlaceOptions{read_only, *std::move(durability), locks, follow_links, break_seal};
              }),
-             py::arg("read_only"), py::arg("durability") = "commit", py::arg("locks") = true,
+             py::arg("read_only"), py::arg("durability") = py::none(), py::arg("locks") = true,
              py::arg("follow_links") = false, py::arg("break_seal") = false)
         .def_readonly("read_only", &PlaceOptions::read_only);
+    module.def("setting", [](const std::string& name) {
+        const auto found = setting(name);
+        return found ? std::optional(std::pair(found->value, found->from)) : std::nullopt;
+    });
     module.def("open_path", &open_path);
     module.def("create_array", &create_array);
     module.def("create_group", &create_group);

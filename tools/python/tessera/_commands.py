@@ -53,7 +53,7 @@ def _place(break_seal: bool) -> _tessera.PlaceOptions:
     return _tessera.PlaceOptions(False, break_seal=break_seal)
 
 
-def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
+def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
          follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0) -> Opened:
     """Open the array, group or file at a path.
 
@@ -65,7 +65,8 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
     mode : {"r", "r+"}
         For reading, or for reading and writing. Of the array files, only ``.npy`` and ``.ra`` can be changed in place.
     durability : {"none", "commit", "each"}
-        Which data are on the disk when a write returns; see the program's ``--durability``.
+        Which data are on the disk when a write returns; see the program's ``--durability``. By default ``"commit"``, or
+        what the settings say (``TESSERA_DURABILITY``).
     locks : bool
         Whether locks keep writers of other processes away. Use False only if the file system has no locks and nobody
         else writes.
@@ -76,7 +77,7 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
     max_memory : int or str
         Bytes, or text such as ``"1G"``, that a call may take for data whose size a file dictates: chunks that are
         decoded as a whole, texts of any length, documents. What needs more raises :class:`OverBudget`. By default 256
-        MiB, or what the environment variable ``TESSERA_MAX_MEMORY`` says. NumPy's own memory does not count.
+        MiB, or what the settings say (``TESSERA_MAX_MEMORY``). NumPy's own memory does not count.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
     """
     if mode not in _MODES:
         raise InvalidArgument(f'mode {mode!r}: expected "r" to read or "r+" to read and write; create() makes arrays')
-    options = {name: value for name, value, usual in (("durability", durability, "commit"), ("locks", locks, True),
+    options = {name: value for name, value, usual in (("durability", durability, None), ("locks", locks, True),
                                                       ("follow_links", follow_links, False),
                                                       ("break_seal", break_seal, False),
                                                       ("max_memory", max_memory, 0)) if value != usual}
@@ -111,14 +112,14 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
     return Array(found, place, mode, options)
 
 
-def open_array(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
+def open_array(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
                follow_links: bool = False, break_seal: bool = False) -> Array:
     """Open an array, as :func:`open` does; raises InvalidArgument for a group, and for a file of several arrays."""
     return _array(open(path, mode, durability=durability, locks=locks, follow_links=follow_links,
                        break_seal=break_seal))
 
 
-def open_group(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
+def open_group(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
                follow_links: bool = False, break_seal: bool = False) -> Group:
     """Open a group, as :func:`open` does; raises InvalidArgument for anything else."""
     found = open(path, mode, durability=durability, locks=locks, follow_links=follow_links, break_seal=break_seal)
@@ -217,7 +218,7 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
            fill_value: Any = _DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
            separator: Optional[str] = None, structures: Optional[str] = None, dims: Optional[Sequence[Optional[str]]] = None,
            attrs: Optional[dict[str, Any]] = None,
-           overwrite: bool = False, durability: str = "commit", locks: bool = True) -> Array:
+           overwrite: bool = False, durability: Optional[str] = None, locks: bool = True) -> Array:
     """Make a new array.
 
     Parameters
@@ -242,8 +243,8 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
     codec : str, optional
         ``"blosc:zstd:5:shuffle"``, ``"zstd:3"``, ``"delta,zstd:3"``, ``"none"``; ``tessera formats`` lists them.
     format : {"zmeta", "v1", "v2", "v3"}, optional
-        By default the format of the group around it, else the one that the environment variable ``TESSERA_FORMAT``
-        names, else ``"v3"``. Where that variable's cannot express what is asked, v3 is taken, with a warning.
+        By default the format of the group around it, else the one that the settings name (``TESSERA_FORMAT``), else
+        ``"v3"``. Where that one cannot express what is asked, v3 is taken, with a warning.
     order : {"C", "F"}
         Order of the elements in a chunk.
     separator : {".", "/"}, optional

@@ -87,23 +87,25 @@ _UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def memory(amount: Union[int, str]) -> int:
-    """Bytes: a number, or text such as ``"256M"`` in units of 1024."""
+    """Bytes: a number, or text such as ``"256M"`` or ``"256MiB"`` in units of 1024, ``"256MB"`` in units of 1000."""
     if isinstance(amount, str):
         text = amount.strip().upper()
-        for suffix in ("IB", "B"):
-            if text.endswith(suffix):
-                text = text[:-len(suffix)]
-                break
+        thousands = text.endswith("B") and not text.endswith("IB")
+        text = text.removesuffix("B").removesuffix("I")
         unit = _UNITS.get(text[-1:], 0)
         try:
-            return int(float(text[:-1] if unit else text) * (1 << unit))
+            return int(float(text[:-1] if unit else text) * (1000 if thousands else 1024) ** (unit // 10))
         except ValueError:
             raise ValueError(f"{amount!r} is no amount of memory; write such as 256M") from None
     return int(amount)
 
 
-if os.environ.get("TESSERA_MAX_MEMORY"):
-    _tessera.set_usual_memory(memory(os.environ["TESSERA_MAX_MEMORY"]))
+_usual_memory = _tessera.setting("max_memory")
+if _usual_memory:
+    try:
+        _tessera.set_usual_memory(memory(_usual_memory[0]))
+    except ValueError as error:
+        raise type(error)(f"{_usual_memory[1]}: {error}") from None
 
 
 class _Bar:

@@ -9,6 +9,7 @@ _Shape = tuple[int, ...]
 
 def usual_memory() -> int: ...
 def set_usual_memory(bytes: int) -> None: ...
+def setting(name: str) -> Optional[tuple[str, str]]: ...
 
 
 class WorkOptions:
@@ -16,7 +17,7 @@ class WorkOptions:
 
 class PlaceOptions:
     read_only: bool
-    def __init__(self, read_only: bool, durability: str = ..., locks: bool = ..., follow_links: bool = ...,
+    def __init__(self, read_only: bool, durability: Optional[str] = ..., locks: bool = ..., follow_links: bool = ...,
                  break_seal: bool = ...) -> None: ...
 
 class Picked:

@@ -15,8 +15,8 @@
 namespace tessera {
 
 struct CsvOptions {
-    /// The dtype of elements. nullopt: i8, u8, f8, b1 or U n, found by reading everything once. With a header, or with
-    /// columns of several kinds, it is a structure with a field for each column.
+    /// The dtype of elements. nullopt: i8, u8, f8, b1, M8 (dates of ISO 8601) or U n, found by reading all once. With a
+    /// header, or with columns of several kinds, it is a structure with a field for each column.
     std::optional<DType> dtype = std::nullopt;
     /// Whether the first line is a header. nullopt: it is one if nothing in it is a number or a Boolean.
     std::optional<bool> header = std::nullopt;

@@ -1,0 +1,119 @@
+// A sink over an existing file. Elements are written by pwrite and not through a mapping, because a full disk and a
+// file that somebody cuts off are errors of pwrite, and would end the process otherwise.
+#include <tessera/update_file.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <tessera/error_text.h>
+#include <tessera/npy.h>
+#include <tessera/raw_array.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "plain_file.h"
+
+namespace tessera {
+
+namespace {
+
+/// Where the elements of a file are.
+PlainLayout layout_in(const ByteSource& file) {
+    const ArrayFileFormat* const format = array_file_format_of(file);
+    if (format != nullptr && format->name == "npy") {
+        const NpyHeader h = read_npy_header(file);
+        if (h.dtype.kind() == Kind::object) {
+            throw unsupported("{}: Python objects cannot be changed in place", file.name());
+        }
+        return {file.name(), h.data_offset, h.dtype, h.shape, h.order};
+    }
+    if (format != nullptr && format->name == "ra") {
+        const RawArrayHeader h = read_raw_array_header(file);
+        if (h.encoding != RawArrayEncoding::plain) {
+            throw unsupported("{}: the elements are compressed ({}) and cannot be changed in place", file.name(),
+                              to_string(h.encoding));
+        }
+        return {file.name(), h.data_offset, h.dtype, h.dims, Order::F};
+    }
+    if (format == nullptr) throw no_array_file(file.name());
+    throw unsupported("{}: of array files only .npy and .ra are changed in place; a copy as an array can be changed",
+                      file.name());
+}
+
+/// Bytes of an existing file.
+class ExistingFile final : public ByteSink {
+public:
+    ExistingFile(const std::filesystem::path& path, bool durable)
+        : name_(path.string()), durable_(durable), file_(::open(name_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)) {
+        if (file_ < 0) throw io_error("opening to write", name_, errno);
+    }
+    ~ExistingFile() override { ::close(file_); }
+    ExistingFile(const ExistingFile&) = delete;
+    ExistingFile& operator=(const ExistingFile&) = delete;
+
+    [[nodiscard]] bool random_access() const override { return true; }
+    void append(ByteSpan /*bytes*/) override {}  // never: its length stays
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+        while (!bytes.empty()) {
+            const ssize_t n = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0) throw io_error("writing", name_, n == 0 ? ENOSPC : errno);
+            bytes = bytes.subspan(static_cast<std::size_t>(n));
+            offset += static_cast<std::uint64_t>(n);
+        }
+    }
+    void finish() override {
+        if (durable_ && ::fdatasync(file_) != 0) throw io_error("writing to the disk", name_, errno);
+    }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    std::string name_;
+    bool durable_;
+    int file_;
+};
+
+class UpdateSink final : public ArraySink {
+public:
+    UpdateSink(const std::filesystem::path& path, PlainLayout layout, bool durable)
+        : file_(path, durable), elements_(part_sink(file_, std::move(layout))) {}
+
+    [[nodiscard]] ArrayInfo info() const override { return elements_->info(); }
+    [[nodiscard]] const std::string& name() const override { return file_.name(); }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        elements_->write(region, in, io);
+    }
+    void finish() override { file_.finish(); }
+
+private:
+    ExistingFile file_;
+    std::unique_ptr<ArraySink> elements_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArraySink> update_array_file(const ArrayPath& path, bool durable) {
+    if (path.member)
+        throw unsupported("{}::{}: a part of an array file is not changed in place", path.path.string(), *path.member);
+    return std::make_unique<UpdateSink>(path.path, layout_in(*path.bytes()), durable);
+}
+
+void write_selection(ArraySink& sink, const Selection& selection, const ArrayView& in, const IoOptions& io) {
+    for (int d = 0; d < selection.rank(); ++d) {
+        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+        if (axis.step == 1) continue;
+        for (std::int64_t i = 0; i < axis.count; ++i) {
+            std::vector<Selection::Axis> axes = selection.axes();
+            axes[static_cast<std::size_t>(d)] = {.start = axis.start + i * axis.step, .step = 1, .count = 1};
+            ArrayView row = in;
+            row.data += i * in.strides[d];
+            row.shape[d] = 1;
+            write_selection(sink, Selection(std::move(axes)), row, io);
+        }
+        return;
+    }
+    sink.write(selection.bounds(), in, io);
+}
+
+}  // namespace tessera

@@ -1,0 +1,124 @@
+#include <tessera/where.h>
+
+#include <fmt/format.h>
+#include <tessera/calc.h>
+#include <tessera/copy_elements.h>
+#include <tessera/counted.h>
+#include <tessera/error_text.h>
+#include <tessera/field.h>
+#include <tessera/ndarray.h>
+#include <tessera/slices.h>
+#include <tessera/write_computed.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+namespace {
+
+/// Whether an expression names an operand: the name stands in it as a word of its own.
+bool names_operand(std::string_view expression, std::string_view name) {
+    const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+    for (std::size_t at = expression.find(name); at != std::string_view::npos; at = expression.find(name, at + 1)) {
+        const bool begins = at == 0 || !in_word(expression[at - 1]);
+        const std::size_t end = at + name.size();
+        if (begins && (end == expression.size() || !in_word(expression[end]))) return true;
+    }
+    return false;
+}
+
+/// The numbers of the rows for which the condition holds.
+CountedVector<std::int64_t> matching_rows(const std::shared_ptr<const ArraySource>& table, std::string_view condition,
+                                          const IoOptions& io) {
+    const ArrayInfo info = table->info();
+    if (info.dtype.kind() != Kind::structure || info.shape.rank() != 1) {
+        throw invalid_argument(
+            "{}: a condition picks rows of a table, which has fields and one dimension, but this is {} "
+            "of shape {}",
+            table->name(), info.dtype.to_string(), info.shape.to_string());
+    }
+    std::vector<CalcOperand> operands;
+    for (const Field& field : info.dtype.fields()) {
+        if (field.unnamed || !field.shape.empty() || !names_operand(condition, field.name)) continue;
+        operands.push_back({field.name, field_source(shared_source(table), field.name)});
+    }
+    const auto mask = calc_source(condition, std::move(operands), info.shape);
+    const ArrayInfo found = mask->info();
+    if (found.dtype.kind() != Kind::boolean) {
+        throw invalid_argument("{}: the condition '{}' is {}, but has to be true or false for each row", table->name(),
+                               condition, found.dtype.to_string());
+    }
+    CountedVector<std::int64_t> rows;
+    for_each_slice(info, info.dtype.size(), Region::whole(info.shape), io.stop, [&](const Region& slice) {
+        NDArray holds(found.dtype, slice.extent);
+        mask->read_into(slice, holds.view(), io);
+        const std::byte* const p = holds.bytes().data();
+        for (std::int64_t i = 0; i < slice.extent[0]; ++i) {
+            if (p[i] != std::byte{0}) rows.push_back(slice.start[0] + i);
+        }
+    });
+    return rows;
+}
+
+class WhereSource final : public ArraySource {
+public:
+    WhereSource(std::shared_ptr<const ArraySource> table, std::string_view condition, const IoOptions& io)
+        : table_(std::move(table)),
+          from_(table_->info()),
+          rows_(matching_rows(table_, condition, io)),
+          name_(fmt::format("{} where {}", table_->name(), condition)) {}
+
+    [[nodiscard]] ArrayInfo info() const override {
+        ArrayInfo info{.dtype = from_.dtype, .shape = {std::ssize(rows_)}};
+        info.working = from_.working + slice_memory(from_, from_.dtype.size());
+        info.access = from_.access;
+        return info;
+    }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+    [[nodiscard]] Value attribute_values() const override { return table_->attribute_values(); }
+
+    /// Reads the table from the first to the last of the rows, in slices, without those that hold none of them.
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        require_inside(region, {std::ssize(rows_)});
+        if (region.empty()) return;
+        const auto begin = rows_.begin() + region.start[0];
+        const auto end = begin + region.extent[0];
+        auto next = begin;
+        const Region span{{*begin}, {*(end - 1) - *begin + 1}};
+        for_each_slice(from_, from_.dtype.size(), span, io.stop, [&](const Region& slice) {
+            const std::int64_t after = slice.start[0] + slice.extent[0];
+            if (next == end || *next >= after) return;
+            NDArray elements(from_.dtype, slice.extent);
+            table_->read_into(slice, elements.view(), io);
+            while (next != end && *next < after) {
+                // Neighbours are copied together.
+                auto last = next + 1;
+                while (last != end && *last == *(last - 1) + 1 && *last < after) ++last;
+                const std::int64_t count = last - next;
+                copy_elements(ArrayView(elements.view()).part({{*next - slice.start[0]}, {count}}),
+                              out.part({{next - begin}, {count}}));
+                next = last;
+            }
+        });
+    }
+
+private:
+    std::shared_ptr<const ArraySource> table_;
+    ArrayInfo from_;
+    CountedVector<std::int64_t> rows_;
+    std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArraySource> where_source(std::unique_ptr<ArraySource> table, std::string_view condition,
+                                          const IoOptions& io) {
+    return std::make_unique<WhereSource>(std::move(table), condition, io);
+}
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+// What a user prefers where nothing is said: one value for each name, from the environment, else from a file. For the
+// program and the Python module alone; of these the library reads TESSERA_FORMAT alone.
+//
+//   name        variable             in the file
+//   format      TESSERA_FORMAT       format = "v3"           format of new arrays that have none around or before them
+//   codec       TESSERA_CODEC        codec = "blosc:zstd:5"  codecs of arrays that are made anew
+//   durability  TESSERA_DURABILITY   durability = "none"
+//   max_memory  TESSERA_MAX_MEMORY   max_memory = "1G"
+//   threads     TESSERA_THREADS      threads = 4
+//   color       TESSERA_COLOR        color = "never"         auto, always or never
+//
+// The file is tessera.toml in $XDG_CONFIG_HOME, else in ~/.config, or what TESSERA_CONFIG names; if that is empty, none
+// is read. It is TOML with nothing but these keys, texts, whole numbers and comments.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <tessera/error.h>
+
+namespace tessera {
+
+struct Setting {
+    std::string value;
+    std::string from;  ///< "TESSERA_CODEC", or "/home/me/.config/tessera.toml: codec": for messages
+};
+
+/// The setting of this name; nullopt if there is none. An empty variable is none, and the file is not asked then. Reads
+/// a file once. Throws corrupt for a file that is not as above, and io if it cannot be read. Thread rule: any thread.
+[[nodiscard]] std::optional<Setting> setting(std::string_view name);
+/// Its value after check(value), whose error names where it is from; empty if there is none.
+template <class Check>
+[[nodiscard]] std::string checked_setting(std::string_view name, const Check& check) {
+    auto found = setting(name);
+    if (!found) return {};
+    in_context([&] { return found->from; }, [&] { check(found->value); });
+    return std::move(found->value);
+}
+/// Its value, or `otherwise`.
+[[nodiscard]] std::string setting_or(std::string_view name, std::string_view otherwise);
+
+}  // namespace tessera
