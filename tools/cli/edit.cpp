@@ -215,8 +215,6 @@ private:
 Selection set_in_file(Session& session, const SetOptions& o, const Located& at) {
     FileTarget file(session, at);
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, file.shape()); });
-    session.note(
-        fmt::format("{} is an array file, which is changed in place: `tessera undo` cannot take it back", o.path));
     try {
         set_any(session, file, selection, o.value, o.as);
     } catch (const Error& e) {
@@ -224,6 +222,8 @@ Selection set_in_file(Session& session, const SetOptions& o, const Located& at) 
         throw cancelled("interrupted; part of the selection has already been written");
     }
     file.finish();
+    session.note(
+        fmt::format("{} is an array file, which is changed in place: `tessera undo` cannot take it back", o.path));
     return selection;
 }
 
