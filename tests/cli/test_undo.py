@@ -86,7 +86,7 @@ class Undo(ProgramTest):
         self.create()
         (self.folder / "script").write_text("set '0:9, :' 1\n")
         self.tessera("group", "g.zarr", "--format", "v3", "--quiet")
-        for path, words in (("a.zarr", ("set", "a.zarr", "0, 0", "-1", "--quiet")),
+        for path, words in (("a.zarr", ("set", "a.zarr", "0,0", "-1", "--quiet")),
                             ("a.zarr", ("attrs", "a.zarr", "set", "units", "m", "--quiet")),
                             ("g.zarr", ("attrs", "g.zarr", "set", "units", "m", "--quiet")),
                             ("a.zarr", ("edit", "a.zarr", "--script", "script", "--quiet"))):
