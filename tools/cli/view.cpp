@@ -26,8 +26,8 @@
 #include "options.h"
 #include "report.h"
 #include "selected.h"
-#include "terminal_graphics.h"
 #include "settings.h"
+#include "terminal_graphics.h"
 #include "terminal_picture.h"
 
 namespace tessera::cli {
