@@ -35,6 +35,8 @@ LIBRARIES = {
     "libpng-dev": ["libpng"] * 6,
     "libssl-dev": ["openssl", "openssl", "openssl", "openssl", "openssl", "openssl@3"],
     "libtbb-dev": ["tbb-devel", "tbb", "onetbb", "tbb", "tbb", "tbb"],
+    "libtiff-dev": ["libtiff", "tiff", "libtiff", "libtiff", "libtiff", "libtiff"],
+    "libzfp-dev": ["zfp", "zfp", "zfp", "zfp", "zfp", None],  # Homebrew has none
     "libzip-dev": ["libzip"] * 6,
     "libzstd-dev": ["zstd"] * 6,
     "nlohmann-json3-dev": ["nlohmann_json", "nlohmann-json", "nlohmann_json", "nlohmann-json", "nlohmann_json",

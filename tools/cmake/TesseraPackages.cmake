@@ -44,6 +44,15 @@ string(
   CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
          "libblosc-dev, libbz2-dev, libdeflate-dev, libfmt-dev, libisal-dev, liblz4-dev, liblzma-dev, libminizip-dev, "
          "libssl-dev, libtbb-dev, libzip-dev, libzstd-dev, pkg-config, zlib1g-dev")
+if(TARGET PkgConfig::libcurl)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libcurl4-openssl-dev")
+endif()
+if(TARGET PkgConfig::hdf5)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libhdf5-dev")
+endif()
+if(TARGET PkgConfig::libtiff-4)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libtiff-dev")
+endif()
 if(TARGET zfp::zfp)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzfp-dev")
 endif()

@@ -26,6 +26,7 @@ class Tessera(ConanFile):
         "libcurl/8.6.0",
         "libdeflate/1.19",
         "libpng/1.6.43",
+        "libtiff/4.6.0",
         "libzip/1.10.1",
         "lz4/1.9.4",
         "minizip/1.2.13",
@@ -33,6 +34,7 @@ class Tessera(ConanFile):
         "onetbb/2021.10.0",
         "openssl/3.2.1",
         "xz_utils/5.4.5",
+        "zfp/1.0.1",
         "zlib/1.3.1",
         "zstd/1.5.5",
     )

@@ -20,6 +20,7 @@ class Tessera < Formula
   depends_on "libdeflate"
   depends_on "libmicrohttpd"
   depends_on "libpng"
+  depends_on "libtiff"
   depends_on "libzip"
   depends_on :linux
   depends_on "lz4"
