@@ -866,6 +866,7 @@ class Page {
     };
     const link = linkOf(shown);
     if (link === this.written) return;
+    if (this.written !== undefined && location.hash !== this.written) return;  // Back is under way: its entry is not this one's
     this.written = link;
     const opened = this.entry !== undefined && this.entry !== view.path;
     history[opened ? 'pushState' : 'replaceState'](null, '', link);
