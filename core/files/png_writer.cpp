@@ -128,7 +128,8 @@ void PngWriter::write_chunk(const char* type, ByteSpan data) {
     constexpr std::size_t name = 4;
     const std::uint32_t size = big_endian(static_cast<std::uint32_t>(data.size()));
     uLong crc = ::crc32(0, reinterpret_cast<const Bytef*>(type), name);
-    crc = ::crc32_z(crc, bytes_of(data.data()), data.size());
+    // Without bytes zlib would begin anew.
+    if (!data.empty()) crc = ::crc32_z(crc, bytes_of(data.data()), data.size());
     const std::uint32_t check = big_endian(static_cast<std::uint32_t>(crc));
     sink_.append(std::as_bytes(std::span(&size, 1)));
     sink_.append(std::as_bytes(std::span(type, name)));
