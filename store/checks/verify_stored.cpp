@@ -106,9 +106,9 @@ void Verifier::check_record(const std::string& path, const ArrayState& array, co
                  missing == 1 ? std::string("the chunk that is") : fmt::format("the {} chunks that are", missing),
                  missing == 1 ? "was" : "were")});
     };
-    const auto file = store_->open(join_key(array.prefix, stored_record_key));
-    if (file == nullptr) return unknown("no import or copy left a record of stored chunks");
     try {
+        const auto file = store_->open(join_key(array.prefix, stored_record_key));
+        if (file == nullptr) return unknown("no import or copy left a record of stored chunks");
         const int rank = loaded.grid.shape().rank();
         const StoredRecord record =
             read_stored_record(*file, [&](const StoredGrid& of, std::string_view key) -> std::optional<std::int64_t> {

@@ -33,7 +33,7 @@ class BadInput(program.ProgramTest):
         self.refused("make", says=["make", "--help"])
         self.refused("create", says="PATH")
         self.refused("info", "a", "--frob", says=["--frob", "tessera info --help"])
-        self.refused("info", "a", "b", says="b")
+        self.refused("info", "b", says="b")
         for text in "0", "-1", "two", "1.5":
             self.refused("info", "a", "--threads", text, says=["--threads", text, "1 to"])
         for text in "0", "12X", "M", "-5", "1.5G", "1e6", "99999999999999999999", "16777216T", "5 M":
@@ -70,7 +70,7 @@ class BadInput(program.ProgramTest):
             for words in (["import", "x.npy", place], ["info", place], ["copy", place, "c"], ["group", place]):
                 self.refused(*words, says=[place, "no kind of store", f"./{place}"])
         self.refused("diff", ".", "b", says="b: no such")
-        self.refused("set", "x.npy", "0", "1", says=["x.npy", "directory"])
+        self.refused("set", "x.csv", "0", "1", says="x.csv")
         self.refused("get", f"{DEM}", says=["elevation", "ymax"])
         self.refused("get", f"{DEM}::height", says=["height", "elevation"])
         self.refused("export", ".", "all.npy", says=["tessera tree", "1 array"])

@@ -252,7 +252,9 @@ TEST(GroupEdit, IsFinishedOrGivenUpByRepair) {
             for (const Finding& one : report.remaining) ADD_FAILURE() << one.key << ": " << one.text;
         }
         EXPECT_EQ(lengths(directory_store(folder.path())), give_up ? 6 : 9);
-        EXPECT_TRUE(verify(store, "").findings.empty());
+        // That nobody recorded which chunks were stored is all that is said.
+        const VerifyReport left = verify(store, "");
+        EXPECT_EQ(left.count(FindingKind::note), std::ssize(left.findings));
     }
 }
 

@@ -27,10 +27,9 @@ using DimensionNames = std::vector<std::optional<std::string>>;
 [[nodiscard]] std::vector<int> find_dimensions(std::string_view words, const ArraySource& source);
 
 /// Parses a selection as Selection::parse, and by the names of dimensions:
-///
-///     "time=2020-01:2020-06, lat=45:50"   values of the coordinates; both ends are included
-///     "lat=45, lon~7.3"                   the value itself; the nearest value
-///     "z@4:9"                             indices, as in NumPy's slices
+/// - "time=2020-01:2020-06, lat=45:50": values of the coordinates; both ends are included
+/// - "lat=45, lon~7.3": the value itself; the nearest value
+/// - "z@4:9": indices, as in NumPy's slices
 ///
 /// A coordinate is the one-dimensional array in the array's group that has the dimension's name, with the attributes of
 /// the CF conventions applied. Values compare in its dtype. A range takes the values between its ends, whichever of
