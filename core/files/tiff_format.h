@@ -76,10 +76,10 @@ struct TiffPage {
     bool planar = false;    ///< each sample is a plane of its own
     bool tiled = false;     ///< tiles, which are padded; else strips, of which the last may be short
     bool reversed = false;  ///< the bits of each byte
-    DType dtype;            ///< in the byte order of the file
-    TiffEntry offsets, sizes;
-    std::vector<std::size_t> smaller;  ///< numbers of the pages that SubIFDs name
-    std::optional<Error> error;        ///< why its elements cannot be read
+    DType dtype{};          ///< in the byte order of the file
+    TiffEntry offsets{}, sizes{};
+    std::vector<std::size_t> smaller{};  ///< numbers of the pages that SubIFDs name
+    std::optional<Error> error{};        ///< why its elements cannot be read
 
     /// Chunks along one plane, and in all.
     [[nodiscard]] std::int64_t chunks_across() const { return ceil_div(width, chunk_width); }
@@ -94,11 +94,11 @@ struct TiffPage {
 
 /// Pages of one layout as one array: (page…, band if planar, y, x, band if not).
 struct TiffImage {
-    std::string name;                ///< "image", "overview/1", "mask", "series/2"
-    std::vector<std::size_t> pages;  ///< numbers
-    Shape shape;
-    Shape chunks;
-    std::vector<std::string> dimensions;  ///< names; "" for one without a name
+    std::string name;                  ///< "image", "overview/1", "mask", "series/2"
+    std::vector<std::size_t> pages{};  ///< numbers
+    Shape shape{};
+    Shape chunks{};
+    std::vector<std::string> dimensions{};  ///< names; "" for one without a name
 };
 
 struct TiffFile {

@@ -29,7 +29,7 @@ constexpr std::uint16_t t_short = 3, t_long = 4, t_long8 = 16;
 /// How an array becomes pages of tiles.
 struct TiffLayout {
     DType dtype;  ///< little-endian
-    Shape shape, chunks;
+    Shape shape{}, chunks{};
     int y = 0;  ///< the axis of the rows; the columns follow
     bool planar = false, last_band = false;
     std::int64_t pages = 1, samples = 1, height = 0, width = 0, tile_height = 0, tile_width = 0;

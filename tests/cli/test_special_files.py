@@ -137,7 +137,8 @@ class SpecialFiles(ProgramTest):
         for name in "0", "1":
             (self.folder / "a/0" / name).symlink_to(".")
         self.refused("copy", "a", "out", says="leads to chunks that have other names, too")
-        self.assertEqual(len(self.tessera_json("verify", "a", code=1)["findings"]), 2)
+        found = [f["kind"] for f in self.tessera_json("verify", "a", code=1)["findings"]]
+        self.assertEqual(len([kind for kind in found if kind != "note"]), 2)
         self.tessera("info", "a")
 
     def test_one_array_of_several(self):

@@ -81,7 +81,7 @@ class Verify(VerifyTest):
         self.assertEqual([f["chunk"] for f in report["findings"] if f["kind"] == "damage"], [[1, 2], [2, 2]])
         lines = self.tessera("verify", "a.zarr", code=1).splitlines()
         self.assertTrue(lines[0].startswith("damage: __zdata__/1.2.blosc: chunk (1, 2): "), lines)
-        self.assertTrue(lines[-1].startswith("a.zarr: 2 damaged ("), lines)
+        self.assertTrue(lines[-1].startswith("a.zarr: 2 damaged, 1 chunk not stored that was there ("), lines)
         self.assertEqual(self.tessera("verify", "a.zarr", "--quiet", code=1), "")
 
     def test_leftovers_are_no_damage(self):

@@ -287,7 +287,7 @@ class Array:
 
         Examples
         --------
-        >>> g = tessera.create_group("weather.zarr", overwrite=True)
+        >>> g = tessera.create_group("weather.zarr")
         >>> a = g.create_array("t", shape=(3, 4), dtype="f8", fill_value=1, dims=("y", "x"))
         >>> g.create_array("x", data=np.array([10.0, 20.0, 30.0, 40.0]), dims=("x",))[:]
         array([10., 20., 30., 40.])
