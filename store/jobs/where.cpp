@@ -74,7 +74,7 @@ public:
           name_(fmt::format("{} where {}", table_->name(), condition)) {}
 
     [[nodiscard]] ArrayInfo info() const override {
-        ArrayInfo info{.dtype = from_.dtype, .shape = {std::ssize(rows_)}};
+        ArrayInfo info{.dtype = from_.dtype, .shape = {std::ssize(rows_)}, .chunks = {}};
         info.working = from_.working + slice_memory(from_, from_.dtype.size());
         info.access = from_.access;
         return info;

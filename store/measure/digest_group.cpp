@@ -38,7 +38,7 @@ NodeDigest digest(const Located& at, const IoOptions& io) {
     const std::vector<std::string> paths = arrays_below(at);
     const bool group = at.kind == PathKind::group || !paths.empty();
     if (!group) return {.digest = digest(*open_source(at), io)};
-    NodeDigest made{.group = true};
+    NodeDigest made{.digest = {}, .group = true};
     Hasher hasher;
     for (const std::string& path : paths) {
         const std::string name = at.kind == PathKind::array_file ? at.path + "::" + path : join_key(at.path, path);

@@ -63,9 +63,9 @@ struct Job {
     std::int64_t parts = 0;    ///< as planned; 0: that is left to those who work
     std::uint64_t memory = 0;  ///< bytes for which the units were planned
     bool overwrite = false;
-    std::vector<PlannedGroup> groups;
-    std::vector<JobArray> arrays;
-    Value sources;  ///< the identity of each: see source_identity()
+    std::vector<PlannedGroup> groups{};
+    std::vector<JobArray> arrays{};
+    Value sources{};  ///< the identity of each: see source_identity()
 
     /// Throws not_found, io and corrupt, naming the member of the file.
     [[nodiscard]] static Job open(const std::filesystem::path& file);
@@ -138,12 +138,12 @@ struct UnitFailure {
 struct JobState {
     bool finished = false;  ///< the target is complete and open to all
     std::int64_t done = 0;
-    std::uint64_t bytes = 0;            ///< of elements, uncompressed, in these
-    std::uint64_t stored = 0;           ///< bytes of their files
-    std::vector<UnitRange> missing;     ///< units
-    std::vector<UnitFailure> failures;  ///< the last one of each unit that is missing, at most 1000
-    double seconds = 0;                 ///< between the first and the last record
-    double rate = 0;                    ///< bytes of elements a second
+    std::uint64_t bytes = 0;              ///< of elements, uncompressed, in these
+    std::uint64_t stored = 0;             ///< bytes of their files
+    std::vector<UnitRange> missing{};     ///< units
+    std::vector<UnitFailure> failures{};  ///< the last one of each unit that is missing, at most 1000
+    double seconds = 0;                   ///< between the first and the last record
+    double rate = 0;                      ///< bytes of elements a second
 };
 [[nodiscard]] JobState job_state(const Job& job);
 /// The same as JSON: the members are listed in tools/docs/many_machines.md.
