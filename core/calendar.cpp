@@ -408,7 +408,8 @@ std::optional<Int128> CfTime::time(std::int64_t number) const {
 
 std::optional<Int128> CfTime::time(double number) const {
     const Int128 grain = std::min(unit, attoseconds_of_second / 1'000'000);
-    const long double grains = std::round(static_cast<long double>(number) * static_cast<long double>(unit / grain));
+    const Int128 grains_of_unit = unit / grain;  // without a rest: a microsecond, or the unit where that is less
+    const long double grains = std::round(static_cast<long double>(number) * static_cast<long double>(grains_of_unit));
     // A million million years.
     if (!(std::fabs(grains) < 1e25L)) return std::nullopt;
     Int128 there = 0;

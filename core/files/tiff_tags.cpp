@@ -22,8 +22,7 @@ namespace {
 
 constexpr std::string_view tiff_attribute = "tiff";
 constexpr std::string_view fill_name = "_FillValue";
-constexpr std::uint16_t byte_type = 1, text_type = 2, short_type = 3, long_type = 4, rational_type = 5,
-                        double_type = 12, long8_type = 16;
+constexpr std::uint16_t text_type = 2, short_type = 3, long_type = 4, rational_type = 5, double_type = 12;
 constexpr std::size_t most_listed = 4096;  // numbers in an attribute
 
 struct NamedTag {
