@@ -1,4 +1,5 @@
 // The digest of a group: one hash of the paths and digests of all arrays below.
+#include <fmt/format.h>
 #include <tessera/copy.h>
 #include <tessera/digest.h>
 #include <tessera/error_text.h>
@@ -43,7 +44,7 @@ NodeDigest digest(const Located& at, const IoOptions& io) {
     for (const std::string& path : paths) {
         const std::string name = at.kind == PathKind::array_file ? at.path + "::" + path : join_key(at.path, path);
         std::string sum = in_context([&] { return path; }, [&] { return digest(*open_source(name), io); });
-        const std::string line = path + " " + sum + "\n";
+        const std::string line = fmt::format("{} {}\n", path, sum);
         hasher.add(line.data(), line.size());
         made.arrays.emplace_back(path, std::move(sum));
     }

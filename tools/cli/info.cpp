@@ -295,8 +295,6 @@ int info_file(Session& session, const Located& at, bool reverse_dims) {
     const ArrayFileFormat& format = *at.format;
     const std::vector<std::string> members = path.member ? std::vector<std::string>{} : array_members(format, path);
     const Value header = format.describe(path);
-    // A file of a format for several arrays has a header even if it contains none.
-    const bool several = !path.member && format.holds_several();
     const std::unique_ptr<ArraySource> source =
         path.member || format.is_one(members) ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
 

@@ -58,7 +58,9 @@ TEST(SmallTypes, each_code_is_a_number_and_back) {
         // The bits above the type's are ignored.
         Buffer high(codes.span());
         for (std::size_t i = 0; i < high.size() && type->bits < 8; ++i) high.data()[i] |= std::byte{0xc0};
-        if (type->bits < 7) EXPECT_TRUE(elements_equal(small_decoded(pipeline, high), numbers));
+        if (type->bits < 7) {
+            EXPECT_TRUE(elements_equal(small_decoded(pipeline, high), numbers));
+        }
     }
 }
 
