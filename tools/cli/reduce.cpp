@@ -1,5 +1,6 @@
 // tessera reduce
 #include <tessera/dimensions.h>
+#include <tessera/error_text.h>
 #include <tessera/reduce.h>
 
 #include <memory>
