@@ -50,8 +50,8 @@ struct JobArray {
     PlannedArray plan;
     Value source;                          ///< what it is made of: see open_recipe()
     std::optional<std::string> selection;  ///< the part of the source
-    Shape block;                           ///< of a unit
-    UnitRange units;                       ///< their numbers
+    Shape block{};                         ///< of a unit
+    UnitRange units{};                     ///< their numbers
 };
 
 /// A job as its file says. Thread rule: a value that nobody changes.
