@@ -1,6 +1,7 @@
 #include "dimension_facts.h"
 
 #include <tessera/cast.h>
+#include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/group.h>
 #include <tessera/packing.h>

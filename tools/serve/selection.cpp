@@ -2,6 +2,7 @@
 #include <tessera/csv.h>
 #include <tessera/error_text.h>
 #include <tessera/npy.h>
+#include <tessera/slices.h>
 
 #include <algorithm>
 #include <string>
