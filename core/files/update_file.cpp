@@ -99,21 +99,4 @@ std::unique_ptr<ArraySink> update_array_file(const ArrayPath& path, bool durable
     return std::make_unique<UpdateSink>(path.path, layout_in(*path.bytes()), durable);
 }
 
-void write_selection(ArraySink& sink, const Selection& selection, const ArrayView& in, const IoOptions& io) {
-    for (int d = 0; d < selection.rank(); ++d) {
-        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
-        if (axis.step == 1) continue;
-        for (std::int64_t i = 0; i < axis.count; ++i) {
-            std::vector<Selection::Axis> axes = selection.axes();
-            axes[static_cast<std::size_t>(d)] = {.start = axis.start + i * axis.step, .step = 1, .count = 1};
-            ArrayView row = in;
-            row.data += i * in.strides[d];
-            row.shape[d] = 1;
-            write_selection(sink, Selection(std::move(axes)), row, io);
-        }
-        return;
-    }
-    sink.write(selection.bounds(), in, io);
-}
-
 }  // namespace tessera

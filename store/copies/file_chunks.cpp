@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "keys.h"
+#include "read_only_store.h"
 
 namespace tessera {
 
@@ -24,7 +25,7 @@ Buffer bytes_of(const std::string& text) {
 }
 
 /// One array's chunks in a file as a store for reading.
-class FileChunks final : public KeyValueStore {
+class FileChunks final : public ReadOnlyStore {
 public:
     FileChunks(std::shared_ptr<const ByteSource> file, PackedArray array, std::string name)
         : file_(std::move(file)),
@@ -50,16 +51,6 @@ public:
                find(key) != nullptr;
     }
 
-    void put(std::string_view key, ByteSpan /*value*/) override { refuse(key); }
-    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override { refuse(key); }
-    bool erase(std::string_view key) override { refuse(key); }
-    void erase_below(std::string_view prefix) override { refuse(prefix); }
-    void move(std::string_view from, std::string_view /*to*/) override { refuse(from); }
-    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t /*slot*/, LockMode /*mode*/) override {
-        refuse(prefix);
-    }
-    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override { refuse(prefix); }
-
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         Listing listing;
         for_each(
@@ -83,7 +74,7 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    [[noreturn]] void refuse(std::string_view key) const {
+    [[noreturn]] void refuse(std::string_view key) const override {
         throw unsupported("{}: what lies in a file of another format is never changed in place; copy it",
                           join_key(name_, key));
     }

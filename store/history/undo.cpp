@@ -229,13 +229,10 @@ std::string description_key(std::string_view prefix, std::uint64_t id) {
     return fmt::format("{}/{:016x}.what", join_key(prefix, undo_folder), id);
 }
 
-/// Tells the next undo() what this one was. Without it that says "the last batch", so that errors are not reported.
+/// Tells the next undo() what this one is. Before the batch with this id is recorded, so that a failure changes
+/// nothing; what is left of it then goes with the next record.
 void describe_undo(KeyValueStore& store, std::string_view prefix, std::uint64_t id, const std::string& what) {
-    try {
-        store.put(description_key(prefix, id), std::as_bytes(std::span(what)));
-        store.sync();
-    } catch (const Error&) {
-    }
+    store.put(description_key(prefix, id), std::as_bytes(std::span(what)));
 }
 
 }  // namespace
@@ -255,8 +252,8 @@ std::int64_t undo(const Array& array) {
         if (journal.entries.empty()) {
             store.erase_below(join_key(prefix, undo_folder));
         } else {
-            record_batch(store, prefix, journal);
             describe_undo(store, prefix, journal.id, what);
+            record_batch(store, prefix, journal);
         }
         return static_cast<std::int64_t>(journal.entries.size());
     } catch (const Error& e) {
@@ -339,8 +336,8 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
         std::erase_if(parts, [](const BatchPart& part) { return part.journal.entries.empty(); });
         const std::string what = description_of_undo(kept_for_undo(store, group.prefix));
         if (!parts.empty()) {
-            record_group_batch(store, group.prefix, parts);
             describe_undo(store, group.prefix, id, what);
+            record_group_batch(store, group.prefix, parts);
         }
     } catch (const Error& e) {
         if (e.code() != ErrorCode::recorded) {

@@ -23,6 +23,7 @@
 #include "beneath.h"
 #include "descriptor.h"
 #include "keys.h"
+#include "read_only_store.h"
 #include "reference_file.h"
 #include "sorted_keys.h"
 
@@ -163,7 +164,7 @@ private:
     mutable std::vector<Open> open_;  ///< the last used first
 };
 
-class ReferenceStore final : public KeyValueStore {
+class ReferenceStore final : public ReadOnlyStore {
 public:
     ReferenceStore(const fs::path& path, const Value& document, std::uint64_t size, const ReferenceOptions& options)
         : name_(path.string()), memory_(size * kept_bytes), files_(path, options.allow_outside) {
@@ -204,16 +205,6 @@ public:
     }
     [[nodiscard]] bool contains(std::string_view key) const override { return references_.contains(key); }
 
-    void put(std::string_view key, ByteSpan /*value*/) override { refuse(key); }
-    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override { refuse(key); }
-    bool erase(std::string_view key) override { refuse(key); }
-    void erase_below(std::string_view prefix) override { refuse(prefix); }
-    void move(std::string_view from, std::string_view /*to*/) override { refuse(from); }
-    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t /*slot*/, LockMode /*mode*/) override {
-        refuse(prefix);
-    }
-    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override { refuse(prefix); }
-
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         require_prefix(prefix);
         return list_below(references_, prefix);
@@ -232,7 +223,7 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    [[noreturn]] void refuse(std::string_view key) const {
+    [[noreturn]] void refuse(std::string_view key) const override {
         require_prefix(key);
         throw unsupported("{}: references are never changed; copy the array and change the copy", join_key(name_, key))
             .advising(Action::copy, "copies it", name_);

@@ -40,6 +40,7 @@
 #include "directories.h"
 #include "keys.h"
 #include "lock_table.h"
+#include "read_only_store.h"
 #include "sorted_keys.h"
 #include "zip_store.h"
 
@@ -59,7 +60,7 @@ bool is_key(std::string_view name) {
     }
 }
 
-class ZipStore final : public KeyValueStore {
+class ZipStore final : public ReadOnlyStore {
 public:
     ZipStore(ZipReader zip, std::string name) : name_(std::move(name)), zip_(std::move(zip)) {
         for (std::size_t i = 0; i < zip_.members().size(); ++i) {
@@ -92,16 +93,6 @@ public:
         return true;
     }
 
-    void put(std::string_view key, ByteSpan /*value*/) override { refuse(key); }
-    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override { refuse(key); }
-    bool erase(std::string_view key) override { refuse(key); }
-    void erase_below(std::string_view prefix) override { refuse(prefix); }
-    void move(std::string_view from, std::string_view /*to*/) override { refuse(from); }
-    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t /*slot*/, LockMode /*mode*/) override {
-        refuse(prefix);
-    }
-    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override { refuse(prefix); }
-
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         require_prefix(prefix);
         return list_below(members_, prefix);
@@ -120,7 +111,7 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    [[noreturn]] void refuse(std::string_view key) const {
+    [[noreturn]] void refuse(std::string_view key) const override {
         require_prefix(key);
         throw unsupported(
             "{}: a zip archive is never changed in place; repack it: copy it to a directory, change what is there, and "

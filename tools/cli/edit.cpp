@@ -4,6 +4,7 @@
 #include <tessera/array_field.h>
 #include <tessera/array_file.h>
 #include <tessera/array_plan.h>
+#include <tessera/boxes.h>
 #include <tessera/copy.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
@@ -191,7 +192,8 @@ public:
     void require_direct(const Selection& /*selection*/) const {}
     void write(const Selection& selection, ArrayView in, const IoOptions& io) {
         if (in.shape.rank() != selection.rank()) in = with_dropped(selection, in);
-        write_selection(*sink_, selection, in, io);
+        for_each_box(selection, in,
+                     [&](const Region& region, const ArrayView& part) { sink_->write(region, part, io); });
     }
     void finish() { sink_->finish(); }
 

@@ -85,8 +85,7 @@ protected:
     /// What must hold from the first value that is put in place on.
     void expect_applied_in_order(const std::vector<Event>& events) const {
         const Which kept = [](const Event& e) {
-            return e.key.starts_with(".tessera/undo/") && e.key != ".tessera/undo/journal" &&
-                   !e.key.ends_with(".what") && e.kind != Kind::erase;
+            return e.key.starts_with(".tessera/undo/") && e.key != ".tessera/undo/journal" && e.kind != Kind::erase;
         };
         const Which over = [](const Event& e) { return e.key == ".tessera/undo/journal" && e.kind != Kind::erase; };
         EXPECT_TRUE(in_turn(events, kept, in_array, true)) << "an old value is lost by a power failure";

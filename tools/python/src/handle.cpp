@@ -1,5 +1,6 @@
 #include "handle.h"
 
+#include <tessera/boxes.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 
@@ -95,29 +96,12 @@ void read_parts(const ArrayParts& parts, const Selection& selection, const Mutab
     }
 }
 
-/// A cache takes only regions: writes a selection with steps row by row.
-void write_rows(CachedArray& cache, const Selection& selection, const ArrayView& in, const IoOptions& io) {
-    for (int d = 0; d < selection.rank(); ++d) {
-        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
-        if (axis.step == 1) continue;
-        for (std::int64_t i = 0; i < axis.count; ++i) {
-            std::vector<Selection::Axis> axes = selection.axes();
-            axes[static_cast<std::size_t>(d)] = {.start = axis.start + i * axis.step, .step = 1, .count = 1};
-            ArrayView row = in;
-            row.data += i * in.strides[d];
-            row.shape[d] = 1;
-            write_rows(cache, Selection(std::move(axes)), row, io);
-        }
-        return;
-    }
-    cache.write(selection.bounds(), in, io);
-}
-
 void write_parts(ArrayParts& parts, const Selection& selection, const ArrayView& in, const IoOptions& io) {
     if (parts.mapped) {
         copy_elements(in, picked_view(selection, parts.mapped->mutable_view()));
     } else if (parts.cached != nullptr) {
-        write_rows(*parts.cached, selection, in, io);
+        for_each_box(selection, in,
+                     [&](const Region& region, const ArrayView& part) { parts.cached->write(region, part, io); });
     } else {
         parts.array->write(selection, in, io);
     }

@@ -12,8 +12,5 @@ namespace tessera {
 /// elements is kept: if a write fails, those before it stay. If `durable`, finish() waits for the disk. Throws
 /// unsupported for other formats and for Python objects, not_found, io and corrupt. Thread rule: one thread.
 [[nodiscard]] std::unique_ptr<ArraySink> update_array_file(const ArrayPath& path, bool durable = true);
-/// Writes the elements of a selection, whose steps may differ from 1, to a sink that takes regions in any order. `in`
-/// has the shape selection.full_shape().
-void write_selection(ArraySink& sink, const Selection& selection, const ArrayView& in, const IoOptions& io = {});
 
 }  // namespace tessera
