@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _bfloat16, _indexing, _tessera
 from ._attrs import Attributes
+from ._closing import Closing
 from ._converted import Converted, require_copy
 from ._describe import array_facts, html_table
 from ._options import ProgressCallback, memory, work
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 BRIEF = _tessera.WorkOptions()
 
 
-class Array:
+class Array(Closing):
     """An array whose elements lie in chunks or in a file, and are read and written by indexing.
 
     Arrays are opened by :func:`tessera.open` and made by :func:`tessera.create`. Indexing reads and assigns as NumPy
@@ -605,12 +606,6 @@ class Array:
         at the end of the block.
         """
         _tessera.close(self._handle)
-
-    def __enter__(self) -> "Array":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self.close()
 
     def __reduce__(self) -> Any:
         from . import open as reopen

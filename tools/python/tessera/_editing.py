@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 from . import _tessera
 from ._array import Array
+from ._closing import Committing
 from ._results import ArrayInfo
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Changed(Array):
         return uuid.uuid4().hex
 
 
-class Edit(Changed):
+class Edit(Committing, Changed):
     """A batch of changes to an array; see :meth:`Array.edit`."""
 
     def __init__(self, array: Array, keep_old: bool):
@@ -46,21 +47,8 @@ class Edit(Changed):
         _tessera.close(self._handle)
         self._batch.close()
 
-    def close(self) -> None:
-        """As :meth:`discard`."""
-        self.discard()
 
-    def __enter__(self) -> "Edit":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
-
-
-class GroupEdit(Mapping[str, Array]):
+class GroupEdit(Committing, Mapping[str, Array]):
     """A batch of changes to several arrays of a group; see :meth:`Group.edit`."""
 
     def __init__(self, group: "Group", keep_old: bool):
@@ -94,15 +82,6 @@ class GroupEdit(Mapping[str, Array]):
             _tessera.close(array._handle)
         self._arrays.clear()
         self._batch.close()
-
-    def __enter__(self) -> "GroupEdit":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
 
     def __reduce__(self) -> Any:
         raise TypeError("a batch of edits cannot be pickled; pickle the group")
@@ -141,12 +120,6 @@ class Cached(Array):
     @property
     def info(self) -> ArrayInfo:
         return self._array.info
-
-    def __enter__(self) -> "Cached":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self.close()
 
     def __reduce__(self) -> Any:
         raise TypeError("a cache cannot be pickled; pickle the array")

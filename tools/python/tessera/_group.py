@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Union
 from . import _tessera
 from ._array import Array
 from ._attrs import Attributes
+from ._closing import Closing
 from ._errors import AlreadyExists, Error, InvalidArgument, NotFound
 from ._options import CreationOptions, Lengths, work
 from ._results import GroupInfo
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Node = Union[Array, "Group", "Members"]
 
 
-class Group(Mapping[str, Any]):
+class Group(Closing, Mapping[str, Any]):
     """A mapping of names to the arrays and groups below a directory or in a zip.
 
     A group has metadata of a format, or is a plain folder that holds arrays. Names may lead further down:
@@ -269,12 +270,6 @@ class Group(Mapping[str, Any]):
         """Release what the group holds open, such as a zip. Arrays and groups that it gave stay open."""
         self._handle.close()
 
-    def __enter__(self) -> "Group":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         if self._handle.closed:
             return f"<tessera.Group {self._path!r}, closed>"
@@ -350,7 +345,7 @@ class Group(Mapping[str, Any]):
             raise InvalidArgument(f'{self._path}: was opened for reading; tessera.open(path, "r+") can change it')
 
 
-class Members(Mapping[str, Array]):
+class Members(Closing, Mapping[str, Array]):
     """The arrays of a file that holds several: an ``.npz``, an MLDF file.
 
     Examples
@@ -392,12 +387,6 @@ class Members(Mapping[str, Array]):
 
     def close(self) -> None:
         """Does nothing: each member that is asked for opens the file by itself."""
-
-    def __enter__(self) -> "Members":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<tessera.Members {self._path!r}: {', '.join(self._names)}>"

@@ -13,8 +13,8 @@ ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
 Lengths = Union[None, int, Sequence[int]]
 
 
-class CreationOptions(TypedDict, total=False):
-    """Options of new arrays; see :func:`tessera.create`."""
+class StorageOptions(TypedDict, total=False):
+    """How new arrays are stored."""
 
     chunks: Lengths
     shards: Lengths
@@ -25,21 +25,17 @@ class CreationOptions(TypedDict, total=False):
     separator: Optional[str]
     structures: Optional[str]
     dims: Optional[Sequence[Optional[str]]]
+
+
+class CreationOptions(StorageOptions, total=False):
+    """Options of new arrays; see :func:`tessera.create`."""
+
     attrs: Optional[dict[str, Any]]
 
 
-class ComputedOptions(TypedDict, total=False):
+class ComputedOptions(StorageOptions, total=False):
     """Options of arrays that are computed from others; see :func:`tessera.calc`."""
 
-    chunks: Lengths
-    shards: Lengths
-    fill_value: Any
-    codec: Optional[str]
-    format: Optional[str]
-    order: Optional[str]
-    separator: Optional[str]
-    structures: Optional[str]
-    dims: Optional[Sequence[Optional[str]]]
     deflate: int
 
 

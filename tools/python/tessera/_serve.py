@@ -10,6 +10,7 @@ from typing import Any, Sequence, Union
 
 from . import _tessera
 from ._array import Array
+from ._closing import Closing
 from ._errors import InvalidArgument, NotFound, Unsupported
 from ._group import Group, Members
 from ._options import work
@@ -19,7 +20,7 @@ from ._picture import Picture
 _running: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
-class Server:
+class Server(Closing):
     """A running server, from :func:`serve`. ``str()`` of it is its URL.
 
     It ends with :meth:`close`, at the end of a ``with`` block, when nothing refers to it any more, or with the process.
@@ -48,12 +49,6 @@ class Server:
     def close(self) -> None:
         """End the server and all connections. May be called twice."""
         self._handle.close()
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.close()
 
     def __str__(self) -> str:
         return self.url
