@@ -15,15 +15,19 @@ foreach(tessera_package blosc libcrypto libdeflate libisal liblz4 liblzma libzip
     pkg_check_modules(${tessera_package} ${tessera_required} QUIET IMPORTED_TARGET GLOBAL ${tessera_package})
   endif()
 endforeach()
-# What a library may have been built with, or not: core/CMakeLists.txt says what is missing then.
-foreach(tessera_package libcurl libpng libtiff-4)
+# What a library may have been built with, or not: core/CMakeLists.txt says what is missing then. The package of Debian
+# is for TesseraPackages.cmake, the names for pkg-config are those that may be found.
+set(tessera_optional libcurl hdf5 libtiff-4 libpng)
+set(tessera_libcurl libcurl4-openssl-dev libcurl)
+set(tessera_hdf5 libhdf5-dev hdf5-serial hdf5)
+set(tessera_libtiff-4 libtiff-dev libtiff-4)
+set(tessera_libpng libpng-dev libpng)
+foreach(tessera_package IN LISTS tessera_optional)
   if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::${tessera_package})
-    pkg_check_modules(${tessera_package} QUIET IMPORTED_TARGET GLOBAL ${tessera_package})
+    list(SUBLIST tessera_${tessera_package} 1 -1 tessera_modules)
+    pkg_search_module(${tessera_package} QUIET IMPORTED_TARGET GLOBAL ${tessera_modules})
   endif()
 endforeach()
-if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::hdf5)
-  pkg_search_module(hdf5 QUIET IMPORTED_TARGET GLOBAL hdf5-serial hdf5)
-endif()
 # Debian's CMake package of libzfp asks for programs that libzfp-dev does not depend on.
 find_path(zfp_include_folder zfp.h)
 find_library(zfp_library zfp)
