@@ -13,6 +13,7 @@
 #include "array_file_row.h"
 
 #ifdef TESSERA_HDF5
+#include "apart_format.h"
 #include "convert_source.h"
 #include "hdf5_file.h"
 #include "hdf5_index.h"
@@ -21,6 +22,8 @@
 #endif
 
 namespace tessera {
+
+extern const ArrayFileFormat hdf5_format;
 
 namespace {
 
@@ -443,10 +446,6 @@ Value hdf5_describe(const ArrayPath& path) {
     return facts;
 }
 
-void hdf5_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
-    for (const std::string& name : hdf5_list({path})) checker.read_array(name);
-}
-
 /// A new file of one array.
 class SingleHdf5Sink final : public ArraySink {
 public:
@@ -530,10 +529,6 @@ Value hdf5_describe(const ArrayPath& path) {
     no_hdf5(path);
 }
 
-void hdf5_check(const std::filesystem::path& path, ArrayFileChecker& /*checker*/) {
-    no_hdf5({path});
-}
-
 std::unique_ptr<ArraySink> hdf5_create(const ArrayPath& path, const DType& /*dtype*/, const Shape& /*shape*/,
                                        const ArrayFileOptions& /*options*/) {
     no_hdf5(path);
@@ -551,9 +546,11 @@ void hdf5_bundle(const std::filesystem::path& path, const ArrayBundle& /*bundle*
 
 #endif
 
-}  // namespace
+void hdf5_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
+    for (const std::string& name : hdf5_format.members({path})) checker.read_array(name);
+}
 
-extern constinit const ArrayFileFormat hdf5_format{
+constexpr ArrayFileFormat hdf5_in_process{
     .name = "hdf5",
     .extension = ".h5",
     .also = ".hdf5 .nc4 .he5 ",
@@ -571,5 +568,17 @@ extern constinit const ArrayFileFormat hdf5_format{
     .check = hdf5_check,
     .bundle = hdf5_bundle,
 };
+
+#ifdef TESSERA_HDF5
+constexpr InnerFormat hdf5_inner{.row = hdf5_in_process, .library = "libhdf5", .still = still_hdf5};
+#endif
+
+}  // namespace
+
+#ifdef TESSERA_HDF5
+extern constinit const ArrayFileFormat hdf5_format = apart_format<hdf5_inner>();
+#else
+extern constinit const ArrayFileFormat hdf5_format = hdf5_in_process;
+#endif
 
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 
+#include "reader_process.h"
 #include "unicode.h"
 
 namespace tessera {
@@ -276,7 +277,12 @@ void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<haddr_t
 
 }  // namespace
 
-Hdf5Lock::Hdf5Lock() : lock_(hdf5_mutex()) {
+std::unique_lock<std::recursive_mutex> still_hdf5() {
+    return std::unique_lock(hdf5_mutex());
+}
+
+Hdf5Lock::Hdf5Lock() {
+    if (!is_reader_process()) lock_ = still_hdf5();  // there the mutex belongs to a thread of the parent
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 

@@ -47,6 +47,9 @@ private:
     std::unique_lock<std::recursive_mutex> lock_;
 };
 
+/// No thread of this process is in libhdf5 while this is held.
+[[nodiscard]] std::unique_lock<std::recursive_mutex> still_hdf5();
+
 /// The innermost message of libhdf5's last error.
 [[nodiscard]] std::string hdf5_error();
 

@@ -6,16 +6,23 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdarg>
 #include <cstdio>
+#include <deque>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
+#include <tessera/in_process.h>
 #include <tessera/memory_account.h>
+
+#include "reader_process.h"
+#include "wire.h"
 
 namespace tessera {
 
@@ -111,7 +118,68 @@ void TiffDecoder::require(const TiffPage& page) const {
     throw unsupported("compression {}, which this libtiff does not decode", page.compression);
 }
 
+namespace {
+
+/// The file of a decoder, read by its parent. In a child.
+class ParentBytes final : public ByteSource {
+public:
+    ParentBytes(std::string name, std::uint64_t size) : name_(std::move(name)), size_(size) {}
+    std::uint64_t size() const override { return size_; }
+    const std::string& name() const override { return name_; }
+    void read(std::uint64_t offset, MutableByteSpan out) const override { call->read_source(offset, out); }
+
+    const ReaderCall* call = nullptr;  ///< the request that is answered now
+
+private:
+    std::string name_;
+    std::uint64_t size_;
+};
+
+/// A decoder in a child, for one in its parent.
+struct ChildDecoder {
+    std::uint64_t id = 0;
+    std::shared_ptr<ParentBytes> bytes;
+    std::unique_ptr<TiffDecoder> decoder;
+};
+
+std::deque<ChildDecoder>& child_decoders() {
+    static std::deque<ChildDecoder> decoders;
+    return decoders;
+}
+
+void drop_child_decoders() {
+    child_decoders().clear();
+}
+
+void decode_in_child(ReaderCall& call) {
+    WireReader in(call.request);
+    const std::uint64_t id = in.number();
+    const std::string name(in.text());
+    const std::uint64_t size = in.number();
+    TiffPage page;
+    page.directory = in.number();
+    page.compression = static_cast<int>(in.number());
+    page.photometric = static_cast<int>(in.number());
+    page.tiled = in.number() != 0;
+    const auto n = static_cast<std::int64_t>(in.number());
+    auto& all = child_decoders();
+    auto known = std::ranges::find(all, id, &ChildDecoder::id);
+    if (known == all.end()) {
+        constexpr std::size_t most = 8;
+        if (all.size() >= most) all.pop_front();
+        auto bytes = std::make_shared<ParentBytes>(name, size);
+        all.push_back({id, bytes, std::make_unique<TiffDecoder>(bytes)});
+        known = std::prev(all.end());
+        when_reader_rests(drop_child_decoders);
+    }
+    known->bytes->call = &call;
+    known->decoder->decode(page, n, call.space);
+}
+
+}  // namespace
+
 void TiffDecoder::decode(const TiffPage& page, std::int64_t n, MutableByteSpan out) {
+    if (!reads_in_process()) return decode_apart(page, n, out);
     std::unique_ptr<Handle> handle;
     {
         const std::lock_guard lock(mutex_);
@@ -126,6 +194,24 @@ void TiffDecoder::decode(const TiffPage& page, std::int64_t n, MutableByteSpan o
     handle->decode(page, n, out);  // a handle that has failed is not used again
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(handle));
+}
+
+void TiffDecoder::decode_apart(const TiffPage& page, std::int64_t n, MutableByteSpan out) const {
+    WireWriter request;
+    request.number(id_);
+    request.text(file_->name());
+    request.number(file_->size());
+    request.number(page.directory);
+    request.number(static_cast<std::uint64_t>(page.compression));
+    request.number(static_cast<std::uint64_t>(page.photometric));
+    request.number(page.tiled ? 1 : 0);
+    request.number(static_cast<std::uint64_t>(n));
+    (void)read_apart({.library = "libtiff",
+                      .function = decode_in_child,
+                      .request = request.bytes(),
+                      .space = out.size(),
+                      .take = [&](ByteSpan space) { std::ranges::copy(space, out.begin()); },
+                      .source = file_.get()});
 }
 
 #else
@@ -143,7 +229,16 @@ void TiffDecoder::decode(const TiffPage& page, std::int64_t /*n*/, MutableByteSp
 
 #endif
 
-TiffDecoder::TiffDecoder(std::shared_ptr<const ByteSource> file) : file_(std::move(file)) {}
+namespace {
+
+std::uint64_t next_decoder() {
+    static std::atomic<std::uint64_t> last = 0;
+    return ++last;
+}
+
+}  // namespace
+
+TiffDecoder::TiffDecoder(std::shared_ptr<const ByteSource> file) : file_(std::move(file)), id_(next_decoder()) {}
 TiffDecoder::~TiffDecoder() = default;
 
 }  // namespace tessera

@@ -12,7 +12,8 @@
 
 namespace tessera {
 
-/// Thread rule: any thread may call decode(); each uses a handle of its own.
+/// By default libtiff works in child processes (in_process.h). Thread rule: any thread may call decode(); each uses a
+/// handle, or a child, of its own.
 class TiffDecoder {
 public:
     explicit TiffDecoder(std::shared_ptr<const ByteSource> file);
@@ -27,7 +28,11 @@ public:
 
 private:
     struct Handle;
+    /// The same in a child process.
+    void decode_apart(const TiffPage& page, std::int64_t n, MutableByteSpan out) const;
+
     std::shared_ptr<const ByteSource> file_;
+    std::uint64_t id_;  ///< by which children know it
     std::mutex mutex_;
     std::vector<std::unique_ptr<Handle>> idle_;
 };

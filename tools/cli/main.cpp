@@ -6,6 +6,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/error_text.h>
+#include <tessera/in_process.h>
 #include <tessera/reference_store.h>
 #include <tessera/store_kind.h>
 #include <CLI/CLI.hpp>
@@ -108,6 +109,7 @@ struct CommonTexts {
     bool no_locks = false;
     bool follow_links = false;
     bool allow_outside = false;
+    bool in_process = false;
     bool break_seal = false;
     bool no_log = false;
     bool quiet = false;
@@ -139,6 +141,10 @@ struct CommonTexts {
             ->group(group);
         app.add_flag("--allow-outside", allow_outside,
                      "references (x.refs.json) may lead to files outside of the folder that they lie in")
+            ->group(group);
+        app.add_flag("--in-process", in_process,
+                     "libhdf5 and libtiff read in this process, and not in child processes that may crash: for files\n"
+                     "that you trust")
             ->group(group);
         app.add_flag(
                "--break-seal", break_seal,
@@ -307,6 +313,7 @@ int run(int argc, char** argv) {
     }
 
     allow_outside_references(texts.allow_outside);
+    read_in_process(texts.in_process);
     Session session(texts.parsed(), command_text(typed));
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;

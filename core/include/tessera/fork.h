@@ -15,7 +15,7 @@
 namespace tessera {
 
 /// The mutexes of the whole library. A thread that holds one takes no other.
-enum class LibraryMutex : std::uint8_t { array_locks, destinations, file_times, spare_memory, count };
+enum class LibraryMutex : std::uint8_t { array_locks, destinations, file_times, readers, spare_memory, count };
 [[nodiscard]] std::mutex& library_mutex(LibraryMutex which);
 
 /// Calls `child` in each forked child, where no other thread runs. At most 8 functions.

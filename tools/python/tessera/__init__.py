@@ -52,7 +52,7 @@ from ._results import (ArrayInfo, Difference, FileInfo, Finding, GroupInfo, Repa
                        Verification)
 from ._safety import remove_snapshot, repair, restore, seal, snapshot, snapshots, undo, verify
 from ._commands import (convert, copy, create, create_group, diff, digest, info, load, open, open_array, open_group,
-                     refs, save, stats)
+                     read_in_process, refs, save, stats)
 
 if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
@@ -64,7 +64,7 @@ __all__ = [
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",
     "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "digest",
-    "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "reduce", "refs", "remove_snapshot", "repair", "restore",
+    "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "read_in_process", "reduce", "refs", "remove_snapshot", "repair", "restore",
     "save", "seal", "serve", "snapshot", "snapshots",
     "stack", "stats", "thumbnails", "store", "to_zarr", "undo", "unstack", "verify", "zarr_view",
 ]

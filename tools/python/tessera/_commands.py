@@ -113,16 +113,17 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
 
 
 def open_array(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
-               follow_links: bool = False, break_seal: bool = False) -> Array:
+               follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0) -> Array:
     """Open an array, as :func:`open` does; raises InvalidArgument for a group, and for a file of several arrays."""
     return _array(open(path, mode, durability=durability, locks=locks, follow_links=follow_links,
-                       break_seal=break_seal))
+                       break_seal=break_seal, max_memory=max_memory))
 
 
 def open_group(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
-               follow_links: bool = False, break_seal: bool = False) -> Group:
+               follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0) -> Group:
     """Open a group, as :func:`open` does; raises InvalidArgument for anything else."""
-    found = open(path, mode, durability=durability, locks=locks, follow_links=follow_links, break_seal=break_seal)
+    found = open(path, mode, durability=durability, locks=locks, follow_links=follow_links, break_seal=break_seal,
+                 max_memory=max_memory)
     if not isinstance(found, Group):
         raise InvalidArgument(f"{found.path}: expected a group, found an array or a file")
     return found
@@ -469,6 +470,15 @@ def convert(source: Union[Path, Array, Group, Members], destination: Path, forma
             **options: Unpack[ConversionOptions]) -> list[str]:
     """Copy an array or a hierarchy into another format: ``convert("old.zarr", "new.zarr", "v3")``. Options as in :func:`copy`."""
     return copy(source, destination, format=format, **options)
+
+
+def read_in_process(trust: bool = True) -> None:
+    """Whether libhdf5 and libtiff read in this process from now on, and not in child processes.
+
+    By default a damaged file that one of them crashes on raises :class:`Corrupt`. In this process it would end Python.
+    ``trust`` is for files that you trust: each child takes some memory, and its start a millisecond or two.
+    """
+    _tessera.read_in_process(bool(trust))
 
 
 def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
