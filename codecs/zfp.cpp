@@ -3,6 +3,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -175,8 +176,8 @@ public:
         if (least > ZFP_MAX_BITS) throw corrupt("the header asks for blocks of {} bits", least);
         // libzfp reads as many bits as the numbers need, however few there are: it finds zeros after the last ones.
         Buffer padded(readable(zfp.get(), field.get(), in.size()));
-        std::memcpy(padded.data(), in.data(), in.size());
-        std::memset(padded.data() + in.size(), 0, padded.size() - in.size());
+        std::byte* const rest = std::ranges::copy(in, padded.data()).out;
+        std::fill(rest, padded.data() + padded.size(), std::byte{0});
         const ZfpOwned<bitstream> bits = zfp_owned(stream_open(padded.data(), padded.size()));
         zfp_stream_set_bit_stream(zfp.get(), bits.get());
         if (header_) (void)zfp_read_header(zfp.get(), field.get(), ZFP_HEADER_FULL);
@@ -243,7 +244,7 @@ private:
     /// Takes type, shape and mode from the header. The shape may be flat.
     void read_header(ByteSpan in, zfp_stream* zfp, zfp_field* field) const {
         std::array<std::byte, (ZFP_HEADER_MAX_BITS + 63) / 64 * 8 + 8> start{};
-        std::memcpy(start.data(), in.data(), std::min(in.size(), start.size()));
+        std::ranges::copy(in.first(std::min(in.size(), start.size())), start.begin());
         const ZfpOwned<bitstream> bits = zfp_owned(stream_open(start.data(), start.size()));
         zfp_stream_set_bit_stream(zfp, bits.get());
         if (zfp_read_header(zfp, field, ZFP_HEADER_FULL) == 0) throw corrupt("it does not begin with zfp's header");

@@ -165,7 +165,9 @@ std::map<std::string, std::string> files_of(const fs::path& root) {
     for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
         if (entry->path().filename() == ".tessera") {
             entry.disable_recursion_pending();
-        } else if (entry->is_regular_file() && !entry->path().filename().string().starts_with(temporary_prefix)) {
+        } else if (const std::string name = entry->path().filename(); entry->is_regular_file() &&
+                                                                      !name.starts_with(temporary_prefix) &&
+                                                                      !name.ends_with(".tessera-lock")) {
             files.emplace(entry->path().lexically_relative(root), text_of(entry->path()));
         }
     }

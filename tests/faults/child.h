@@ -72,8 +72,8 @@ private:
 [[nodiscard]] Ended run(const Folder& folder, std::vector<std::string> words, const std::optional<Fault>& fault = {});
 
 [[nodiscard]] std::string text_of(const std::filesystem::path& path);
-/// The content of all files below a directory by their names, but for what is Tessera's own and for temporary files,
-/// which a killed writer leaves and every listing skips. Empty if there is no such directory.
+/// The content of all files below a directory by their names, but for what is Tessera's own, and for locks and
+/// temporary files, which a killed writer leaves and every listing skips. Empty if there is no such directory.
 [[nodiscard]] std::map<std::string, std::string> files_of(const std::filesystem::path& root);
 
 /// Of worker.cpp, and of the tessera program.

@@ -41,6 +41,7 @@ WORKS = {
     "import": [["values.npy", "toy:new"], ["several.npz", "toy:g/several"], ["values.npy", "toy:x", "--overwrite"]],
     "info": [["toy:x"], ["toy:g"]],
     "mv": [["toy:g/a", "toy:g/b"]],
+    "plan": [["copy", "toy:x", "here", "--out", "job.json"]],
     "pyramid": [["toy:x", "toy:new", "--by", "2"]],
     "rechunk": [["toy:x", "toy:new", "--chunks", "5,5"], ["toy:x", "toy:x", "--chunks", "5,5", "--overwrite"]],
     "reduce": [["toy:x", "toy:new", "--axis", "0", "--with", "mean"]],
@@ -73,12 +74,17 @@ OTHERWISE = {
                (["toy:g", "--shape", "3", "--dtype", "i4", "--overwrite"], "no array is there"),
                (["toy:", "--shape", "3", "--dtype", "i4"], "expected toy:NAME")],
     "export": [(["toy:x", "toy:x.npy"], "an array file needs")],
+    "finish": [(["toy:x"], "a job needs a folder")],
     "group": [(["toy:x"], "already")],
+    "job": [(["toy:x"], "a job needs a folder")],
     "mv": [(["toy:x", "toy:y"], "cannot be moved"), (["toy:x", "y"], "cannot be moved"),
            (["toy:g/a", "toy:g/a"], "already")],
+    "plan": [(["copy", "toy:x", "toy:new", "--out", "job.json"], "the target of a job needs a folder"),
+             (["copy", "toy:x", "here", "--out", "toy:job"], "a job needs a folder")],
     "rm": [(["toy:g"], "--recursive"), (["toy:nothing"], "toy:nothing: no array or group")],
     "seal": [(["toy:x", "--bagit", "toy:bag"], "a bag needs")],
     "undo": [(["toy:x"], "nothing to take back")],
+    "work": [(["toy:x"], "a job needs a folder")],
 }
 
 
