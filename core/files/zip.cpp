@@ -383,10 +383,10 @@ std::unique_ptr<ByteSink> ZipWriter::add(std::string_view name, int level) {
     return std::make_unique<MemberSink<State>>(state_, s.sink->name() + "::" + member);
 }
 
-void ZipWriter::finish() {
+void ZipWriter::finish(const std::string& comment) {
     State& s = *state_;
     s.require_no_open_member();
-    s.check(zipClose(std::exchange(s.zip, nullptr), nullptr));
+    s.check(zipClose(std::exchange(s.zip, nullptr), comment.empty() ? nullptr : comment.c_str()));
     s.sink->finish();
 }
 

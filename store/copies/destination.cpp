@@ -6,6 +6,7 @@
 #include <tessera/array_file.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
+#include <tessera/zip_name.h>
 #include <algorithm>
 #include <deque>
 #include <filesystem>
@@ -266,13 +267,13 @@ private:
 
 void require_destination(const std::string& path) {
     if (named_array_file_format(path) != nullptr) require_local(split_array_path(path).path, "an array file");
-    if (fs::path(path).extension() == ".zip") require_local(path, "a zip");
+    if (is_zip_name(path)) require_local(path, "a zip");
 }
 
 std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing) {
     require_destination(path);
     if (!is_local(path)) return std::make_unique<PlaceDestination>(path, existing);
-    if (fs::path(path).extension() == ".zip") return std::make_unique<ZipDestination>(path, existing);
+    if (is_zip_name(path)) return std::make_unique<ZipDestination>(path, existing);
     return std::make_unique<DirectoryDestination>(path, existing);
 }
 
@@ -280,7 +281,7 @@ DestinationLock lock_destination(const std::string& path, const StoreOptions& op
     require_destination(path);
     const bool array_file = named_array_file_format(path) != nullptr;
     const fs::path place = array_file ? split_array_path(path).path : fs::path(path);
-    const bool file = array_file || place.extension() == ".zip";
+    const bool file = array_file || is_zip_name(place);
     if (file && !fs::is_directory(fs::absolute(place).parent_path())) return {};
     return DestinationLock(place, options);
 }

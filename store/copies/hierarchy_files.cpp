@@ -8,6 +8,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
+#include <tessera/zip_name.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -198,7 +199,7 @@ std::optional<std::string> why_unreadable(const HierarchyCopy& o, const std::str
 std::string incomplete_name(const std::string& destination) {
     const fs::path path =
         fs::path(destination).has_filename() ? fs::path(destination) : fs::path(destination).parent_path();
-    const bool file = path.extension() == ".zip" || named_array_file_format(destination) != nullptr;
+    const bool file = is_zip_name(path) || named_array_file_format(destination) != nullptr;
     for (int n = 1;; ++n) {
         fs::path beside = path;
         beside += n == 1 ? ".incomplete" : fmt::format(".incomplete-{}", n);

@@ -24,10 +24,15 @@
 //   where they can be read, replaced and removed, and finish() writes them, sorted by name.
 // - Any thread may put values; they take turns. A value written piece by piece (create) keeps the archive to itself
 //   until its finish(). If it is abandoned before, the archive has a torn member and can no longer be finished.
+// - An .ozx (OME-Zarr in one file, NGFF's RFC-9) has its documents first, the root's before those below it, and a
+// comment
+//   that says so. So its chunks go to a temporary archive, from which finish() copies them behind the documents.
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
+#include <tessera/stop.h>
+#include <tessera/value.h>
 #include <tessera/zip.h>
 
 #include <algorithm>
@@ -36,6 +41,8 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include "directories.h"
 #include "keys.h"
@@ -144,7 +151,17 @@ bool is_document(std::string_view key) {
 
 class NewZipStore final : public KeyValueStore {
 public:
-    explicit NewZipStore(const std::filesystem::path& path) : name_(path.string()), zip_(path) {}
+    explicit NewZipStore(const std::filesystem::path& path)
+        : path_(path),
+          name_(path.string()),
+          spool_(path.extension() == ".ozx" ? path.parent_path() / temporary_name() : std::filesystem::path()),
+          zip_(spool_.empty() ? path : spool_, spool_.empty()) {}
+    ~NewZipStore() override {
+        std::error_code ignored;
+        if (!spool_.empty()) std::filesystem::remove(spool_, ignored);
+    }
+    NewZipStore(const NewZipStore&) = delete;
+    NewZipStore& operator=(const NewZipStore&) = delete;
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
         require_key(key);
@@ -222,13 +239,12 @@ public:
     void finish() override {
         const std::lock_guard guard(mutex_);
         require_unfinished("");
-        for (const auto& [key, entry] : entries_) {
-            if (!entry.document) continue;
-            const auto sink = zip_.add(key, 0);
-            sink->append(*entry.document);
-            sink->finish();
+        if (spool_.empty()) {
+            for (const auto& [key, entry] : entries_) add_document(zip_, key, entry);
+            zip_.finish();
+        } else {
+            finish_ozx();
         }
-        zip_.finish();
         finished_ = true;
     }
 
@@ -241,6 +257,60 @@ private:
         std::optional<Buffer> document = {};  ///< nullopt if it is in the archive already
     };
 
+    static void add_document(ZipWriter& zip, const std::string& key, const Entry& entry) {
+        if (!entry.document) return;
+        const auto sink = zip.add(key, 0);
+        sink->append(*entry.document);
+        sink->finish();
+    }
+
+    /// The comment of an .ozx. Throws unsupported if what is stored is no hierarchy of v3.
+    [[nodiscard]] std::string ozx_comment() const {
+        const auto root = entries_.find("zarr.json");
+        if (root == entries_.end() || !root->second.document) {
+            throw unsupported("{}: an .ozx is OME-Zarr of Zarr v3, with a zarr.json at its root", name_)
+                .advising(Action::format, "makes v3", "v3");
+        }
+        const Buffer& text = *root->second.document;
+        const Value document = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+        Value version("0.5");
+        const Value* at = &document;
+        for (const char* member : {"attributes", "ome", "version"}) {
+            if (at != nullptr) at = at->is_object() ? at->find(member) : nullptr;
+        }
+        if (at != nullptr && at->is_string()) version = *at;
+        const Value first{{"centralDirectory", {{"jsonFirst", true}}}};
+        return Value{{"ome", {{"version", version}, {"zipFile", first}}}}.dump();
+    }
+
+    void finish_ozx() {
+        const std::string comment = ozx_comment();
+        zip_.finish();
+        const ZipReader chunks(spool_);
+        ZipWriter zip(path_);
+        std::vector<const std::string*> names;
+        for (const auto& [key, entry] : entries_) names.push_back(&key);
+        const auto rank = [](const std::string* name) {
+            const bool first = *name == "zarr.json" || name->ends_with("/zarr.json");
+            return std::tuple(!first, std::ranges::count(*name, '/'), *name);
+        };
+        std::ranges::sort(names, {}, rank);
+        for (const std::string* name : names) add_document(zip, *name, entries_.find(*name)->second);
+        for (std::size_t i = 0; i < chunks.members().size(); ++i) {
+            const auto from = chunks.open(i);
+            const auto to = zip.add(chunks.members()[i].name, 0);
+            constexpr std::uint64_t step = 1 << 20;
+            for (std::uint64_t at = 0; at < from->size(); at += step) {
+                require_not_stopped();
+                to->append(read_range(*from, at, std::min(step, from->size() - at)));
+            }
+            to->finish();
+        }
+        zip.finish(comment);
+        std::error_code ignored;
+        std::filesystem::remove(spool_, ignored);
+    }
+
     [[noreturn]] void refuse_second(std::string_view key) const {
         throw unsupported(
             "{}: already written, and a zip archive is written in order: each chunk once, never read back, "
@@ -252,8 +322,10 @@ private:
         if (finished_) throw invalid_argument("{}: the archive is finished", join_key(name_, key));
     }
 
+    std::filesystem::path path_;
     std::string name_;
-    mutable std::mutex mutex_;  ///< for everything below
+    std::filesystem::path spool_;  ///< of an .ozx: the archive that holds its chunks until finish()
+    mutable std::mutex mutex_;     ///< for everything below
     ZipWriter zip_;
     std::map<std::string, Entry, std::less<>> entries_;
     bool finished_ = false;

@@ -20,6 +20,7 @@
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
 #include <tessera/pyramid.h>
+#include <tessera/zip_name.h>
 
 #include "directories.h"
 #include "node_files.h"
@@ -256,7 +257,7 @@ Value identities(const std::vector<Value>& recipes, const IoOptions& io) {
 
 void require_target(const std::string& target) {
     require_local(target, "the target of a job");
-    if (named_array_file_format(target) != nullptr || fs::path(target).extension() == ".zip") {
+    if (named_array_file_format(target) != nullptr || is_zip_name(target)) {
         throw unsupported("{}: one file cannot be written by several processes: the target of a job is a folder",
                           target);
     }

@@ -144,7 +144,9 @@ Run declare_coarsen(CLI::App& app) {
 Run declare_pyramid(CLI::App& app) {
     auto o = std::make_shared<PyramidCommand>();
     app.add_option("SRC", o->out.source, "an array, an array file or a member of one")->required()->option_text(" ");
-    app.add_option("DST", o->out.destination, "a directory, or a .zip by its extension")->required()->option_text(" ");
+    app.add_option("DST", o->out.destination, "a directory, or a .zip or .ozx by its extension")
+        ->required()
+        ->option_text(" ");
     app.add_option("--by", o->by, "the factor between levels (default 2), for dimensions of space; or one for each")
         ->option_text("FACTORS");
     app.add_option("--levels", o->levels, "how many, the first included (default: until 256 elements long)")

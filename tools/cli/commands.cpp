@@ -209,7 +209,7 @@ constexpr Command table[] = {
      "  tessera export measurements measurements.npz",
      declare_export},
     {"copy", move, "copy between arrays and array files", "copy SRC DST [options]",
-     "DST is a directory unless it ends in .zip, .npy, .npz, .ra, .mldf, .nc, .h5, .tif, .safetensors, .csv or\n"
+     "DST is a directory unless it ends in .zip, .ozx, .npy, .npz, .ra, .mldf, .nc, .h5, .tif, .safetensors, .csv or\n"
      ".png.\n"
      "What is not given is taken from SRC: a copied\n"
      "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "

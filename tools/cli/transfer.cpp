@@ -485,7 +485,7 @@ Run declare_copy(CLI::App& app) {
     app.add_option("SRC", o->source, "an array, a group, an array file or a member of one")
         ->required()
         ->option_text(" ");
-    app.add_option("DST", o->destination, "a directory, or a .zip or array file by its extension")
+    app.add_option("DST", o->destination, "a directory, or a .zip, .ozx or array file by its extension")
         ->required()
         ->option_text(" ");
     declare_array_options(app, *o, false);

@@ -7,6 +7,7 @@
 #include <tessera/convert.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
+#include <tessera/zip_name.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
@@ -98,7 +99,7 @@ TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& stor
 std::optional<TreeNode> found_file(const std::string& name, const fs::path& file) {
     std::error_code ignored;
     // Other JSON files are no references, and would be read for nothing.
-    const bool is_store = file.extension() == ".zip" || name.ends_with(".refs.json");
+    const bool is_store = is_zip_name(file) || name.ends_with(".refs.json");
     const bool named = is_store || has_array_file_extension(file);
     if (name.starts_with('.') || !named || !fs::is_regular_file(file, ignored)) return std::nullopt;
     try {

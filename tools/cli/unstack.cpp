@@ -13,6 +13,7 @@
 #include <tessera/joined_source.h>
 #include <tessera/place.h>
 #include <tessera/write_computed.h>
+#include <tessera/zip_name.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -170,7 +171,7 @@ private:
     void require_options() const {
         if (!to_file_) {
             require_no_other_file(paths_.front());
-            if (fs::path(paths_.front()).extension() == ".zip") {
+            if (is_zip_name(paths_.front())) {
                 throw unsupported("{}: arrays are not unstacked to zips", paths_.front());
             }
             if (o_.deflate) throw invalid_argument("--deflate: only for array files");

@@ -7,6 +7,7 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
+#include <tessera/zip_name.h>
 
 #include <algorithm>
 #include <utility>
@@ -52,7 +53,7 @@ bool is_array_file_name(const fs::path& name) {
 }
 
 bool is_store_name(const std::string& name) {
-    return name.ends_with(".zip") || name.ends_with(".refs.json");
+    return is_zip_name(name) || name.ends_with(".refs.json");
 }
 
 bool is_shown_file(const std::string& name) {

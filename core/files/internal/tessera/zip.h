@@ -60,7 +60,8 @@ public:
     /// Starts a member; the returned sink appends only, and must be finished before the next begins.
     /// `level` 0 stores, 1–9 deflates. Throws already_exists for a name used before.
     [[nodiscard]] std::unique_ptr<ByteSink> add(std::string_view name, int level);
-    void finish();
+    /// `comment` is the archive's own, at its end.
+    void finish(const std::string& comment = {});
 
 private:
     struct State;
