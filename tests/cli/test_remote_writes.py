@@ -222,6 +222,7 @@ assert bytes(store["a"]) == b"123" and list(store) == ["a"]
 """
         done = subprocess.run([sys.executable, "-c", script], env=self.environment, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.bucket / "keys/a").read_bytes(), b"123")
 
     # ---- what cannot be done there
 

@@ -1,7 +1,8 @@
-// The class behind tessera.KeyStore: keys and values of a directory, each value replaced as a whole.
+// The class behind tessera.KeyStore: keys and values of a place, each value replaced as a whole.
 #include <pybind11/stl.h>
 
 #include <tessera/key_value_store.h>
+#include <tessera/store_kind.h>
 #include <tessera/verify.h>
 
 #include <algorithm>
@@ -31,24 +32,20 @@ ByteRange range_within(const py::object& range, std::uint64_t size) {
     return {first, stop > first ? stop - first : 0};
 }
 
-struct OpenStore {
-    std::shared_ptr<KeyValueStore> store;
-};
-
 class KeyStoreHandle {
 public:
     KeyStoreHandle(const py::object& path, PlaceOptions options)
-        : path_(path_from_python(path)), options_(std::move(options)), store_(open()) {}
+        : path_(path_from_python(path)), options_(std::move(options)), place_(open()) {}
 
-    /// This process's store: a forked child reopens the directory.
+    /// This process's store: a forked child reopens the place.
     [[nodiscard]] std::shared_ptr<KeyValueStore> store() {
-        if (store_.inherited()) store_ = Held<OpenStore>(open());
-        return store_->store;
+        if (place_.inherited()) place_ = Held<Place>(open());
+        return place_->store;
     }
 
     py::object get(const std::string& key, const py::object& range) {
         const auto from = store();
-        const auto value = Work({}, Length::brief).run([&](const IoOptions&) { return from->open(key); });
+        const auto value = Work({}, Length::brief).run([&](const IoOptions&) { return from->open(at(key)); });
         return value == nullptr ? py::object(py::none()) : bytes_in(*value, range);
     }
     /// False if the key has a value already, whichever program made it.
@@ -56,8 +53,8 @@ public:
         const auto to = store();
         const Bytes bytes(value);
         return Work({}, Length::brief).run([&](const IoOptions&) {
-            to->require_unsealed(key);
-            const bool made = to->put_new(key, bytes.span());
+            to->require_unsealed(at(key));
+            const bool made = to->put_new(at(key), bytes.span());
             to->sync();
             return made;
         });
@@ -66,17 +63,17 @@ public:
         const auto to = store();
         const Bytes bytes(value);
         Work({}, Length::brief).run([&](const IoOptions&) {
-            to->require_unsealed(key);
-            to->put(key, bytes.span());
+            to->require_unsealed(at(key));
+            to->put(at(key), bytes.span());
             to->sync();
         });
     }
     bool erase(const std::string& key) {
         const auto from = store();
         return Work({}, Length::brief).run([&](const IoOptions&) {
-            from->require_unsealed(key);
-            forget_stored_chunks(*from, key);
-            const bool was_there = from->erase(key);
+            from->require_unsealed(at(key));
+            forget_stored_chunks(*from, at(key));
+            const bool was_there = from->erase(at(key));
             from->sync();
             return was_there;
         });
@@ -84,40 +81,44 @@ public:
     void erase_below(const std::string& prefix) {
         const auto from = store();
         Work().run([&](const IoOptions&) {
-            from->require_unsealed(prefix);
-            from->erase_below(prefix);
+            from->require_unsealed(at(prefix));
+            from->erase_below(at(prefix));
             from->sync();
         });
     }
     void move(const std::string& from, const std::string& to) {
         const auto in = store();
         Work().run([&](const IoOptions&) {
-            in->require_unsealed(from);
-            in->require_unsealed(to);
-            in->move(from, to);
+            in->require_unsealed(at(from));
+            in->require_unsealed(at(to));
+            in->move(at(from), at(to));
             in->sync();
         });
     }
     /// Names of values, and of folders.
     std::pair<std::vector<std::string>, std::vector<std::string>> list(const std::string& prefix) {
         const auto from = store();
-        Listing listing = Work().run([&](const IoOptions&) { return from->list(prefix); });
+        Listing listing = Work().run([&](const IoOptions&) { return from->list(at(prefix)); });
         return {std::move(listing.keys), std::move(listing.prefixes)};
     }
     std::optional<std::uint64_t> size(const std::string& key) {
         const auto from = store();
-        const auto stamp = Work({}, Length::brief).run([&](const IoOptions&) { return from->stamp(key); });
+        const auto stamp = Work({}, Length::brief).run([&](const IoOptions&) { return from->stamp(at(key)); });
         return stamp ? std::optional(stamp->size) : std::nullopt;
     }
 
 private:
-    [[nodiscard]] std::unique_ptr<OpenStore> open() const {
-        return std::make_unique<OpenStore>(OpenStore{directory_store(path_, options_.store())});
+    /// A directory need not be there yet; places of other kinds of stores may lie deeper in theirs.
+    [[nodiscard]] std::unique_ptr<Place> open() const {
+        if (is_local(path_)) return std::make_unique<Place>(Place{directory_store(path_, options_.store()), ""});
+        return std::make_unique<Place>(store_kind_of(path_).place(path_, options_.store()));
     }
+    /// In the store.
+    [[nodiscard]] std::string at(std::string_view key) const { return join_key(place_->prefix, key); }
 
     std::string path_;
     PlaceOptions options_;
-    Held<OpenStore> store_;
+    Held<Place> place_;
 };
 
 }  // namespace

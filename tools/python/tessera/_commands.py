@@ -15,7 +15,7 @@ from ._array import Array
 from ._converted import Converted
 from ._errors import InvalidArgument
 from ._group import Group, Members
-from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, work
+from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute as _absolute, work
 from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
 
 if TYPE_CHECKING:
@@ -25,15 +25,6 @@ Path = Union[str, "os.PathLike[str]"]
 Opened = Union[Array, Group, Members]
 
 _MODES = {"r": True, "r+": False}
-
-
-def _absolute(path: Path) -> str:
-    """The absolute path: the working directory may change, and workers may have a different one.
-
-    One that leads to another kind of store stays as it is.
-    """
-    text = os.fspath(path)
-    return os.path.abspath(text) if _tessera.is_local(text) else text
 
 
 def _new_place(path: Path, file: bool = True) -> str:

@@ -13,6 +13,15 @@ ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
 Lengths = Union[None, int, Sequence[int]]
 
 
+def absolute(path: Any) -> str:
+    """The absolute path: the working directory may change, and workers may have a different one.
+
+    One that leads to another kind of store stays as it is.
+    """
+    text = os.fspath(path)
+    return os.path.abspath(text) if _tessera.is_local(text) else text
+
+
 class StorageOptions(TypedDict, total=False):
     """How new arrays are stored."""
 

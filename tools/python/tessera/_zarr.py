@@ -13,6 +13,7 @@ from . import _tessera
 from ._array import Array
 from ._errors import Error, InvalidArgument, NotFound, Unsupported
 from ._group import Group, Members
+from ._options import absolute
 
 _Base: Any
 try:
@@ -215,7 +216,7 @@ class ZarrView(_Base):  # type: ignore
 
 
 class KeyStore(_Base):  # type: ignore
-    """A directory as a writable store of zarr-python 2 and of ``xarray.Dataset.to_zarr``.
+    """A directory, or a place such as ``s3://…``, as a writable store of zarr-python 2 and ``xarray.Dataset.to_zarr``.
 
     Each value is replaced as a whole: a reader sees the old bytes or the new ones, even after a program was killed.
     Assigned values are on the disk. Programs that write to one chunk in this way do not wait for each other.
@@ -223,7 +224,7 @@ class KeyStore(_Base):  # type: ignore
     Parameters
     ----------
     path : str or os.PathLike
-        The directory; the first value creates it.
+        The directory, which the first value creates, or the place.
     durability : {"none", "commit", "each"}
         As in :func:`tessera.open`; with ``"none"`` the system decides when values reach the disk.
 
@@ -241,7 +242,7 @@ class KeyStore(_Base):  # type: ignore
     _listable = True
 
     def __init__(self, path: Any, durability: str = "commit"):
-        self._path: str = os.path.abspath(os.fspath(path))
+        self._path: str = absolute(path)
         self._durability = durability
         self._handle = _tessera.KeyStoreHandle(self._path, _tessera.PlaceOptions(False, durability))
 

@@ -16,6 +16,7 @@ from ._array import Array
 from ._errors import InvalidArgument, NotFound, Unsupported
 from ._group import Group, Members
 from ._commands import open as open_path
+from ._options import absolute
 from ._zarr import NodeKeys
 
 # Formats of Zarr that zarr-python 3 reads and writes by itself.
@@ -173,7 +174,7 @@ class Store(_Base):
         node = path if isinstance(path, (Array, Group, Members)) else None
         place = node.path if node is not None else os.fspath(path)
         if os.path.exists(place) or "::" not in place:
-            place = os.path.abspath(place)
+            place = absolute(place)
         if node is not None and read_only is None and getattr(node, "mode", "r") == "r":
             read_only = True
         self._options = (read_only, zarr_format, durability, locks)
