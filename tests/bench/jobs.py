@@ -6,11 +6,12 @@ that either may take.
 
 The array is float32, in chunks of about 1 MiB (blosc lz4). The program works within --max-memory 256M, with as many
 threads as there are cores; the loops of NumPy take one row of chunks at a time. GDAL and
-NCO do the same where they are installed and have such a command. Each job makes a new array, once after
-a time that is not counted. Seconds, processor seconds and the most memory of the program are printed; what both make is compared, and
+NCO do the same where they are installed and have such a command. Each job that writes makes a new array, once after
+a time that is not counted. For verify the loop only reads: zarr checks nothing more. Seconds, processor seconds and the most memory of the program are printed; what both make is compared, and
 nothing else is asserted.
 """
 import argparse
+import hashlib
 import os
 import resource
 import shutil
@@ -32,6 +33,7 @@ parser.add_argument("--program", default="build/release/tools/tessera")
 parser.add_argument("--folder", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 parser.add_argument("--mib", type=int, default=2048)
 parser.add_argument("--max-memory", default="256M")
+parser.add_argument("--only", help="names of jobs, with commas between them")
 options = parser.parse_args()
 PROGRAM = os.path.abspath(options.program)
 
@@ -50,10 +52,12 @@ def source():
     array = zarr.open("a.zarr", mode="w", shape=(STEPS, n, n), chunks=(1, CHUNK, CHUNK), dtype="<f4",
                       compressor=Blosc("lz4", 5, Blosc.SHUFFLE))
     x = np.linspace(0, 20, n, dtype="f4")
+    whole = np.lib.format.open_memmap("a.npy", mode="w+", dtype="<f4", shape=(STEPS, n, n))
     for i in range(STEPS):
         frame = np.sin(x + i)[:, None] * np.cos(x)[None] * 100
         array[i] = np.round(frame + random.normal(size=(n, n)).astype("f4"), 2)
-        np.save(f"frame-{i:02}.npy", array[i])
+        whole[i] = array[i]
+        np.save(f"frame-{i:02}.npy", whole[i])
     return array
 
 
@@ -97,6 +101,47 @@ def stack(a):
         out[i] = np.load(f"frame-{i:02}.npy", mmap_mode="r")
 
 
+def importing(a):
+    whole = np.load("a.npy", mmap_mode="r")
+    out = like("their-import.zarr", a.shape, a.chunks)
+    for i, y in rows(a):
+        out[i, y] = whole[i, y]
+
+
+def exporting(a):
+    whole = np.lib.format.open_memmap("their-export.npy", mode="w+", dtype=a.dtype, shape=a.shape)
+    for i, y in rows(a):
+        whole[i, y] = a[i, y]
+
+
+def rechunk(a):
+    out = like("their-rechunk.zarr", a.shape, (STEPS, CHUNK // 4, CHUNK // 4))
+    for y in range(0, a.shape[1], CHUNK):
+        out[:, y:y + CHUNK] = a[:, y:y + CHUNK]
+
+
+def compress(a):
+    out = zarr.open("their-compress.zarr", mode="w", shape=a.shape, chunks=a.chunks, dtype=a.dtype,
+                    compressor=Blosc("zstd", 5, Blosc.BITSHUFFLE))
+    for i, y in rows(a):
+        out[i, y] = a[i, y]
+
+
+def plane(a):
+    np.save("their-plane.npy", a[:, :, a.shape[2] // 2])
+
+
+def whole(a):
+    for i, y in rows(a):
+        a[i, y]
+
+
+def digest(a):
+    sums = hashlib.sha256()
+    for i, y in rows(a):
+        sums.update(a[i, y])
+
+
 def stats(a):
     low, high, total, squares = np.inf, -np.inf, 0.0, 0.0
     for i, y in rows(a):
@@ -107,12 +152,19 @@ def stats(a):
     return low, high, mean, (squares / a.size - mean**2) ** 0.5
 
 
+LIKE_ZARR = ["--codec", "blosc:lz4:5:shuffle", "--format", "v2"]
 JOBS = {
+    "import": (["import", "a.npy", "import.zarr", "--chunks", f"1,{CHUNK},{CHUNK}", *LIKE_ZARR], importing),
+    "export": (["export", "a.zarr", "export.npy"], exporting),
+    "rechunk": (["rechunk", "a.zarr", "rechunk.zarr", "--chunks", f"{STEPS},{CHUNK // 4},{CHUNK // 4}"], rechunk),
+    "compress": (["copy", "a.zarr", "compress.zarr", "--codec", "blosc:zstd:5:bitshuffle"], compress),
+    "plane": (["export", "a.zarr", "plane.npy", "--sel", f":, :, {side() // 2}"], plane),
+    "verify": (["verify", "a.zarr"], whole),
+    "digest": (["digest", "a.zarr"], digest),
     "calc": (["calc", "calc.zarr", "where(a < 0, 0, a * 0.1 + 1)", "a=a.zarr"], calc),
     "reduce": (["reduce", "a.zarr", "reduce.zarr", "--axis", "0", "--with", "mean"], reduce),
     "coarsen": (["coarsen", "a.zarr", "coarsen.zarr", "--by", "1,4,4"], coarsen),
-    "stack": (["stack", "frame-*.npy", "stack.zarr", "--chunks", f"1,{CHUNK},{CHUNK}", "--codec", "blosc:lz4:5:shuffle",
-               "--format", "v2"], stack),
+    "stack": (["stack", "frame-*.npy", "stack.zarr", "--chunks", f"1,{CHUNK},{CHUNK}", *LIKE_ZARR], stack),
     "stats": (["stats", "a.zarr", "--bins", "0"], stats),
 }
 
@@ -165,6 +217,12 @@ def remove_others():
             shutil.rmtree(name) if os.path.isdir(name) else os.remove(name)
 
 
+def remove(name):
+    shutil.rmtree(f"{name}.zarr", ignore_errors=True)
+    if os.path.exists(f"{name}.npy"):
+        os.remove(f"{name}.npy")
+
+
 def another(name):
     """The program and its seconds, or nothing where it is absent."""
     program, commands = OTHERS.get(name, (None, []))
@@ -186,9 +244,12 @@ def another(name):
 
 def compare(name):
     """Both results, which may differ in the last place where sums are rounded."""
-    if name == "stats":
+    if os.path.exists(f"{name}.npy"):
+        made, wanted = np.load(f"{name}.npy", mmap_mode="r"), np.load(f"their-{name}.npy", mmap_mode="r")
+    elif os.path.exists(f"{name}.zarr"):
+        made, wanted = zarr.open(f"{name}.zarr", mode="r"), zarr.open(f"their-{name}.zarr", mode="r")
+    else:  # a job that only reads
         return
-    made, wanted = zarr.open(f"{name}.zarr", mode="r"), zarr.open(f"their-{name}.zarr", mode="r")
     assert made.shape == wanted.shape, (name, made.shape, wanted.shape)
     for index in range(made.shape[0]) if made.ndim == 3 else [...]:
         np.testing.assert_allclose(made[index], wanted[index], rtol=1e-5, atol=1e-5, err_msg=name)
@@ -201,12 +262,16 @@ def main():
         subprocess.run(["gdalmdimtranslate", "-q", "-of", "netCDF", "a.zarr", "a.nc"], check=True)
     print(f"{'':10}{'tessera s':>12}{'cpu s':>9}{'MiB':>8}{'zarr s':>12}{'cpu s':>9}{'times':>8}  another program")
     for name, (words, job) in JOBS.items():
+        if options.only and name not in options.only.split(","):
+            continue
         for _ in range(2):
-            shutil.rmtree(f"{name}.zarr", ignore_errors=True)
+            remove(name)
             seconds, cpu, memory = ours(words)
-            shutil.rmtree(f"their-{name}.zarr", ignore_errors=True)
+            remove(f"their-{name}")
             other, other_cpu = theirs(job, array)
             compare(name)
+        remove(name)
+        remove(f"their-{name}")
         print(f"{name:10}{seconds:12.2f}{cpu:9.2f}{memory:8.0f}{other:12.2f}{other_cpu:9.2f}{other / seconds:8.2f}"
               f"  {another(name)}", flush=True)
 

@@ -88,7 +88,8 @@ def sections(rows):
 
 def plot(rows):
     """A line for each operation, dots for the ratios on a logarithmic scale: left of the line of 1 is faster."""
-    left, width, step, low, high = 290, 560, 19, 0.03, 12.0
+    longest = max(len(r.name.removesuffix(" durable")) for r in rows)
+    left, width, step, low, high = max(290, 7 * longest + 20), 560, 19, 0.03, 12.0
     def x(ratio):
         return left + width * math.log(min(max(ratio, low), high) / low) / math.log(high / low)
     out, y = [], 58
