@@ -307,7 +307,8 @@ std::unique_ptr<ArraySource> png_open(const ArrayPath& path, const ArrayFileOpti
 
 void require_picture(const std::string& file, const DType& dtype, const Shape& shape) {
     if (dtype.kind() != Kind::unsigned_integer || dtype.size() > 2) {
-        throw unsupported("{}: a .png holds u1 or u2, not {}", file, dtype.to_string());
+        throw unsupported("{}: a .png holds u1 or u2, not {}", file, dtype.to_string())
+            .advising(Action::dtype, "converts, if they fit", "u2");
     }
     const bool picture = shape.rank() == 2 || (shape.rank() == 3 && shape[2] >= 1 && shape[2] <= 4);
     constexpr std::int64_t most = 0x7FFFFFFF;

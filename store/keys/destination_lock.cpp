@@ -303,6 +303,10 @@ Descriptor DestinationLock::State::open_lock_file() const {
             // If no file may be created here, its absence does not mean that a holder has just removed it.
             const bool forbidden = refused != 0 && ::faccessat(parent.get(), ".", W_OK | X_OK, AT_EACCESS) != 0;
             if (!opened && errno == ENOENT && forbidden) errno = refused;
+            // Where a file cannot be made although its folder is there (in /proc), waiting would not end.
+            struct stat above {};
+            const bool there = ::fstat(parent.get(), &above) == 0 && above.st_nlink > 0;
+            if (!opened && errno == ENOENT && refused == 0 && there) errno = EPERM;
             return opened;
         }
         refused = errno;

@@ -197,5 +197,40 @@ class Newcomer(ProgramTest):
         self.assertEqual(sorted(c["node"] for c in moved), ["", "b", "sub/a"])
 
 
+class Mistakes(ProgramTest):
+    """What a person types wrong in the first hour, and what the line that comes back says to do."""
+
+    def setUp(self):
+        super().setUp()
+        self.save("dem.npy", np.arange(12, dtype="<i2").reshape(3, 4))
+        self.tessera("import", "dem.npy", "dem.zarr", "--quiet")
+
+    def test_a_path_that_is_nearly_right(self):
+        self.refused("info", "dme.zarr", says="dme.zarr: no such file or directory (did you mean 'dem.zarr'?)")
+        self.refused("get", "./demm.npy", "0", says="did you mean 'dem.npy'?")
+        self.assertNotIn("did you mean", self.refused("info", "survey.zarr", says="no such file"))
+
+    def test_a_selection_without_quotes(self):
+        self.refused("get", "dem.zarr", "0:2", ":3", says="a selection is one word, in quotes")
+
+    def test_a_value_that_does_not_fit_names_the_array(self):
+        for path in "dem.zarr", "dem.npy":
+            self.refused("set", path, "0,0", "abc", says=[path, "cannot be an element"])
+
+    def test_a_dtype_that_a_picture_does_not_have(self):
+        said = self.run_program("export", "dem.zarr", "dem.png").stderr
+        if "no PNG here" not in said:
+            self.assertIn("--dtype u2", said)
+            self.tessera("export", "dem.zarr", "dem.png", "--dtype", "u2", "--cast", "clip", "--quiet")
+
+    def test_words_of_other_programs(self):
+        for word, command in (("zip", "copy"), ("plot", "view"), ("merge", "concat")):
+            self.refused(word, "dem.zarr", says=f"use `tessera {command}`")
+
+    def test_where_no_file_can_be_made(self):
+        """Where a lock file cannot be made although the folder is there, nobody waits for it."""
+        self.refused("import", "dem.npy", "/proc/tessera-x.zarr", says=["/proc/tessera-x.zarr", "/proc"])
+
+
 if __name__ == "__main__":
     main()

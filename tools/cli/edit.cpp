@@ -218,7 +218,7 @@ Selection set_in_file(Session& session, const SetOptions& o, const Located& at) 
     FileTarget file(session, at);
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, file.shape()); });
     try {
-        set_any(session, file, selection, o.value, o.as);
+        about_path(o.path, [&] { set_any(session, file, selection, o.value, o.as); });
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled) throw;
         throw cancelled("interrupted; part of the selection has already been written");
@@ -234,7 +234,7 @@ template <class Target>
 Selection set_in(Session& session, const SetOptions& o, const Undoable& keeping, Target array) {
     const Selection selection = chosen_part(session, o.path, o.selection, array);
     run_edit("part of the selection has already been written", keeping,
-             [&] { set_any(session, array, selection, o.value, o.as); });
+             [&] { about_path(o.path, [&] { set_any(session, array, selection, o.value, o.as); }); });
     return selection;
 }
 

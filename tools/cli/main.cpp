@@ -13,11 +13,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <new>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "advice.h"
 #include "command.h"
@@ -205,8 +208,10 @@ bool wants_json(int argc, char** argv) {
             near = did_you_mean(typed, names);
             break;
         }
-        const bool cut =
-            std::ranges::any_of(words, [](const std::string& w) { return w.size() > 1 && w.ends_with(','); });
+        const bool cut = std::ranges::any_of(words, [](const std::string& w) {
+            const bool slice = w.find(':') != w.npos && w.find_first_not_of("0123456789-:,.") == w.npos;
+            return w.size() > 1 && (w.ends_with(',') || slice);
+        });
         if (near.empty() && cut) near = "; a selection is one word, in quotes: '98:102, 148:152'";
         throw invalid_argument("{}: {}{} (`tessera {} --help` explains)", name, e.what(), near, name);
     }
@@ -215,7 +220,9 @@ bool wants_json(int argc, char** argv) {
     for (const Command& command : commands()) names.emplace_back(command.name);
     // Names that other programs use for a command.
     static const std::map<std::string_view, std::string_view> elsewhere{
-        {"convert", "copy"}, {"cp", "copy"}, {"ls", "tree"}, {"list", "tree"}, {"cat", "get"}, {"delete", "rm"}};
+        {"convert", "copy"}, {"cp", "copy"},     {"ls", "tree"},     {"list", "tree"},
+        {"cat", "get"},      {"delete", "rm"},   {"plot", "view"},   {"show", "view"},
+        {"zip", "copy"},     {"mean", "reduce"}, {"merge", "concat"}};
     if (const auto known = elsewhere.find(words[0]); known != elsewhere.end()) {
         throw invalid_argument("unknown command '{}': use `tessera {}`; `tessera --help` lists all commands", words[0],
                                known->second);
@@ -264,6 +271,26 @@ int run_command(Session& session, const Run& command, const MadeFolder& folder, 
         }
         throw;
     }
+}
+
+/// "; did you mean 'dem.zarr'?" where a typed path is not there, and one beside it is named alike; else empty.
+std::string path_meant(const std::vector<std::string>& typed, std::string_view message) {
+    namespace fs = std::filesystem;
+    constexpr std::size_t most = 10'000;
+    for (const std::string& word : typed) {
+        std::error_code ignored;
+        const fs::path path = split_array_path(word).path;
+        const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+        if (word.starts_with('-') || message.find(word) == std::string_view::npos || !path.has_filename()) continue;
+        if (fs::exists(fs::symlink_status(path, ignored)) || !fs::is_directory(folder, ignored)) continue;
+        std::vector<std::string> names;
+        for (fs::directory_iterator at(folder, ignored), end; at != end && names.size() < most; at.increment(ignored)) {
+            names.push_back(at->path().filename().string());
+            if (names.back().front() != path.filename().string().front()) names.pop_back();  // too far
+        }
+        if (std::string near = did_you_mean(path.filename().string(), names); !near.empty()) return near;
+    }
+    return {};
 }
 
 /// Called before anything is done: refuses a path in another kind of store, by name, if the command needs a folder of
@@ -320,7 +347,13 @@ int run(int argc, char** argv) {
         require_local_paths(*sub);
         std::optional<ChangeNote> note;
         if (!texts.no_log) note.emplace(*sub, typed);
-        return run_command(session, command, MadeFolder(*sub), std::move(note));
+        try {
+            return run_command(session, command, MadeFolder(*sub), std::move(note));
+        } catch (const Error& e) {
+            const std::string near = e.code() == ErrorCode::not_found ? path_meant(typed, e.what()) : "";
+            if (near.empty()) throw;
+            throw e.reworded(e.code(), e.what() + near);
+        }
     }
     return exit_error;  // not reached: one command is required
 }
