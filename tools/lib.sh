@@ -76,11 +76,11 @@ one_line() {
     printf '\r\033[K'
 }
 
-# install_zarrita: the npm packages that the cross-tests take, as tests/zarrita/package-lock.json fixes them.
-install_zarrita() {
-    local folder=$root/tests/zarrita
+# install_npm NAME: the npm packages that tests take, as tests/NAME/package-lock.json fixes them.
+install_npm() {
+    local folder=$root/tests/$1
     [ "$folder/node_modules/.package-lock.json" -nt "$folder/package-lock.json" ] && return 0
     command -v npm >/dev/null || return 1
-    say "installing zarrita"
+    say "installing the npm packages of tests/$1"
     npm ci --prefix "$folder" --no-audit --no-fund </dev/null
 }

@@ -6,19 +6,12 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 
-#include <cstdlib>
-
 #include "dialects.h"
 #include "format_choice.h"
 
 namespace tessera {
 
 const Dialect& default_format(std::string_view preferred) {
-    constexpr const char* variable = "TESSERA_FORMAT";
-    const char* const given = std::getenv(variable);
-    if (given != nullptr && *given != '\0') {
-        return in_context([] { return variable; }, [&]() -> const Dialect& { return dialect_named(given); });
-    }
     return dialect_named(preferred.empty() ? "zmeta" : preferred);
 }
 

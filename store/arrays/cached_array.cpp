@@ -480,8 +480,11 @@ void CachedArray::read_into(const Region& region, const MutableArrayView& out, c
 void CachedArray::write(const Region& region, const ArrayView& in, const IoOptions& io) {
     cache_->write(region, in, io);
 }
+Selection CachedArray::named(SelectionText selection) const {
+    return parse_selection(selection, cache_->handle());
+}
 NDArray CachedArray::read(SelectionText selection, const IoOptions& io) const {
-    return read(parse_selection(selection, cache_->handle()), io);
+    return read(named(selection), io);
 }
 NDArray CachedArray::read(const Selection& selection, const IoOptions& io) const {
     NDArray out(cache_->loaded()->metadata.dtype, selection.shape());
@@ -494,7 +497,7 @@ void CachedArray::read_into(const Selection& selection, const MutableArrayView& 
     cache_->read(selection, full, io);
 }
 void CachedArray::read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io) const {
-    read_into(parse_selection(selection, cache_->handle()), out, io);
+    read_into(named(selection), out, io);
 }
 void CachedArray::write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
     const ArrayView full = with_dropped(selection, in, name());
@@ -502,7 +505,7 @@ void CachedArray::write(const Selection& selection, const ArrayView& in, const I
     cache_->write(selection, full, io);
 }
 void CachedArray::write(SelectionText selection, const ArrayView& in, const IoOptions& io) {
-    write(parse_selection(selection, cache_->handle()), in, io);
+    write(named(selection), in, io);
 }
 void CachedArray::fill(const Selection& selection, const Value& value, const IoOptions& io) {
     const RepeatedElement element(info().dtype, value, name());

@@ -1,4 +1,4 @@
-#include "coordinates.h"
+#include <tessera/coordinates.h>
 
 #include <algorithm>
 #include <charconv>
@@ -157,12 +157,7 @@ Coordinate::Coordinate(std::unique_ptr<ArraySource> values) : values_(std::move(
     } else if (dtype.kind() != tessera::Kind::timedelta) {
         cf_ = parse_cf_time(text_of(attributes, "units"), text_of(attributes, "calendar"));
         if (cf_) kind_ = Kind::times;
-        for (const auto& [name, factor] : {std::pair{"scale_factor", &scale_}, std::pair{"add_offset", &offset_}}) {
-            const Value* value = attributes.find(name);
-            if (value == nullptr || !value->is_number()) continue;
-            *factor = value->as_double();
-            scaled_ = true;
-        }
+        packing_ = packing_of(attributes).value_or(Packing());
     }
 }
 
@@ -186,8 +181,8 @@ void Coordinate::for_each<long double>(std::int64_t first, std::int64_t count, c
             const bool missing = is_nan(v) || (time && static_cast<std::int64_t>(v) == INT64_MIN);
             if (missing) {
                 take(std::nullopt);
-            } else if (scaled_) {
-                take(static_cast<long double>(static_cast<double>(v) * scale_ + offset_));
+            } else if (packing_.scaled) {
+                take(static_cast<long double>(packing_.decoded(static_cast<double>(v))));
             } else {
                 take(static_cast<long double>(v));
             }
@@ -212,8 +207,8 @@ void Coordinate::for_each<Int128>(std::int64_t first, std::int64_t count, const 
             if (!cf_) {
                 const auto ticks = static_cast<std::int64_t>(v);
                 countable(time_of_datetime(ticks, unit), ticks == INT64_MIN);
-            } else if (std::is_floating_point_v<Number> || scaled_) {
-                const double number = static_cast<double>(v) * scale_ + offset_;
+            } else if (std::is_floating_point_v<Number> || packing_.scaled) {
+                const double number = packing_.decoded(static_cast<double>(v));
                 countable(cf_->time(number), std::isnan(number));
             } else if (std::is_unsigned_v<Number> && static_cast<std::uint64_t>(v) > INT64_MAX) {
                 countable(std::nullopt, false);
@@ -247,20 +242,20 @@ long double Coordinate::number_of(std::string_view text) const {
         return static_cast<long double>(count);
     }
     const bool real = dtype.kind() == tessera::Kind::real || dtype.kind() == tessera::Kind::bfloat16;
-    if (!real || scaled_) {
+    if (!real || packing_.scaled) {
         std::int64_t whole = 0;
         if (const auto [stop, error] = std::from_chars(text.data(), end, whole);
-            error == std::errc() && stop == end && !scaled_) {
+            error == std::errc() && stop == end && !packing_.scaled) {
             return static_cast<long double>(whole);
         }
         std::uint64_t large = 0;
         if (const auto [stop, error] = std::from_chars(text.data(), end, large);
-            error == std::errc() && stop == end && !scaled_) {
+            error == std::errc() && stop == end && !packing_.scaled) {
             return static_cast<long double>(large);
         }
     }
     // In the coordinate's dtype: 0.1 is what float32 has for it.
-    const DType read_as = real && !scaled_ ? dtype : DType::of<double>();
+    const DType read_as = real && !packing_.scaled ? dtype : DType::of<double>();
     std::string_view digits = text;
     if (digits.size() > 1 && digits.front() == '+') digits.remove_prefix(1);
     double parsed = 0;

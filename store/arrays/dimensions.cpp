@@ -1,5 +1,7 @@
 #include <tessera/dimensions.h>
 
+#include <tessera/coordinates.h>
+
 #include <algorithm>
 #include <charconv>
 #include <type_traits>
@@ -11,8 +13,6 @@
 #include <tessera/cast.h>
 #include <tessera/error_text.h>
 #include <tessera/selection_items.h>
-
-#include "coordinates.h"
 
 namespace tessera {
 

@@ -21,6 +21,7 @@
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
+#include <tessera/packing.h>
 #include <tessera/slices.h>
 
 namespace tessera {
@@ -88,12 +89,6 @@ Value attributes_of(const ArraySource& source) {
     }
     values.erase(null_fill_attribute);
     return values;
-}
-
-std::optional<double> number_in(const Value& attributes, std::string_view name) {
-    const Value* value = attributes.find(name);
-    if (value != nullptr && value->is_array() && value->as_array().size() == 1) value = &value->as_array()[0];
-    return value != nullptr && value->is_number() ? std::optional(value->as_double()) : std::nullopt;
 }
 
 std::string text_in(const Value& attributes, std::string_view name) {
@@ -195,9 +190,8 @@ std::int64_t datetime_count(const std::optional<Int128>& time, const CfTime& cf,
 std::unique_ptr<ArraySource> decode_times(std::unique_ptr<ArraySource> array, const Value& attributes,
                                           const CfTime& cf) {
     const DType dtype = native_dtype(array->info().dtype);
-    const double scale = number_in(attributes, "scale_factor").value_or(1);
-    const double offset = number_in(attributes, "add_offset").value_or(0);
-    const bool whole = is_integral(dtype) && scale == 1 && offset == 0;
+    const Packing packing = packing_of(attributes).value_or(Packing());
+    const bool whole = is_integral(dtype) && packing.scale == 1 && packing.offset == 0;
     const TimeUnit unit = datetime_unit(cf, whole);
     const auto missing = missing_in(attributes, dtype);
     auto convert = [=](const std::byte* from, std::byte* to, std::int64_t n) {
@@ -210,7 +204,7 @@ std::unique_ptr<ArraySource> decode_times(std::unique_ptr<ArraySource> array, co
                     const bool fits = !std::is_unsigned_v<Number> || static_cast<std::uint64_t>(v) <= INT64_MAX;
                     if (whole && fits) time = cf.time(static_cast<std::int64_t>(v));
                 }
-                if (!whole) time = cf.time(static_cast<double>(v) * scale + offset);
+                if (!whole) time = cf.time(packing.decoded(static_cast<double>(v)));
                 count = datetime_count(time, cf, unit);
             }
             store_number(to, i, count);
@@ -254,8 +248,9 @@ CfEncoding encoding_of(const Value& kept, const std::string& name) {
     encoding.attributes.erase("dtype");
     const auto missing = missing_in(kept, native_dtype(encoding.dtype));
     if (!missing.empty()) encoding.fill = missing.front();
-    encoding.scale = number_in(kept, "scale_factor").value_or(1);
-    encoding.offset = number_in(kept, "add_offset").value_or(0);
+    const Packing packing = packing_of(kept).value_or(Packing());
+    encoding.scale = packing.scale;
+    encoding.offset = packing.offset;
     if (encoding.scale == 0) throw invalid_argument("{}: cf_encoding: a scale_factor of 0 keeps nothing", name);
     encoding.time = parse_cf_time(text_in(kept, "units"), text_in(kept, "calendar"));
     return encoding;
@@ -324,14 +319,14 @@ std::unique_ptr<ArraySource> decode_cf(std::unique_ptr<ArraySource> array, std::
         }
         return array;
     }
-    const auto scale = number_in(attributes, "scale_factor");
-    const auto offset = number_in(attributes, "add_offset");
+    const Packing packing = packing_of(attributes).value_or(Packing());
     const auto missing = missing_in(attributes, dtype);
-    if (!scale && !offset && missing.empty()) return array;
+    if (!packing.scaled && missing.empty()) return array;
     const bool real = !is_integral(dtype);
+    const bool offset = attributes.find("add_offset") != nullptr;
     const bool small = (real && dtype.size() <= 4) || (!real && dtype.size() <= 2 && (!offset || !missing.empty()));
-    auto convert = small ? unpacking<float>(dtype, missing, scale.value_or(1), offset.value_or(0))
-                         : unpacking<double>(dtype, missing, scale.value_or(1), offset.value_or(0));
+    auto convert = small ? unpacking<float>(dtype, missing, packing.scale, packing.offset)
+                         : unpacking<double>(dtype, missing, packing.scale, packing.offset);
     return std::make_unique<CfSource>(std::move(array), small ? DType::of<float>() : DType::of<double>(),
                                       decoded_attributes(attributes, dtype, false), std::move(convert));
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/calendar.h>
+#include <tessera/coordinates.h>
 #include <tessera/counted.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
@@ -15,8 +16,6 @@
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
 #include <tessera/slices.h>
-
-#include "coordinates.h"
 
 namespace tessera {
 

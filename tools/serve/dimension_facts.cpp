@@ -1,15 +1,16 @@
 #include "dimension_facts.h"
 
-#include <tessera/cast.h>
+#include <tessera/calendar.h>
+#include <tessera/coordinates.h>
 #include <tessera/dimensions.h>
-#include <tessera/element.h>
 #include <tessera/group.h>
-#include <tessera/packing.h>
-#include <tessera/picture.h>
-#include <tessera/slices.h>
+#include <tessera/write_computed.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,13 +69,21 @@ Value direction_of(const Value& attributes, const std::string& name, const std::
     return nullptr;
 }
 
-Value coordinate_facts(const ArraySource& coordinate, const std::string& name, const IoOptions& io) {
-    const ArrayInfo info = coordinate.info();
-    const Value attributes = coordinate.attribute_values();
-    const std::int64_t length = info.shape[0];
+/// Calls take(key) for every so many of a coordinate's values.
+template <class Key>
+void for_listed(const Coordinate& coordinate, std::int64_t every, const Coordinate::Take<Key>& take) {
+    std::int64_t i = 0;
+    coordinate.for_each<Key>(0, coordinate.length(), [&](const std::optional<Key>& key) {
+        if (i++ % every == 0) take(key);
+    });
+}
+
+Value coordinate_facts(std::shared_ptr<const ArraySource> values_of, const std::string& name) {
+    const Coordinate coordinate(shared_source(std::move(values_of)));
+    const Kind dtype = coordinate.source().info().dtype.kind();
+    const Value attributes = coordinate.source().attribute_values();
+    const std::int64_t length = coordinate.length();
     const std::int64_t every = std::max<std::int64_t>(1, (length + most_listed - 1) / most_listed);
-    NDArray elements(native_dtype(info.dtype), info.shape);
-    coordinate.read_into(Region::whole(info.shape), elements.view(), io);
     const std::string long_name = text_of(attributes, "long_name");
     Value facts{{"label", long_name.empty() ? name : long_name},
                 {"units", text_of(attributes, "units")},
@@ -83,32 +92,36 @@ Value coordinate_facts(const ArraySource& coordinate, const std::string& name, c
                 {"every", every},
                 {"up", nullptr},
                 {"step", nullptr}};
-    const bool numbers = has_picture(info.dtype) && info.dtype.kind() != Kind::complex;
-    if (numbers) {
-        NDArray wide(DType::of<double>(), info.shape);
-        (void)cast_packed(elements.dtype(), elements.bytes().data(), wide.dtype(), wide.bytes().data(), length,
-                          Cast::unsafe);
-        const auto packing = packing_of(coordinate);
-        std::vector<double> listed;
-        Value values = Value::array();
-        for (std::int64_t i = 0; i < length; i += every) {
-            const double v = std::as_const(wide).values<double>()[static_cast<std::size_t>(i)];
-            listed.push_back(packing ? packing->decoded(v) : v);
-            values.push_back(std::isfinite(v) ? Value(listed.back()) : Value(nullptr));
-        }
+    std::vector<double> listed;
+    Value values = Value::array();
+    Value texts = Value::array();
+    const auto add = [&](const std::optional<long double>& v) {
+        listed.push_back(v ? static_cast<double>(*v) : std::numeric_limits<double>::quiet_NaN());
+        values.push_back(std::isfinite(listed.back()) ? Value(listed.back()) : Value(nullptr));
+    };
+    const auto add_text = [&](const std::optional<std::string>& text) { texts.push_back(text.value_or("")); };
+    switch (coordinate.kind()) {
+        case Coordinate::Kind::numbers:
+            for_listed<long double>(coordinate, every, add);
+            if (dtype == Kind::timedelta) for_listed<std::string>(coordinate, every, add_text);
+            break;
+        case Coordinate::Kind::times:
+            for_listed<Int128>(coordinate, every, [&](const std::optional<Int128>& time) {
+                add(time ? std::optional(static_cast<long double>(*time) / attoseconds_of_second) : std::nullopt);
+                texts.push_back(time ? time_text(coordinate.calendar(), *time) : "NaT");
+            });
+            facts.set("units", "");
+            break;
+        case Coordinate::Kind::texts:
+            for_listed<std::string>(coordinate, every, add_text);
+            break;
+    }
+    if (!listed.empty()) {
         facts.set("values", std::move(values));
         facts.set("up", direction_of(attributes, name, listed));
         facts.set("step", even_step(listed, every));
     }
-    if (!numbers || info.dtype.kind() == Kind::datetime || info.dtype.kind() == Kind::timedelta) {
-        Value texts = Value::array();
-        const std::byte* const first = elements.bytes().data();
-        for (std::int64_t i = 0; i < length; i += every) {
-            texts.push_back(element_to_text(elements.dtype(), first + i * elements.dtype().size()));
-        }
-        facts.set("texts", std::move(texts));
-        if (info.dtype.kind() == Kind::datetime) facts.set("units", "");
-    }
+    if (!texts.as_array().empty()) facts.set("texts", std::move(texts));
     return facts;
 }
 
@@ -164,7 +177,7 @@ Value pixel_facts(const Value& multiscale, const std::string& path, int d, std::
 
 }  // namespace
 
-Value dimension_facts(Served& served, const ServedNode& node, const ArraySource& source, const IoOptions& io) {
+Value dimension_facts(Served& served, const ServedNode& node, const ArraySource& source) {
     const Shape shape = source.info().shape;
     const auto names = dimension_names_of(source);
     const std::string parent = parent_of(node.path);
@@ -177,7 +190,7 @@ Value dimension_facts(Served& served, const ServedNode& node, const ArraySource&
         try {
             const NodePointer other = served.node(beside(name));
             if (!other->is_array() || other->source().info().shape != Shape{shape[d]}) return nullptr;
-            return coordinate_facts(other->source(), name, io);
+            return coordinate_facts({other, &other->source()}, name);
         } catch (const Error& e) {
             if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
             return nullptr;

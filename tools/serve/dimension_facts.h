@@ -11,7 +11,7 @@ namespace tessera::serve {
 /// For each dimension of `source`, the elements of `node` or a field of them, an object or null:
 ///
 ///     label, units   of the coordinate
-///     values         as numbers, null where one is none; or null, if they are no numbers
+///     values         as numbers, of times as seconds, null where one is none; or null, if they are no numbers
 ///     texts          as text, of times and names; or null
 ///     every          how many elements apart the listed ones are: there are at most 4096
 ///     up             whether the picture shows the last element at the top or on the right: true for what rises to the
@@ -19,7 +19,6 @@ namespace tessera::serve {
 ///     step           the distance of two neighbours, if it is the same everywhere; else null
 ///
 /// A coordinate that cannot be read is as good as none.
-[[nodiscard]] Value dimension_facts(Served& served, const ServedNode& node, const ArraySource& source,
-                                    const IoOptions& io);
+[[nodiscard]] Value dimension_facts(Served& served, const ServedNode& node, const ArraySource& source);
 
 }  // namespace tessera::serve

@@ -8,11 +8,13 @@
 
 #include <fmt/format.h>
 
+#include <tessera/calendar.h>
 #include <tessera/chunk_map.h>
 #include <tessera/complex_part.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/node_facts.h>
+#include <tessera/numbers.h>
 #include <tessera/packing.h>
 #include <tessera/picture.h>
 
@@ -171,6 +173,23 @@ Value packing_value(const ArraySource& source) {
                  {"valid_max", number(packing->valid_max)}};
 }
 
+/// How numbers count time by the CF conventions, in days of their calendar; null if they do not.
+Value time_value(const ArraySource& source) {
+    if (!is_number(source.info().dtype)) return nullptr;
+    const Value attributes = source.attribute_values();
+    const auto text = [&](const char* name) {
+        const Value* value = attributes.find(name);
+        return value != nullptr && value->is_string() ? value->as_string() : std::string();
+    };
+    const auto cf = parse_cf_time(text("units"), text("calendar"));
+    if (!cf) return nullptr;
+    const auto days = [](Int128 time) {
+        return static_cast<double>(static_cast<long double>(time) / attoseconds_of_day);
+    };
+    return Value{
+        {"calendar", std::string(calendar_name(cf->calendar))}, {"start", days(cf->start)}, {"unit", days(cf->unit)}};
+}
+
 /// The fields, of nested structures too, that can be shown as pictures or lines: "close", "position.x".
 void add_pictured(Value& names, const DType& dtype, const std::string& before) {
     for (const Field& field : dtype.fields()) {
@@ -284,7 +303,8 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
                                {"label", attribute_of(attributes, {"long_name", "standard_name"})},
                                {"units", attribute_of(attributes, {"units", "unit"})},
                                {"packing", packing_value(source)},
-                               {"dimensions", dimension_facts(served, *node, source, served.io(request))},
+                               {"time", time_value(source)},
+                               {"dimensions", dimension_facts(served, *node, source)},
                                {"mapped", node->array.has_value()},
                                {"open_path", utf8_text(open_path(*node))},
                                {"node", node_tag(*node)},

@@ -168,7 +168,7 @@ struct ServerState {
     void finish(Exchange& exchange, MHD_Connection* connection, HttpResponse response);
     [[nodiscard]] bool wait_for_memory(const ExchangePointer& exchange, MHD_Connection* connection);
     [[nodiscard]] bool has_room(std::uint64_t bytes);
-    void count_connection(Watched& connection);
+    [[nodiscard]] bool count_connection(Watched& connection);
     [[nodiscard]] std::size_t block_size() const;
     void return_memory();
 
@@ -267,7 +267,10 @@ void on_connection(void* closure, MHD_Connection* connection, void** context, MH
         (void)::setsockopt(info->connect_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
         *context = guarded<Watched*>(nullptr, [&] {
             Watched& added = watch.add(info->connect_fd);
-            static_cast<ServerState*>(closure)->count_connection(added);
+            ServerState& state = *static_cast<ServerState*>(closure);
+            if (state.count_connection(added)) return &added;
+            const bool freed = watch.free_memory() > 0;
+            if (!freed || !state.count_connection(added)) watch.set_uncounted(added);
             return &added;
         });
     } else if (*context != nullptr) {
@@ -363,17 +366,15 @@ MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer&
     return queued;
 }
 
-/// Counts a new connection's memory; one that there is no memory for is closed.
-void ServerState::count_connection(Watched& connection) {
+/// Counts a connection's memory; false if there is none.
+bool ServerState::count_connection(Watched& connection) {
     const MemoryScope scope(served.memory());
-    for (int tries = 0; tries < 2; ++tries) {
-        try {
-            return connection.memory.add(used_memory);
-        } catch (const Error&) {
-            if (watch.free_memory() == 0) break;
-        }
+    try {
+        connection.memory.add(used_memory);
+        return true;
+    } catch (const Error&) {
+        return false;
     }
-    Watch::refuse(connection);
 }
 
 /// The bytes that the library takes at once of a response: fewer if connections are many.
@@ -466,6 +467,7 @@ ServerState::ServerState(const std::vector<std::string>& paths, const ServedOpti
       watch(connection_limit(options.max_memory), [this] {
           parking.wake(longest_queue);
           return_memory();
+          watch.count_again([this](Watched& connection) { return count_connection(connection); });
       }) {
     const std::string token = access.token().empty() ? "" : fmt::format("t/{}/", access.token());
     std::vector<std::string> hosts =

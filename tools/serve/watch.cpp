@@ -21,6 +21,8 @@ constexpr auto longest_work = seconds(300);
 /// How long a client may take nothing of its response, and the least that it has to take on the whole.
 constexpr auto longest_stall = seconds(30);
 constexpr std::uint64_t least_rate = 16U << 10U;
+/// How long an idle connection may be without memory of its own.
+constexpr auto longest_uncounted = seconds(5);
 /// After this long, memory in a response that is not taken may be freed for others.
 constexpr auto patience = milliseconds(1000);
 
@@ -85,6 +87,22 @@ void Watch::end(Watched& connection) {
     const std::lock_guard lock(mutex_);
     connection.exchange.reset();
     connection.idle_since = Clock::now();
+}
+
+void Watch::set_uncounted(Watched& connection) {
+    const std::lock_guard lock(mutex_);
+    connection.counted = false;
+}
+
+void Watch::count_again(const std::function<bool(Watched& connection)>& count) {
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    for (Watched& connection : connections_) {
+        if (connection.counted) continue;
+        connection.counted = count(connection);
+        const bool idle = !connection.exchange || connection.exchange->stage() == Stage::reading;
+        if (!connection.counted && idle && now - connection.idle_since > longest_uncounted) cut(connection);
+    }
 }
 
 std::size_t Watch::connections() const {

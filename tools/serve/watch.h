@@ -20,7 +20,8 @@ struct Watched {
     int socket = -1;
     Clock::time_point idle_since = Clock::now();  ///< without a request
     std::shared_ptr<Exchange> exchange;
-    MemoryHold memory;  ///< for what the HTTP library keeps of the connection
+    MemoryHold memory;    ///< for what the HTTP library keeps of the connection
+    bool counted = true;  ///< whether `memory` is held: there may have been none when the connection came
     std::list<Watched>::iterator place;
 };
 
@@ -42,8 +43,12 @@ public:
     void end(Watched& connection);
 
     [[nodiscard]] std::size_t connections() const;
-    /// Closes a connection that there is no memory for.
-    static void refuse(const Watched& connection) { cut(connection); }
+    /// There is no memory for a connection yet. Requests that are computed take it for moments, so it is served all the
+    /// same: the number of connections is limited, too.
+    void set_uncounted(Watched& connection);
+    /// Calls count(connection) for these, which says whether there is memory now. One that there is none for after a
+    /// while is closed.
+    void count_again(const std::function<bool(Watched& connection)>& count);
 
     /// Ends the work of all requests.
     void stop_all();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include <tessera/array.h>
@@ -41,8 +42,23 @@ TEST_F(Dimensions, SelectsByNamesAndValues) {
     EXPECT_EQ(read("1:3, 'z'=2"), (std::vector<std::int32_t>{12, 22}));
     a_.fill("lat=60:50, z@0", -1);
     EXPECT_EQ(read("z=0"), (std::vector<std::int32_t>{-1, -1, 20, 30, 40}));
+    a_.write("lat=30:20, z=2", std::vector<std::int32_t>{7, 8});
+    a_.write("lat~58, z=2", 9);
+    a_.write("lat=40, z=2", std::vector<double>{5}, Cast::unsafe);
+    EXPECT_EQ(read("z=2"), (std::vector<std::int32_t>{9, 12, 5, 7, 8}));
     CachedArray cached(a_);
     EXPECT_EQ(cached.read("lat=30, z@0").values<std::int32_t>()[0], 30);
+    cached.write("lat=30, z@0", 31);
+    cached.write("lat=30:20, z=1", std::vector<std::int32_t>{1, 2});
+    cached.flush();
+    EXPECT_EQ(read("lat=30"), (std::vector<std::int32_t>{31, 1, 7}));
+}
+
+TEST_F(Dimensions, TheEnvironmentChoosesNoFormat) {
+    ASSERT_EQ(::setenv("TESSERA_FORMAT", "v9", 1), 0);
+    const Array made = Array::create(store_, "b", {.shape = {2}, .dtype = DType::of<float>()});
+    ASSERT_EQ(::unsetenv("TESSERA_FORMAT"), 0);
+    EXPECT_EQ(made.dialect().name, "zmeta");
 }
 
 TEST_F(Dimensions, SaysWhatWasMeant) {

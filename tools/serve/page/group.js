@@ -66,7 +66,7 @@ export class Members {
       if (child.shape?.length >= 2 && !child.shape.includes(0) && /^[<>|=]?[biufcMm]/.test(child.dtype)) this.seen.observe(thumb);
       return row;
     });
-    const head = ['', 'Name', 'Shape', 'Elements', 'Chunks', 'Size', 'Format'].map((word) => el('th', { scope: 'col' }, word));
+    const head = ['Picture', 'Name', 'Shape', 'Elements', 'Chunks', 'Size', 'Format'].map((word) => el('th', { scope: 'col' }, word));
     const more = children.length > mostRows ? el('p', { class: 'sub' }, `and ${(children.length - mostRows).toLocaleString('en')} more: search for them above the tree`) : null;
     this.element.replaceChildren(...(facts ? [facts] : []),
                                  el('table', { class: 'members' }, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows)), ...(more ? [more] : []));

@@ -21,7 +21,7 @@ export class Histogram {
   }
 
   handle(label, which) {
-    const button = el('button', { type: 'button', class: 'handle', role: 'slider', 'aria-label': label });
+    const button = el('button', { type: 'button', class: 'handle', role: 'slider', 'aria-label': label, 'aria-valuenow': 0 });
     button.addEventListener('pointerdown', (event) => this.drag(event, which));
     button.addEventListener('keydown', (event) => {
       const step = (event.shiftKey ? 0.1 : 0.01) * (this.domain[1] - this.domain[0]);

@@ -16,9 +16,10 @@ import { Table } from './table.js';
 import { Take } from './take.js';
 import { Tree } from './tree.js';
 import { linkOf, parseLink, view } from './view.js';
+import { volumeOf } from './volume.js';
 import { Watch } from './watch.js';
 
-const tabNames = { members: 'Members', picture: 'Picture', line: 'Line', table: 'Table', chunks: 'Chunks', details: 'Details' };
+const tabNames = { members: 'Members', picture: 'Picture', planes: 'Planes', compare: 'Compare', line: 'Line', table: 'Table', chunks: 'Chunks', details: 'Details' };
 
 class Page {
   constructor() {
@@ -125,7 +126,7 @@ class Page {
       if (info && whole.complex) info.phase = field === 'phase';
       if (scales && whole) info.levels = await this.levels(path, scales, info, opening.signal);
       if (opening.signal.aborted) return;
-      this.slice?.hide();
+      this.hidePictures();
       this.stopPlaying();
       this.node = node;
       this.info = info;
@@ -150,7 +151,7 @@ class Page {
 
   /** Nothing of the array before stays where another one could not be opened. */
   empty(path, error) {
-    this.slice?.hide();
+    this.hidePictures();
     this.stopPlaying();
     this.node = this.info = this.whole = this.scales = null;
     view.path = view.from = path;
@@ -229,6 +230,8 @@ class Page {
     this.turn();
     view.range = wishes.range ?? null;
     view.where = wishes.where ?? null;
+    view.other = wishes.other ?? null;
+    byId('beside').textContent = '';
     view.along = axis(wishes.along ?? -1) ? wishes.along : view.axes[1] ?? 0;
     byId('with').value = view.with;
     this.showLook();
@@ -250,6 +253,8 @@ class Page {
     const pictured = info.kind === 'number' || info.kind === 'bool';
     const found = [];
     if (pictured && info.shape.length >= 2 && !empty && this.slice) found.push('picture');
+    if (found.length && volumeOf(info, view.axes, view.composite?.axis)) found.push('planes');
+    if (found.length) found.push('compare');
     if (pictured && info.shape.length === 1 && !empty) found.push('line');
     if (!empty && this.columned()) found.unshift('table');
     else if (!empty) found.push('table');
@@ -302,18 +307,84 @@ class Page {
 
   refresh() {
     const slice = { path: view.from, field: view.field, axes: view.axes, at: view.at, version: this.info?.version };
+    const drawn = view.tab === 'compare' ? this.slice : this.compare;  // what was shown before
+    if (drawn?.info?.node === this.info?.node && drawn?.where()) view.where = drawn.where();
     if (view.tab === 'picture') {
       this.slice.show(this.info, this.quantity, view, view.where);
     } else {
       if (this.slice?.info === this.info && this.slice?.layer) view.where = this.slice.where();
       this.slice?.hide();
     }
+    if (view.tab === 'planes') this.showPlanes();
+    else this.planes?.hide();
+    if (view.tab === 'compare') this.showCompared();
+    else this.compare?.hide();
     if (view.tab === 'members') this.members.show(view.path, this.node);
     if (view.tab === 'line') this.showLine();
     if (view.tab === 'table' && this.whole.complex) this.table.show(this.whole, { ...slice, field: null });
     else if (view.tab === 'table') this.table.show(this.columned() ? this.whole : this.info, this.columned() ? { ...slice, field: null, at: this.whole.middle } : slice);
     if (view.tab === 'chunks') this.chunks.show(this.whole, this.whole.shape.length === this.info.shape.length ? slice : { ...slice, axes: this.whole.axes, at: this.whole.middle });
     if (view.tab === 'details') this.showDetails();
+  }
+
+  hidePictures() {
+    for (const one of [this.slice, this.planes, this.compare]) one?.hide();
+  }
+
+  /** What shows pictures now: each has visible(), repaint(), update() and fitRange(). */
+  get pictures() {
+    return { picture: this.slice, planes: this.planes, compare: this.compare }[view.tab] ?? null;
+  }
+
+  async showPlanes() {
+    if (!this.planes) {
+      const { Planes } = await import('./planes.js');
+      this.planes ??= new Planes(byId('panel-planes'), {
+        moved: (to) => this.moveCursor(to),
+        opened: (axes) => {
+          view.axes = axes;
+          view.where = null;
+          this.axesChanged();
+          this.tab('picture');
+        },
+        numbers: () => this.showRange(),
+        failed: (error) => this.fail(error),
+      });
+    }
+    const volume = volumeOf(this.info, view.axes, view.composite?.axis);
+    if (view.tab !== 'planes' || !volume) return;
+    this.planes.show(this.info, this.quantity, view, volume, this.dimensions);
+    this.pointAt(view.at[view.axes[0]], view.at[view.axes[1]], null);
+  }
+
+  /** The cursor of the three planes: {dimension: index}. */
+  moveCursor(to) {
+    for (const [d, i] of Object.entries(to)) {
+      const slider = this.shownIndex.get(Number(d));
+      if (slider) slider(i);
+      else view.at[d] = i;
+    }
+    this.planes.update();
+    this.pointAt(view.at[view.axes[0]], view.at[view.axes[1]], null);
+    this.saveLink();
+  }
+
+  async showCompared() {
+    if (!this.compare) {
+      const { Compare } = await import('./compare.js');
+      this.compare ??= new Compare(byId('panel-compare'), {
+        chosen: (path) => {
+          view.other = path || null;
+          this.refresh();
+          this.saveLink();
+        },
+        pointer: (row, column) => this.pointAt(row, column, null),
+        moved: () => this.saveLink(),
+        numbers: () => this.showRange(),
+        failed: (error) => this.fail(error),
+      });
+    }
+    if (view.tab === 'compare') await this.compare.show(this.info, this.quantity, view, view.where);
   }
 
   async showDetails() {
@@ -353,14 +424,14 @@ class Page {
         const most = Math.max(Math.abs(view.range[0]), Math.abs(view.range[1]));
         view.range = [-most, most];
       }
-      this.slice?.repaint();
+      this.pictures?.repaint();
       this.showRange();
     };
     byId('map-name').addEventListener('change', chosen);
     byId('map-reversed').addEventListener('change', chosen);
     byId('scale').addEventListener('change', (event) => {
       view.scale = event.target.value;
-      this.slice?.repaint();
+      this.pictures?.repaint();
       this.showRange();
     });
     for (const [id, which] of [['flip-rows', 0], ['flip-columns', 1]]) {
@@ -386,7 +457,7 @@ class Page {
     byId('field').addEventListener('change', (event) => this.setField(event.target.value));
     byId('with').addEventListener('change', (event) => {
       view.with = event.target.value;
-      this.slice?.update();
+      this.pictures?.update();
       this.saveLink();
     });
     const typed = (which) => (event) => {
@@ -396,8 +467,8 @@ class Page {
     };
     byId('low').addEventListener('change', typed(0));
     byId('high').addEventListener('change', typed(1));
-    byId('fit-view').addEventListener('click', () => this.slice?.fitRange(2, 98));
-    byId('fit-all').addEventListener('click', () => this.slice?.fitRange(0, 100));
+    byId('fit-view').addEventListener('click', () => this.pictures?.fitRange(2, 98));
+    byId('fit-all').addEventListener('click', () => this.pictures?.fitRange(0, 100));
     byId('profile-axis').addEventListener('change', (event) => {
       view.along = Number(event.target.value);
       this.readProfile();
@@ -418,7 +489,6 @@ class Page {
   key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
     if (event.target.closest?.('input:not([type="range"], [type="checkbox"]), select, textarea, dialog')) return;
-    const picture = view.tab === 'picture' && this.slice?.layer;
     const slider = document.querySelector('#sliders .slider input[type="range"]');
     const step = (by) => {
       if (!slider) return;
@@ -435,8 +505,8 @@ class Page {
       '[': () => step(-1),
       ']': () => step(1),
       p: () => document.querySelector('#sliders .play')?.click(),
-      r: () => picture && this.slice.fitRange(2, 98),
-      0: () => picture && this.slice.fitPicture(),
+      r: () => this.pictures?.fitRange(2, 98),
+      0: () => this.pictures?.fitPicture?.(),
     }[event.key];
     if (!work) return;
     event.preventDefault();
@@ -477,14 +547,19 @@ class Page {
     axes[which] = d;
     view.axes = axes;
     view.where = null;
+    this.axesChanged();
+    this.refresh();
+    this.saveLink();
+  }
+
+  axesChanged() {
+    const { axes } = view;
     view.flip = null;
     if (this.composite) view.composite = byId('as-colours').checked && !axes.includes(this.composite.axis) ? this.composite : null;
     this.turn();
     this.channelControls();
     this.axisControls();
     this.sliders();
-    this.refresh();
-    this.saveLink();
   }
 
   /** North, and up, is at the top; as files have it else. */
@@ -563,7 +638,12 @@ class Page {
     if (view.at[d] === i) return;
     view.at[d] = i;
     this.saveLink();
-    if (view.tab !== 'picture') {
+    if (view.tab === 'planes') {
+      this.planes?.update();
+      this.pointAt(view.at[view.axes[0]], view.at[view.axes[1]], null);
+      return;
+    }
+    if (view.tab !== 'picture' && view.tab !== 'compare') {
       this.refreshLater ??= settled(() => this.refresh(), 120);
       this.refreshLater();
       return;
@@ -581,7 +661,7 @@ class Page {
     while (this.stepAgain) {
       this.stepAgain = false;
       const late = new Promise((resolve) => setTimeout(resolve, 400));
-      await Promise.race([this.slice.update(), late]);
+      await Promise.race([this.pictures?.update(), late]);
     }
     this.stepping = null;
     done();
@@ -600,7 +680,7 @@ class Page {
         waits = true;
         requestAnimationFrame(() => {
           waits = false;
-          this.slice?.repaint();
+          this.pictures?.repaint();
           this.showRange();
         });
       };
@@ -609,9 +689,9 @@ class Page {
   }
 
   showRange() {
-    if (!this.slice || !view.range) return;
-    const sources = this.slice.visible();
-    this.histogram.show(sources.length ? sources : this.slice.glance ? [this.slice.glance] : [], this.quantity, view);
+    if (!this.pictures || !view.range) return;
+    const sources = this.pictures.visible();
+    this.histogram.show(sources.length ? sources : this.pictures.glance ? [this.pictures.glance] : [], this.quantity, view);
     this.frameLater();
     const span = view.range[1] - view.range[0];
     for (const [id, v] of [['low', view.range[0]], ['high', view.range[1]]]) {
@@ -779,7 +859,7 @@ class Page {
   }
 
   async readProfile() {
-    if (!this.pointer || view.tab !== 'picture') return;
+    if (!this.pointer || (view.tab !== 'picture' && view.tab !== 'planes')) return;
     const at = this.index();
     try {
       const line = await this.profiles.read({ path: view.from, field: view.field, axis: view.along, at: at.join(','), width: 320, v: this.info.version });
@@ -847,7 +927,7 @@ class Page {
   /** The address bar's link. An array is an entry of the browser's history; what is changed about it belongs to that. */
   writeLink() {
     if (view.path === null || this.loading) return;
-    const picture = view.tab === 'picture' && this.slice?.layer;
+    const picture = view.tab === 'picture' ? this.slice?.layer : this.pictures;
     const numbers = this.info && this.info.shape.length >= 2;
     const shown = {
       path: view.path,
@@ -861,8 +941,9 @@ class Page {
       scale: picture ? view.scale : null,
       flip: picture ? view.flip : null,
       range: picture && !view.composite ? view.range : null,
-      where: picture ? this.slice.where() : null,
+      where: view.tab === 'picture' && this.slice?.layer ? this.slice.where() : view.tab === 'compare' ? this.compare?.where() : null,
       along: picture ? view.along : null,
+      other: view.tab === 'compare' ? view.other : null,
     };
     const link = linkOf(shown);
     if (link === this.written) return;
@@ -913,6 +994,7 @@ class Page {
     this.profile.draw();
     this.frame();
     this.linePlot?.draw();
+    this.planes?.draw();
     if (view.tab === 'chunks') this.refresh();
   }
 }

@@ -12,7 +12,7 @@ export class Plot {
   constructor(element, height, hover = null) {
     this.element = element;
     this.height = height;
-    this.canvas = el('canvas', { role: 'img' });
+    this.canvas = el('canvas', { role: 'img', 'aria-label': 'No line yet' });
     this.note = el('p', { class: 'note' });
     element.replaceChildren(this.canvas, this.note);
     new ResizeObserver(() => this.draw()).observe(element);

@@ -2,14 +2,15 @@
 
 import { digitsOf, numberText } from './colour.js';
 import { unitText } from './axes.js';
+import { dateDays, dateText } from './calendar.js';
 
 const milliseconds = { W: 7 * 864e5, D: 864e5, h: 36e5, m: 6e4, s: 1e3, ms: 1, us: 1e-3, ns: 1e-6, ps: 1e-9, fs: 1e-12, as: 1e-15 };
 
-/** {start, unit} in milliseconds for numbers that stand for moments: NumPy's, or those that the server knows; else null. */
+/** {calendar, start, unit} in days for numbers that stand for moments: NumPy's, or those of the CF conventions; else null. */
 function momentsOf(info) {
   if (info.time) return info.time;
   const found = /^[<>|=]?M8\[(\d*)(W|D|h|m|s|ms|us|ns|ps|fs|as)\]$/.exec(info.dtype) ?? null;
-  return found && { start: 0, unit: (Number(found[1]) || 1) * milliseconds[found[2]] };
+  return found && { calendar: 'proleptic_gregorian', start: 0, unit: ((Number(found[1]) || 1) * milliseconds[found[2]]) / 864e5 };
 }
 
 export class Quantity {
@@ -41,10 +42,10 @@ export class Quantity {
   text(v, span = 0) {
     if (!this.moments) return numberText(v, span);
     if (v === null || v === undefined || !Number.isFinite(v)) return '–';
-    const date = new Date(this.moments.start + v * this.moments.unit);
-    if (Number.isNaN(date.getTime())) return numberText(v, span);
-    const text = date.toISOString().replace(/\.000Z$/, '').replace('Z', '');
-    return span * this.moments.unit >= 10 * 864e5 || text.endsWith('T00:00:00') ? text.split('T')[0] : text;
+    const days = this.moments.start + v * this.moments.unit;
+    if (Math.abs(days) > 1e8) return numberText(v, span);  // 270,000 years, as far as doubles count milliseconds
+    const text = dateText(this.moments.calendar, days);
+    return span * this.moments.unit >= 10 ? text.split('T')[0] : text;
   }
 
   /** With its units. */
@@ -59,10 +60,7 @@ export class Quantity {
   }
 
   parse(text) {
-    if (this.moments && /^-?\d{4,}-/.test(text)) {
-      const at = Date.parse(/T/.test(text) ? `${text.replace(/Z$/, '')}Z` : text);
-      return (at - this.moments.start) / this.moments.unit;
-    }
+    if (this.moments && /^[+-]?\d{4,}-/.test(text.trim())) return (dateDays(this.moments.calendar, text) - this.moments.start) / this.moments.unit;
     return text.trim() === '' ? NaN : Number(text.replace('−', '-'));
   }
 
@@ -71,6 +69,7 @@ export class Quantity {
     const raw = Number(text);
     if (this.packing && text !== '' && Number.isFinite(raw)) {
       const value = this.decoded(raw);
+      if (this.moments) return { text: Number.isNaN(value) ? 'missing' : this.text(value), raw: `stored as ${text}` };
       const decimals = Math.max(0, Math.min(12, Math.ceil(-Math.log10(Math.abs(this.packing.scale)) - 1e-9)));
       const shown = Number.isNaN(value) ? 'missing' : value.toFixed(decimals) + (this.units ? ` ${this.units}` : '');
       return { text: shown, raw: `stored as ${text}` };

@@ -255,7 +255,8 @@ export class SliceView {
   }
 
   newPainter() {
-    return new Painter({ ...this.view, range: this.view.range ?? [0, 1] }, this.quantity.missing);
+    const { map, scale, range } = this.view;  // which may inherit them
+    return new Painter({ map, scale, range: range ?? [0, 1] }, this.quantity.missing);
   }
 
   repaint() {
@@ -268,8 +269,9 @@ export class SliceView {
     this.layer?.each((canvas) => canvas.draw?.());
   }
 
-  /** Of a request for this slice; `channel` in place of the index along the axis of channels. */
+  /** Of a request for this slice; `channel` in place of the index along the axis of channels, or the array to subtract. */
   parameters(channel = null) {
+    if (channel?.version) return { path: channel.from, field: channel.field, axes: this.view.axes.join(','), at: this.view.at.join(','), v: channel.version };
     const at = channel === null ? this.view.at : this.view.at.with(this.composite.axis, channel.index);
     return { path: this.view.from, field: this.view.field, axes: this.view.axes.join(','), at: at.join(',') };
   }
@@ -277,7 +279,7 @@ export class SliceView {
   // ---- the preview
 
   async preview(generation) {
-    if (this.composite) return;
+    if (this.composite || this.view.minus) return;
     this.previewing = new AbortController();
     this.events.status('Looking…');
     this.element.dataset.state = 'preview';
@@ -343,11 +345,12 @@ export class SliceView {
     const { row, column } = this.plan(canvas.coords);
     const source = this.source(row, column);
     const levels = [row.level - source.power, column.level - source.power];
-    const channels = this.composite ? this.composite.channels.filter(({ on }) => on) : [null];
+    const { minus } = this.view;
+    const channels = this.composite ? this.composite.channels.filter(({ on }) => on) : minus ? [null, minus] : [null];
     const parts = channels.map(() => null);
     let shown = false;
     const take = (data, k) => {
-      if (data.node !== this.info.node && source.power === 0) {
+      if (data.node !== (channels[k]?.version ? minus.node : this.info.node) && source.power === 0) {
         this.events.changed();  // its numbers do not belong to the range and the shape that are shown
         return;
       }
@@ -356,6 +359,7 @@ export class SliceView {
       if (parts.includes(null)) return;
       canvas.parts = parts;
       canvas.data = { ...parts[0], left: parts.reduce((sum, part) => sum + part.left, 0) };
+      if (minus) canvas.data.values = this.difference(parts, minus);
       shown = true;
       canvas.draw();
       done?.(null, canvas);
@@ -364,15 +368,15 @@ export class SliceView {
       else if (better) this.loaded();
     };
     const ends = channels.map((channel, k) => this.store.want(
-      { ...this.parameters(channel), path: source.path, level: levels.join(','), tile: `${row.tile},${column.tile}`,
-        with: levels[0] + levels[1] > 0 ? this.view.with : 'nearest', v: this.info.version },
+      { path: source.path, v: this.info.version, ...this.parameters(channel), ...(channel?.version ? {} : { path: source.path }),
+        level: levels.join(','), tile: `${row.tile},${column.tile}`, with: levels[0] + levels[1] > 0 ? this.view.with : 'nearest' },
       (data) => take(data, k),
       (error) => {
         done?.(error, canvas);
         done = null;
         this.events.failed(error);
       },
-      this.decode));
+      channel?.version ? (values) => minus.quantity.decode(values) : this.decode));
     canvas.draw = () => {
       if (!canvas.data) return;
       if (this.composite) {
@@ -394,6 +398,12 @@ export class SliceView {
       queueMicrotask(() => done?.(null, canvas));
     }
     if (canvas.data) canvas.draw();
+  }
+
+  /** The first of two tiles minus the second; NaN where either is missing. */
+  difference([one, other], minus) {
+    const gone = [this.quantity.missing, minus.quantity.missing];
+    return Float64Array.from(one.values, (v, k) => (gone[0].includes(v) || gone[1].includes(other.values[k]) ? NaN : v - other.values[k]));
   }
 
   /** All numbers that are in view. */

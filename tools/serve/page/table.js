@@ -111,7 +111,7 @@ export class Table {
     const shown = this.view();
     const top = this.rowFactor > 1 ? this.scroller.scrollTop : shown.row * rowHeight;
     const left = this.columnFactor > 1 ? this.scroller.scrollLeft : shown.column * this.cellWidth;
-    this.head.replaceChildren(el('span', { class: 'corner', role: 'columnheader' }, this.flat ? (this.info.names[0] ?? '') : ''));
+    this.head.replaceChildren(el('span', { class: 'corner', role: 'columnheader' }, this.flat ? (this.info.names[0] ?? '#') : '#'));
     this.head.style.width = this.filler.style.width;
     const shift = `translateX(${left}px)`;
     for (let j = 0; j < shown.columns; ++j) {

@@ -15,12 +15,13 @@ export const view = {
   where: null,   // {zoom, centre}; null for all of the slice
   tab: null,
   along: null,   // the axis of the profile
+  other: null,   // the array that is compared with this one
 };
 
 const words = {
   with: ['mean', 'min', 'max', 'nearest'],
   scale: ['linear', 'log', 'symlog', 'root', 'square'],
-  tab: ['members', 'picture', 'line', 'table', 'chunks', 'details'],
+  tab: ['members', 'picture', 'planes', 'compare', 'line', 'table', 'chunks', 'details'],
   colour: ['off'],
 };
 
@@ -33,6 +34,7 @@ export function parseLink(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ''));
   const wishes = {};
   if (given.has('path')) wishes.path = given.get('path');
+  if (given.get('other')) wishes.other = given.get('other');
   if (given.has('field')) wishes.field = given.get('field');
   for (const [name, allowed] of Object.entries(words)) {
     if (allowed.includes(given.get(name))) wishes[name] = given.get(name);
@@ -70,5 +72,6 @@ export function linkOf(shown) {
   add('zoom', shown.where && Math.round(shown.where.zoom * 1e6) / 1e6);
   add('centre', shown.where?.centre.map((v) => Math.round(v * 100) / 100).join(','));
   add('along', shown.along);
+  add('other', shown.other);
   return '#' + parts.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll('%2F', '/').replaceAll('%2C', ',')}`).join('&');
 }

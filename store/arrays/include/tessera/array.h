@@ -21,6 +21,7 @@
 #include <tessera/cast.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
+#include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
@@ -134,7 +135,7 @@ public:
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
     void write(SelectionText selection, const ArrayView& in, const IoOptions& io = {});
     /// The same with contiguous elements (a vector, an array, a span) in C order, one for each picked element:
-    /// `a.write("3, :5", std::vector{1, 2, 3, 4, 5})`.
+    /// `a.write("3, :5", std::vector{1, 2, 3, 4, 5})`. Texts are read as by parse_selection: "time=2020-01, lat~45".
     template <ElementRange R>
     void write(const Region& region, const R& elements, const IoOptions& io = {}) {
         write(region, tessera::view(elements, region.extent), io);
@@ -146,7 +147,7 @@ public:
     template <ElementRange R>
     void write(SelectionText selection, const R& elements, const IoOptions& io = {}) {
         refresh();
-        write(Selection::parse(selection, shape()), elements, io);
+        write(parse_selection(selection, *this), elements, io);
     }
     /// The same with elements of another dtype: `a.write("3", std::vector{1.5, 2.5}, Cast::round)`. They are converted
     /// first. If `rule` does not allow the conversion (cast.h), throws invalid_argument, naming the first element that
@@ -165,7 +166,7 @@ public:
     template <ElementRange R>
     void write(SelectionText selection, const R& elements, Cast rule, const IoOptions& io = {}) {
         refresh();
-        write(Selection::parse(selection, shape()), elements, rule, io);
+        write(parse_selection(selection, *this), elements, rule, io);
     }
     /// The same value for every picked element, as fill: `a.write("3, :5", 0)`.
     template <OneElement T>
@@ -183,7 +184,7 @@ public:
     template <OneElement T>
     void write(SelectionText selection, const T& value, const IoOptions& io = {}) {
         refresh();
-        write(Selection::parse(selection, shape()), value, io);
+        write(parse_selection(selection, *this), value, io);
     }
     /// Call before the first part of a write in several parts. Throws invalid_argument, naming the link, if chunks of
     /// the selection lie behind a link that must not be followed (StoreOptions::follow_links). Each single write makes

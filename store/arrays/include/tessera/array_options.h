@@ -29,8 +29,8 @@ struct ArrayOptions {
     Value attributes = Value::object();                            ///< written when not empty
 };
 
-/// The format of new arrays for which none is named: that of the environment variable TESSERA_FORMAT, else `preferred`,
-/// else zmeta. Throws invalid_argument if the variable holds no format's name.
+/// The format of new arrays for which none is named: `preferred`, else zmeta. Throws invalid_argument for no format's
+/// name. The library reads no environment: what a user prefers is the caller's to say.
 [[nodiscard]] const Dialect& default_format(std::string_view preferred = "");
 
 struct FormatChoice {

@@ -60,7 +60,7 @@ public:
     }
     template <ElementRange R>
     void write(SelectionText selection, const R& elements, const IoOptions& io = {}) {
-        write(Selection::parse(selection, info().shape), elements, io);
+        write(named(selection), elements, io);
     }
     template <OneElement T>
     void write(const Region& region, const T& value, const IoOptions& io = {}) {
@@ -76,7 +76,7 @@ public:
     }
     template <OneElement T>
     void write(SelectionText selection, const T& value, const IoOptions& io = {}) {
-        write(Selection::parse(selection, info().shape), value, io);
+        write(named(selection), value, io);
     }
     void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
     void fill(const Selection& selection, const ArrayView& element, const IoOptions& io = {});
@@ -88,6 +88,9 @@ public:
     void refresh();
 
 private:
+    /// A selection as parse_selection() reads it of the array.
+    [[nodiscard]] Selection named(SelectionText selection) const;
+
     std::unique_ptr<struct ChunkCache> cache_;
 };
 

@@ -4,19 +4,23 @@
 #include <optional>
 
 #include <tessera/array_io.h>
+#include <tessera/value.h>
 
 namespace tessera {
 
 struct Packing {
     double scale = 1;
     double offset = 0;
+    bool scaled = false;  ///< whether there is a scale or an offset
     /// What lies outside, as stored, is missing.
     std::optional<double> valid_min = {}, valid_max = {};
     [[nodiscard]] double decoded(double stored) const { return stored * scale + offset; }
 };
 
-/// From the attributes scale_factor, add_offset, valid_min, valid_max and valid_range of an array of integers or reals;
-/// nullopt if it has none of them, or if they are no finite numbers.
+/// From the attributes scale_factor, add_offset, valid_min, valid_max and valid_range; those that are no finite
+/// numbers, or lists of one, do not count. nullopt if there are none.
+[[nodiscard]] std::optional<Packing> packing_of(const Value& attributes);
+/// The same of an array of integers or reals; nullopt for others.
 [[nodiscard]] std::optional<Packing> packing_of(const ArraySource& source);
 
 }  // namespace tessera

@@ -1,5 +1,4 @@
-// A coordinate: the one-dimensional array of a group that says where along a dimension each index lies. Private to the
-// library.
+// A coordinate: the one-dimensional array of a group that says where along a dimension each index lies.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 
 #include <tessera/array_io.h>
 #include <tessera/calendar.h>
+#include <tessera/packing.h>
 
 namespace tessera {
 
@@ -49,8 +49,7 @@ private:
     std::unique_ptr<ArraySource> values_;
     Kind kind_ = Kind::numbers;
     std::optional<CfTime> cf_;
-    double scale_ = 1, offset_ = 0;
-    bool scaled_ = false;
+    Packing packing_;
 };
 
 }  // namespace tessera
