@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -444,29 +446,84 @@ private:
 
 namespace {
 
-/// The reduction that an expression calls as NumPy's: "mean" in "a - mean(a, axis=0)". Empty if there is none.
-std::string_view reduction_called(std::string_view text) {
-    for (const std::string_view word : {"mean", "median", "sum", "std", "var", "min", "max", "argmin", "argmax", "any",
-                                        "all", "percentile", "quantile"}) {
-        for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+bool is_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    return text;
+}
+
+/// The arguments of a call: what stands between commas up to the bracket that closes it.
+std::vector<std::string_view> arguments_of(std::string_view text) {
+    std::vector<std::string_view> found;
+    int depth = 0;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const bool closes = c == ')' && depth == 0;
+        if (closes || (c == ',' && depth == 0)) {
+            found.push_back(trimmed(text.substr(begin, i - begin)));
+            begin = i + 1;
+        }
+        if (closes) break;
+        if (c == '(') ++depth;
+        if (c == ')') --depth;
+    }
+    return found;
+}
+
+}  // namespace
+
+std::optional<CalledReduction> called_reduction(std::string_view expression) {
+    for (const std::string_view word :
+         {"nanmean", "nanmedian", "nansum", "nanstd", "nanvar", "nanmin", "nanmax", "mean", "median", "sum", "std",
+          "var", "min", "max", "argmin", "argmax", "any", "all"}) {
+        for (std::size_t at = expression.find(word); at != expression.npos; at = expression.find(word, at + 1)) {
             const std::size_t end = at + word.size();
-            const bool begins =
-                at == 0 || (std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0 && text[at - 1] != '_');
-            if (begins && end < text.size() && text[end] == '(') return word;
+            if ((at > 0 && is_word(expression[at - 1])) || !expression.substr(end).starts_with("(")) continue;
+            const bool skip_nan = word.starts_with("nan");
+            CalledReduction called{
+                .text = {}, .with = std::string(word.substr(skip_nan ? 3 : 0)), .skip_nan = skip_nan};
+            std::vector<std::string_view> arguments = arguments_of(expression.substr(end + 1));
+            if (arguments.empty()) continue;
+            const std::size_t past =
+                static_cast<std::size_t>(arguments.back().data() - expression.data()) + arguments.back().size();
+            std::size_t from = at;
+            if (at > 0 && expression[at - 1] == '.') {  // a.mean(axis=0)
+                std::size_t begin = at - 1;
+                while (begin > 0 && is_word(expression[begin - 1])) --begin;
+                const std::string_view of = expression.substr(begin, at - 1 - begin);
+                if (of != "np" && of != "numpy") arguments.insert(arguments.begin(), of);
+                from = begin;
+            }
+            called.text = expression.substr(from, expression.find(')', past) + 1 - from);
+            if (std::ranges::all_of(arguments.front(), is_word)) called.operand = arguments.front();
+            for (std::size_t i = 1; i < arguments.size(); ++i) {
+                std::string_view axis = arguments[i];
+                if (axis.starts_with("keepdims")) continue;
+                if (axis.starts_with("axis")) axis = trimmed(axis.substr(4));
+                if (axis.starts_with("=")) axis = trimmed(axis.substr(1));
+                if (axis.starts_with("(") && axis.ends_with(")")) axis = axis.substr(1, axis.size() - 2);
+                if (axis.find_first_not_of("0123456789-, ") != axis.npos) continue;
+                std::ranges::copy_if(axis, std::back_inserter(called.axes), [](char c) { return c != ' '; });
+            }
+            return called;
         }
     }
     return {};
 }
 
-}  // namespace
-
 Program compile_expression(std::string_view text, std::span<const CalcOperand> operands) {
     try {
         return Compiler(text, operands).compile();
     } catch (const Error& e) {
-        const std::string_view word = reduction_called(text);
-        if (word.empty()) throw;
-        throw Error(e.code(), fmt::format("{}; `tessera reduce` computes {} along dimensions", e.what(), word));
+        const auto called = called_reduction(text);
+        if (!called) throw;
+        throw Error(e.code(), fmt::format("{} (expressions go element by element)", e.what()))
+            .advising(Action::reduce, "makes an operand", called->with);
     }
 }
 

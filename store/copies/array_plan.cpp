@@ -258,6 +258,13 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
     std::optional<std::string> recode = selection         ? "only a part is copied"
                                         : cast != nullptr ? "the dtype changes"
                                                           : why_recode(before, made.metadata);
+    // Chunks of another level or compressor may still be valid, but they are not what was asked for.
+    const auto texts = [](const ArrayMetadata& m) {
+        std::vector<std::string> found;
+        for (const CodecConfig& codec : m.codecs) found.push_back(codec_text(codec));
+        return found;
+    };
+    if (!recode && o.codec && texts(wanted) != texts(before)) recode = "another codec is asked for";
     PlannedArray plan{&dialect, std::move(made.metadata), std::move(made.attributes), std::move(changes),
                       std::move(recode)};
     if (o.codec) add_zstd_note(plan);

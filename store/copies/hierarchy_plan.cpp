@@ -189,8 +189,15 @@ PlannedGroup plan_group(const HierarchyCopy& o, const Group& group, std::string 
     const Dialect* to = o.arrays.format ? &dialect_named(*o.arrays.format) : group.dialect();
     Value attributes = group.attributes().all();
     if (to != nullptr && to->save_group == nullptr && !attributes.as_object().empty()) {
-        throw unsupported("{}: {} has no groups, and so no place for the attributes of this one", group.name(),
-                          to->name);
+        if (!o.drop_attributes) {
+            throw unsupported("{}: {} has no groups, and so no place for the attributes of this one", group.name(),
+                              to->name)
+                .advising(Action::drop_attributes, "leaves them out");
+        }
+        std::string names;
+        for (const auto& [name, value] : attributes.as_object()) names += (names.empty() ? "" : ", ") + name;
+        o.tell(fmt::format("{}: attributes are left out, because {} has no groups: {}", group.name(), to->name, names));
+        attributes = Value::object();
     }
     Value unknown = group.unknown();
     if (to != group.dialect()) {

@@ -78,7 +78,7 @@ const Dialect& format_of(const PyramidOptions& o, const ArraySource& array) {
     }
     if (o.arrays.format) return dialect_named(*o.arrays.format);
     const auto* stored = dynamic_cast<const Array*>(&array);
-    const Dialect& usual = stored != nullptr ? stored->dialect() : default_format();
+    const Dialect& usual = stored != nullptr ? stored->dialect() : default_format(o.arrays.preferred_format);
     return dialect_named(usual.name == "v2" ? "v2" : "v3");
 }
 

@@ -247,6 +247,10 @@ std::pair<double, double> picture_range(const Picture& picture, std::string_view
     }
     const std::vector<double> values = finite_values(picture);
     const auto end_of = [&](const Bound& bound) {
+        if (!bound.percent && picture.logarithmic) {
+            if (bound.number > 0) return std::log10(bound.number);
+            throw invalid_argument("range: a logarithmic range is above 0, found {}", python_float_repr(bound.number));
+        }
         if (!bound.percent) return bound.number;
         return values.empty() ? 0.0 : percentile(values, bound.number);
     };
@@ -275,6 +279,7 @@ double place_in_range(double value, std::pair<double, double> range) {
 
 std::string picture_text(const Picture& picture, double value, double step) {
     if (is_time(picture.dtype)) return time_text(picture.dtype, value);
+    if (picture.logarithmic) return fmt::format("{:.3g}", std::pow(10.0, value));
     if (value == 0) return "0";
     if (!std::isfinite(value)) return fmt::format("{}", value);
     constexpr double many = 1e6, few = 1e-5;

@@ -70,7 +70,9 @@ struct BarMarks {
 BarMarks bar_marks(const Picture& picture, std::pair<double, double> range, const Layout& at, std::int64_t height) {
     const int most = std::max<int>(2, static_cast<int>(height / (std::int64_t{2} * at.text)));
     const bool time = picture.dtype.kind() == Kind::datetime || picture.dtype.kind() == Kind::timedelta;
-    Ticks ticks = round_ticks(range.first, range.second, std::min(most, 9));
+    // Of logarithms, whole decades.
+    const bool decades = picture.logarithmic && range.second - range.first >= 2;
+    Ticks ticks = round_ticks(range.first, range.second, std::min(most, 9), decades);
     if (time) ticks.at = {range.first, range.second};  // dates are not round where numbers are
     BarMarks marks;
     for (const double v : ticks.at) {
@@ -190,22 +192,17 @@ private:
 /// Calls mark(pixel, text) for round indices of an axis.
 template <class Mark>
 void mark_indices(const PictureAxis& axis, std::int64_t most, const Mark& mark) {
-    const std::int64_t last = axis.start + axis.step * (axis.count - 1);
-    const Ticks ticks =
-        round_ticks(static_cast<double>(std::min(axis.start, last)), static_cast<double>(std::max(axis.start, last)),
-                    static_cast<int>(std::clamp<std::int64_t>(most, 1, 10)), true);
-    for (const double v : ticks.at) {
-        const auto index = static_cast<std::int64_t>(v);
-        const std::int64_t cell = (index - axis.start) / axis.step / axis.window;
-        if (cell >= 0 && cell < axis.cells()) mark(cell * axis.zoom + axis.zoom / 2, fmt::format("{}", index));
-    }
+    mark_axis(axis, most,
+              [&](std::int64_t cell, const std::string& text) { mark(cell * axis.zoom + axis.zoom / 2, text); });
 }
 
-void mark_columns(Drawing& drawing, const PictureAxis& axis) {
+/// Marks round indices below a plot that is so many pixels wide.
+void mark_columns(Drawing& drawing, const PictureAxis& axis, std::int64_t width) {
     const std::int64_t last = std::max(axis.start, axis.start + axis.step * (axis.count - 1));
     const std::int64_t label = text_width(fmt::format("{}", last), drawing.at().scale) + 2 * drawing.at().letter;
-    mark_indices(axis, axis.pixels() / label,
-                 [&](std::int64_t x, const std::string& text) { drawing.mark_below(x, text); });
+    mark_axis(axis, width / label, [&](std::int64_t cell, const std::string& text) {
+        drawing.mark_below((2 * cell + 1) * width / (2 * axis.cells()), text);
+    });
     drawing.name_below(axis.name);
 }
 
@@ -237,7 +234,7 @@ NDArray draw_slice(const Picture& picture, const DrawOptions& options) {
     }
     drawing.border();
     drawing.title(picture.name + " " + picture.slice, picture.how);
-    mark_columns(drawing, picture.columns);
+    mark_columns(drawing, picture.columns, picture.columns.pixels());
     mark_indices(picture.rows, picture.rows.pixels() / (2 * at.text),
                  [&](std::int64_t y, const std::string& text) { drawing.mark_left(y, text); });
     drawing.name_left(picture.rows.name);
@@ -246,10 +243,9 @@ NDArray draw_slice(const Picture& picture, const DrawOptions& options) {
     return std::move(drawing).take();
 }
 
-/// The height of a plot that need not fill its room.
+/// Plots of lines and bars fill their room.
 std::int64_t plot_height(const DrawOptions& options) {
-    const auto [height, width] = drawing_room(options);
-    return std::min(height, std::max<std::int64_t>(width * 9 / 16, height / 2));
+    return drawing_room(options).first;
 }
 
 /// Marks values on the left of a plot, and draws lines across it there.
@@ -276,9 +272,12 @@ NDArray draw_line(const Picture& picture, const DrawOptions& options) {
     }
     const PictureAxis& axis = picture.columns;
     const std::int64_t height = plot_height(options);
-    Drawing drawing(options, height, axis.pixels(), 0, needs_legend(picture));
+    // There is no colour bar on the right.
+    const std::int64_t width =
+        std::max(axis.cells(), options.width - Layout(options).left - 4 * Layout(options).letter);
+    Drawing drawing(options, height, width, 0, needs_legend(picture));
     const Layout& at = drawing.at();
-    mark_values(drawing, range, height, axis.pixels(), false,
+    mark_values(drawing, range, height, width, picture.logarithmic && range.second - range.first >= 2,
                 [&](double v, double step) { return picture_text(picture, v, step); });
     const auto y_of = [&](double v) {
         return at.top +
@@ -288,11 +287,12 @@ NDArray draw_line(const Picture& picture, const DrawOptions& options) {
     const std::span<const double> high = std::as_const(picture.high).values<double>();
     std::optional<std::pair<std::int64_t, std::int64_t>> before;
     for (std::int64_t j = 0; j < axis.cells(); ++j) {
-        const std::int64_t x = at.left + j * axis.zoom + axis.zoom / 2;
+        const std::int64_t x = at.left + (2 * j + 1) * width / (2 * axis.cells());
         if (picture.state(0, j) != CellState::value) {
             if (picture.state(0, j) == CellState::nan) {
-                drawing.canvas().box(at.left + j * axis.zoom, at.top + height - 2 * at.scale, axis.zoom, 2 * at.scale,
-                                     nan_colour);
+                const std::int64_t from = at.left + j * width / axis.cells();
+                drawing.canvas().box(from, at.top + height - 2 * at.scale,
+                                     at.left + (j + 1) * width / axis.cells() - from, 2 * at.scale, nan_colour);
             }
             before.reset();
             continue;
@@ -305,13 +305,26 @@ NDArray draw_line(const Picture& picture, const DrawOptions& options) {
     }
     drawing.border();
     drawing.title(picture.name + " " + picture.slice, picture.how);
-    mark_columns(drawing, axis);
+    mark_columns(drawing, axis, width);
     drawing.name_left(label_of(picture.label, picture.units));
     drawing.legend(picture);
     return std::move(drawing).take();
 }
 
 }  // namespace
+
+void mark_axis(const PictureAxis& axis, std::int64_t most,
+               const std::function<void(std::int64_t cell, const std::string& text)>& mark) {
+    const std::int64_t last = axis.start + axis.step * (axis.count - 1);
+    const Ticks ticks =
+        round_ticks(static_cast<double>(std::min(axis.start, last)), static_cast<double>(std::max(axis.start, last)),
+                    static_cast<int>(std::clamp<std::int64_t>(most, 1, 10)), true);
+    for (const double v : ticks.at) {
+        const auto index = static_cast<std::int64_t>(v);
+        const std::int64_t cell = (index - axis.start) / axis.step / axis.window;
+        if (cell >= 0 && cell < axis.cells()) mark(cell, fmt::format("{}", index));
+    }
+}
 
 std::pair<std::int64_t, std::int64_t> drawing_room(const DrawOptions& options) {
     const Layout at(options);

@@ -1,8 +1,10 @@
 #include <tessera/picture.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include <tessera/array.h>
@@ -191,6 +193,30 @@ bool Picture::has(CellState state) const {
 
 bool has_picture(const DType& dtype) {
     return is_number(dtype) || is_time(dtype);
+}
+
+void take_logarithms(Picture& picture) {
+    if (is_time(picture.dtype)) throw unsupported("{}: times have no logarithm", picture.name);
+    const std::span<std::uint8_t> states = picture.states.values<std::uint8_t>();
+    const auto take = [&](NDArray& cells, std::size_t i) {
+        double& v = cells.values<double>()[i];
+        const bool positive = v > 0;
+        v = positive ? std::log10(v) : std::numeric_limits<double>::quiet_NaN();
+        return positive;
+    };
+    bool any = false;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+        const bool value = states[i] == static_cast<std::uint8_t>(CellState::value);
+        const bool high = picture.line && take(picture.high, i);
+        if (picture.line && !take(picture.low, i) && high)
+            picture.low.values<double>()[i] = picture.high.values<double>()[i];
+        if (take(picture.values, i) || !value) continue;
+        states[i] = static_cast<std::uint8_t>(CellState::missing);
+        any = true;
+    }
+    if (any)
+        picture.missing_name = picture.missing_name.empty() ? "not above 0" : picture.missing_name + ", or not above 0";
+    picture.logarithmic = true;
 }
 
 Picture read_picture(const ArraySource& source, const PictureOptions& options, const IoOptions& io) {

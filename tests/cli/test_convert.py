@@ -361,6 +361,40 @@ class FollowingFormats(ProgramTest):
         self.assertEqual((result.returncode, result.stderr.count("made in format v3")), (0, 1), result.stderr)
         self.assertEqual([self.format_of(f"out/{name}") for name in "xy"], ["v3", "v3"])
 
+    def test_attributes_of_groups_where_there_is_no_place(self):
+        self.tessera("group", "g", "--format", "v3", "--quiet")
+        self.save("x.npy", GRID)
+        self.tessera("import", "x.npy", "g/a", "--codec", "blosc:lz4:5", "--quiet")
+        self.tessera("attrs", "g", "set", "title", "survey")
+        self.tessera("attrs", "g/a", "set", "units", "m")
+        self.refused("copy", "g", "h", "--format", "zmeta", says=["attributes", "--drop-attributes"])
+        self.assertFalse((self.folder / "h").exists())
+        done = self.run_program("copy", "g", "h", "--format", "zmeta", "--drop-attributes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("left out, because zmeta has no groups: title", done.stderr)
+        np.testing.assert_array_equal(self.exported("h/a"), GRID)
+        self.assertEqual(self.tessera_json("attrs", "h/a"), {"units": "m"})
+        self.assertEqual(self.tessera_json("attrs", "g"), {"title": "survey"})
+
+    def test_a_codec_that_is_asked_for_is_used(self):
+        """Other levels and compressors would decode the old chunks, too: they are encoded anew all the same."""
+        noise = np.random.default_rng(3).integers(0, 40, (64, 64)).astype("<i4")
+        for form, old, new in (("v2", "blosc:lz4:1:shuffle", "blosc:zstd:9:bitshuffle"), ("v3", "zstd:1", "zstd:19"),
+                               ("zmeta", "blosc:lz4:1", "blosc:zlib:9"), ("v2", "zlib:1", "zlib:9")):
+            with self.subTest(form, new=new):
+                self.save("n.npy", noise)
+                self.tessera("import", "n.npy", "old", "--format", form, "--codec", old, "--overwrite", "--quiet")
+                self.tessera("copy", "old", "new", "--codec", new, "--overwrite", "--quiet")
+                self.tessera("import", "n.npy", "fresh", "--format", form, "--codec", new, "--overwrite", "--quiet")
+                np.testing.assert_array_equal(self.exported("new"), noise)
+                chunks = [path.relative_to(self.folder / "fresh") for path in (self.folder / "fresh").rglob("*")
+                          if path.is_file() and path.name not in METADATA.values() and ".tessera" not in path.parts]
+                self.assertTrue(chunks)
+                for chunk in chunks:
+                    self.assertEqual((self.folder / "new" / chunk).read_bytes(), (self.folder / "fresh" / chunk).read_bytes())
+                (plan,) = self.tessera_json("copy", "old", "x", "--codec", old, "--dry-run")["arrays"]
+                self.assertTrue(plan["chunks_copied_as_they_are"])
+
     def test_another_default(self):
         self.save("x.npy", GRID)
         for words in (["create", "out", "--shape", "4,6", "--dtype", "<i4"], ["import", "x.npy", "out"],

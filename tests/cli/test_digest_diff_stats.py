@@ -560,6 +560,36 @@ class Stats(ProgramTest):
         self.assertEqual(lines, [["axis", "0", "elements", "NaN", "min", "max", "mean", "deviation"],
                                  ["0", "2", "1", "1.0", "1.0", "1.0", "0.0"], ["1", "2", "0", "4.0", "6.0", "5.0", "1.0"]])
 
+    def test_further_statistics(self):
+        values = with_nan(normal(40, 30))
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "7,8", "--dims", "y,x", "--format", "v3", "--quiet")
+        numpy = {"p95": lambda v, **k: np.nanpercentile(v, 95, **k), "median": np.nanmedian, "var": np.nanvar,
+                 "p2.5": lambda v, **k: np.nanpercentile(v, 2.5, **k)}
+        for path in "a.npy", "a.zarr":
+            found = self.tessera_json("stats", path, "--with", "p95,median", "--with", "var,p2.5")["further"]
+            self.assertEqual(list(found), ["p95", "median", "var", "p2.5"])
+            part = self.tessera_json("stats", path, "--with", "p95,median,var,p2.5", "--sel", "3:33:2, 4")["further"]
+            along = self.tessera_json("stats", path, "--with", "p95,median,var,p2.5", "--axis", 1, "--sel", "5:, 2:9")
+            self.assertEqual(along["further"], {})
+            for word, function in numpy.items():
+                np.testing.assert_allclose(found[word], function(values), rtol=1e-12)
+                np.testing.assert_allclose(part[word], function(values[3:33:2, 4]), rtol=1e-12)
+                np.testing.assert_allclose([one["further"][word] for one in along["positions"]],
+                                           function(values[5:, 2:9], axis=0), rtol=1e-12)
+        self.assertRegex(self.tessera("stats", "a.npy", "--with", "median"), r"(?m)^median +-?[0-9.]+$")
+        table = self.tessera("stats", "a.zarr", "--axis", "x", "--with", "median").splitlines()
+        self.assertEqual(table[0].split()[-1], "median")
+        self.assertEqual(len(table), 31)
+        self.save("line.npy", np.arange(5))
+        each = self.tessera_json("stats", "line.npy", "--axis", 0, "--with", "count,median")["positions"]
+        self.assertEqual([one["further"] for one in each], [{"count": 1, "median": float(i)} for i in range(5)])
+        self.save("one.npy", np.array(7))
+        self.assertEqual(self.tessera_json("stats", "one.npy", "--with", "median")["further"], {"median": 7.0})
+        self.refused("stats", "a.npy", "--with", "middle", says=["--with", "middle", "median"])
+        self.save("table.npy", np.zeros(3, [("a", "f4")]))
+        self.refused("stats", "table.npy", "--with", "median", says="table.npy")
+
     def test_no_such_axis_and_too_many_positions(self):
         self.save("a.npy", np.zeros((3, 200_000), "u1"))
         self.refused("stats", "a.npy", "--axis", 2, says="--axis")

@@ -67,10 +67,40 @@ def test_axes():
     same(tessera.reduce(a, how="max", by="month"), data.t.resample(time="1MS").max())
     np.testing.assert_array_equal(tessera.reduce(a, how="p25", by=np.arange(60) % 2, axis="time")[1],
                                   np.percentile(data.t.values[1::2], 25, axis=0))
+    further = tessera.stats(a, how=["p95", "median"]).further
+    np.testing.assert_allclose(further["p95"], np.percentile(data.t.values, 95), rtol=1e-12)
+    np.testing.assert_allclose(further["median"], np.median(data.t.values), rtol=1e-12)
     grown = tessera.create("n.zarr", (2, 0), "f8", dims=["y", "time"])
     assert grown.append([[1.0], [2.0]], axis="time") == 0 and grown.shape == (2, 1)
     with module.raises(ValueError, "height"):
         grown.append([[1.0], [2.0]], axis="height")
+
+
+def test_rows_that_meet_a_condition():
+    with open("days.csv", "w", encoding="utf-8") as file:
+        file.write("day,close,volume\n2026-01-01,99,7\n2026-01-02,101,0\n2026-01-03,120,5\n")
+    table = tessera.open("days.csv")
+    rows = table.where("(close > 100) & (volume > 0)")
+    assert rows.dtype == table.dtype and rows["day"].tolist() == [np.datetime64("2026-01-03").item()]
+    assert len(table.where("close > 1000")) == 0
+    tessera.copy("days.csv", "few.zarr", where="close > 100")
+    np.testing.assert_array_equal(tessera.open("few.zarr")["close"], [101, 120])
+    tessera.copy(table, "few.csv", where="volume == 7")
+    assert tessera.open("few.csv")["close"].tolist() == [99]
+    with module.raises(tessera.InvalidArgument, "nothing"):
+        table.where("nothing > 1")
+    with module.raises(tessera.InvalidArgument, "true or false"):
+        tessera.copy("days.csv", "x.zarr", where="close + 1")
+
+
+def test_attributes_without_a_place():
+    group = tessera.create_group("g", attrs={"title": "survey"})
+    group.create_array("a", (3,), "f4")
+    with module.raises(tessera.Unsupported, "drop_attributes=True"):
+        tessera.copy("g", "h", format="zmeta", codec="blosc:lz4:5")
+    changes = tessera.copy("g", "h", format="zmeta", codec="blosc:lz4:5", drop_attributes=True)
+    assert any("zmeta has no groups: title" in change for change in changes), changes
+    assert tessera.open("h/a").format == "zmeta"
 
 
 if __name__ == "__main__":

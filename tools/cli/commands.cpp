@@ -156,9 +156,10 @@ constexpr Command table[] = {
      "NumPy's\n"
      "nanmin and its like do; the fill is counted bit for bit. Bins are a power of two wide. --axis gives a line for "
      "each\n"
-     "position along a dimension, still in one pass.\n\n"
+     "position along a dimension, still in one pass. --with reads the array once more for each word.\n\n"
      "Examples:\n"
      "  tessera stats grid.zarr\n"
+     "  tessera stats grid.zarr --with median,p95\n"
      "  tessera stats cube.zarr --axis 0",
      declare_stats},
     {"diff", inspect, "compare two arrays or hierarchies element by element", "diff A B [options]",

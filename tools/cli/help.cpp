@@ -72,7 +72,7 @@ constexpr const char* settings_text =
     "\n"
     "The file is tessera.toml in $XDG_CONFIG_HOME, else in ~/.config, or what TESSERA_CONFIG names; if TESSERA_CONFIG "
     "is\n"
-    "empty, none is read. The Python module takes the same settings. The C++ library takes only TESSERA_FORMAT.\n";
+    "empty, none is read. The Python module takes the same settings. The C++ library takes none of them.\n";
 
 /// Edit distance: letters changed, inserted, deleted or swapped with their neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {

@@ -6,11 +6,14 @@
 #include <tessera/copy.h>
 #include <tessera/dimensions.h>
 #include <tessera/json.h>
+#include <tessera/ndarray.h>
+#include <tessera/reduce.h>
 #include <tessera/statistics.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "command.h"
 #include "histogram.h"
@@ -27,7 +30,23 @@ struct StatsOptions {
     std::vector<std::string> paths;
     std::string path;  ///< the one whose turn it is
     std::optional<std::string> selection, axis, bins;
+    std::vector<std::string> with;
 };
+
+/// What --with asks for beside the usual statistics: of the whole array, or of each position along an axis.
+using Further = std::vector<std::pair<std::string, NDArray>>;
+
+const std::byte* element_of(const NDArray& values, std::size_t position) {
+    return values.bytes().data() + position * static_cast<std::size_t>(values.dtype().size());
+}
+
+Value further_value(const Further& further, std::size_t position) {
+    Value value = Value::object();
+    for (const auto& [word, values] : further) {
+        value.set(word, element_to_json(values.dtype(), element_of(values, position)));
+    }
+    return value;
+}
 
 Value mean_value(const Statistics& s) {
     if (!s.mean) return {};
@@ -84,7 +103,7 @@ Value statistics_value(const std::string& path, const DType& dtype, const Shape&
 
 /// Along an axis: an entry for each position, but none for the whole array.
 Value positions_value(const std::string& path, const DType& dtype, const Shape& shape, int axis,
-                      const std::vector<std::vector<Statistics>>& found) {
+                      const std::vector<std::vector<Statistics>>& found, const Further& further) {
     Value value = Value::object();
     value.set("path", path_value(path));
     value.set("dtype", dtype.to_string());
@@ -97,9 +116,11 @@ Value positions_value(const std::string& path, const DType& dtype, const Shape& 
         Value position = statistics_value(path, dtype, shape, found[i]);
         for (const char* name : {"path", "axis", "positions"}) position.erase(name);
         if (dtype.kind() == Kind::structure) position.set("count", element_count(shape) / std::ssize(found));
+        position.set("further", further_value(further, i));
         position.set("position", static_cast<std::int64_t>(i));
         positions.push_back(std::move(position));
     }
+    value.set("further", Value::object());
     value.set("positions", std::move(positions));
     return value;
 }
@@ -115,7 +136,7 @@ std::string deviation_text(const Statistics& s) {
                        dtype.substr(name, dtype.find(']') - name));
 }
 
-void print_statistics(const Statistics& s) {
+void print_statistics(const Statistics& s, const Further& further) {
     Facts facts;
     if (!s.field.empty()) facts.add("field", s.field);
     facts.add("dtype", s.dtype.to_string());
@@ -124,6 +145,7 @@ void print_statistics(const Statistics& s) {
     if (s.max) facts.add("max", *s.max);
     if (s.mean) facts.add("mean", mean_date_text(s.dtype, *s.mean).value_or(python_float_repr(*s.mean)));
     if (s.deviation) facts.add("deviation", deviation_text(s));
+    for (const auto& [word, values] : further) facts.add(word, element_to_text(values.dtype(), element_of(values, 0)));
     facts.add("NaN", grouped(static_cast<std::uint64_t>(s.nans)));
     facts.add("fill", grouped(static_cast<std::uint64_t>(s.fills)));
     facts.print();
@@ -146,13 +168,19 @@ Row row_of(std::size_t position, const Statistics& s, bool fields) {
 }
 
 /// A line for each position, or each field at each; every column as wide as it has to be.
-void print_positions(int axis, const std::vector<std::vector<Statistics>>& found, bool fields) {
+void print_positions(int axis, const std::vector<std::vector<Statistics>>& found, const Further& further, bool fields) {
     Row titles{fmt::format("axis {}", axis)};
     if (fields) titles.emplace_back("field");
     for (const char* title : {"elements", "NaN", "min", "max", "mean", "deviation"}) titles.emplace_back(title);
+    for (const auto& [word, values] : further) titles.push_back(word);
     std::vector<Row> rows{std::move(titles)};
     for (std::size_t i = 0; i < found.size(); ++i) {
-        for (const Statistics& s : found[i]) rows.push_back(row_of(i, s, fields));
+        for (const Statistics& s : found[i]) {
+            rows.push_back(row_of(i, s, fields));
+            for (const auto& [word, values] : further) {
+                rows.back().push_back(element_to_text(values.dtype(), element_of(values, i)));
+            }
+        }
     }
     std::vector<std::size_t> widths(rows.front().size(), 0);
     for (const Row& row : rows) {
@@ -187,6 +215,7 @@ int stats(Session& session, const StatsOptions& o) {
     Shape shape;
     int axis = 0;
     std::vector<std::vector<Statistics>> positions;
+    Further further;
     const std::vector<Statistics> found = at_located(o.path, [&](const Located& at) {
         source = about_path(o.path, [&] { return open_source(at); });
         std::optional<ElementBytes> fill;
@@ -194,10 +223,18 @@ int stats(Session& session, const StatsOptions& o) {
         std::optional<Selection> selection;
         if (o.selection) selection = chosen_part(session, o.path, *o.selection, *source);
         shape = selection ? selection->shape() : source->info().shape;
+        std::optional<int> kept;
         if (o.axis) {
             if (shape.empty()) throw invalid_argument("{}: it has no dimension", o.path);
             axis = in_context([] { return "--axis"; },
                               [&] { return find_dimension(*o.axis, kept_names(*source, selection), shape.rank()); });
+            kept = axis;
+        }
+        for (const std::string& word : o.with) {
+            in_context([] { return "--with"; }, [&] { (void)parse_reduction(word); });
+            further.emplace_back(word, statistic(*source, word, kept, session.io(), selection));
+        }
+        if (kept) {
             positions = statistics_along(*source, axis, fill, session.io(), selection);
             return std::vector<Statistics>();
         }
@@ -207,19 +244,21 @@ int stats(Session& session, const StatsOptions& o) {
     const DType dtype = source->info().dtype;
     if (o.axis) {
         if (session.options().json) {
-            print_json(positions_value(o.path, dtype, shape, axis, positions));
+            print_json(positions_value(o.path, dtype, shape, axis, positions, further));
         } else {
-            print_positions(axis, positions, dtype.kind() == Kind::structure);
+            print_positions(axis, positions, further, dtype.kind() == Kind::structure);
         }
         return exit_done;
     }
     if (session.options().json) {
-        print_json(statistics_value(o.path, dtype, shape, found));
+        Value value = statistics_value(o.path, dtype, shape, found);
+        value.set("further", further_value(further, 0));
+        print_json(value);
         return exit_done;
     }
     for (const Statistics& s : found) {
         if (&s != &found.front()) print("\n");
-        print_statistics(s);
+        print_statistics(s, further);
     }
     return exit_done;
 }
@@ -234,6 +273,10 @@ Run declare_stats(CLI::App& app) {
     app.add_option("--axis", o->axis,
                    "of each position along this dimension: a line for each (a name or number; -1: the last)")
         ->option_text("DIM");
+    app.add_option("--with", o->with,
+                   "also median, p95, p2.5, var and so on, as `reduce --with`, without NaN; may be repeated, or p5,p95")
+        ->option_text("WORDS")
+        ->delimiter(',');
     app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
         ->option_text("N");
     return [o](Session& session) {

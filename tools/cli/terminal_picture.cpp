@@ -41,6 +41,36 @@ std::optional<Rgb> pixel_colour(const Picture& picture, std::int64_t y, std::int
     return value_colour(map, picture.value(i, j), range);
 }
 
+/// Round indices below a picture, each under the middle of its cell; a cell is `cell` characters wide.
+std::string ruler(const PictureAxis& axis, double cell, std::size_t indent) {
+    constexpr std::int64_t narrow = 20;  // the line above names both ends
+    std::string line;
+    const auto width = static_cast<std::int64_t>(cell * static_cast<double>(axis.cells()));
+    if (width < narrow) return line;
+    const std::int64_t last = std::max(axis.start, axis.start + axis.step * (axis.count - 1));
+    const auto room = static_cast<std::int64_t>(std::to_string(last).size()) + 3;
+    mark_axis(axis, width / room, [&](std::int64_t at, const std::string& text) {
+        const auto middle = static_cast<std::int64_t>((static_cast<double>(at) + 0.5) * cell);
+        const auto from =
+            static_cast<std::size_t>(std::max<std::int64_t>(0, middle - static_cast<std::int64_t>(text.size()) / 2));
+        if (indent + from < line.size() + (line.empty() ? 0 : 1)) return;  // no room beside the one before
+        line.resize(indent + from, ' ');
+        line += text;
+    });
+    return line + "\n";
+}
+
+/// The round indices of rows, by line of text; a line is `rows` rows of pixels.
+std::vector<std::string> row_labels(const PictureAxis& axis, std::int64_t rows) {
+    std::vector<std::string> labels(static_cast<std::size_t>((axis.pixels() + rows - 1) / rows));
+    constexpr std::ptrdiff_t low = 8;
+    if (axis.dimension < 0 || std::ssize(labels) < low) return labels;
+    mark_axis(axis, std::ssize(labels) / 3, [&](std::int64_t cell, const std::string& text) {
+        labels[static_cast<std::size_t>((cell * axis.zoom + axis.zoom / 2) / rows)] = " " + text;
+    });
+    return labels;
+}
+
 /// Two rows of pixels, as one line of half blocks.
 std::string half_blocks(const Picture& picture, std::int64_t y, std::pair<double, double> range, ColourMap map,
                         const Screen& screen) {
@@ -56,7 +86,7 @@ std::string half_blocks(const Picture& picture, std::int64_t y, std::pair<double
         codes = wanted;
         line += upper ? "▀" : lower ? "▄" : " ";
     }
-    return line + plain_code + "\n";
+    return line + plain_code;
 }
 
 char character_of(double place) {
@@ -74,7 +104,7 @@ std::string character_row(const Picture& picture, std::int64_t y, std::pair<doub
         if (picture.state(i, j) == CellState::value) c = character_of(place_in_range(picture.value(i, j), range));
         line += std::string(2, c);
     }
-    return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    return line;
 }
 
 std::string axis_text(const PictureAxis& axis) {
@@ -162,6 +192,10 @@ std::string line_plot(const Picture& picture, std::pair<double, double> range, c
         std::string label;
         if (y == 0) label = picture_text(picture, range.second, step);
         if (y + 1 == height) label = picture_text(picture, range.first, step);
+        if (height >= 7 && y == height / 2) {
+            const double middle = 1 - (static_cast<double>(y) + 0.5) / static_cast<double>(height);
+            label = picture_text(picture, range.first + (range.second - range.first) * middle, step);
+        }
         if (label.size() > label_columns - 1) label.resize(label_columns - 1);
         text += fmt::format("{:>{}} {}\n", label, label_columns - 1, plot.row(y));
     }
@@ -203,6 +237,8 @@ Screen screen_of_output(const std::string& colour) {
         screen.columns = size.ws_col;
         screen.lines = size.ws_row;
     }
+    screen.gutter = screen.columns >= 40 ? screen_columns_beside_picture : 0;
+    screen.row_ticks = screen.gutter > 0;
     if (colour == "auto") {
         find_colours(screen);
     } else if (colour == "kitty" || colour == "sixel") {
@@ -219,8 +255,9 @@ Screen screen_of_output(const std::string& colour) {
 
 std::pair<std::int64_t, std::int64_t> slice_room(const Screen& screen) {
     const std::int64_t lines = std::max(1, screen.lines - screen_lines_beside_picture);
-    if (screen.colour) return {2 * lines, screen.columns};
-    return {lines, std::max(1, screen.columns / 2)};
+    const int columns = std::max(1, screen.columns - screen.gutter);
+    if (screen.colour) return {2 * lines, columns};
+    return {lines, std::max(1, columns / 2)};
 }
 
 std::int64_t line_room(const Screen& screen) {
@@ -278,6 +315,7 @@ std::string picture_lines(const Picture& picture, std::pair<double, double> rang
     if (!picture.how.empty()) text += picture.how + "\n";
     if (picture.line) {
         text += line_plot(picture, range, screen);
+        text += ruler(picture.columns, static_cast<double>(picture.columns.zoom) / 2, label_columns);
         text += std::string(label_columns, ' ') + axis_text(picture.columns);
         const std::string label = picture.label + (picture.units.empty() ? "" : " (" + picture.units + ")");
         return text + (label.empty() ? "" : "   " + printable(label)) + "\n";
@@ -285,9 +323,14 @@ std::string picture_lines(const Picture& picture, std::pair<double, double> rang
     if (picture.rows.dimension >= 0) text += fmt::format("down: {}   ", axis_text(picture.rows));
     text += fmt::format("across: {}\n", axis_text(picture.columns));
     const int step = screen.colour ? 2 : 1;
+    const std::vector<std::string> labels = row_labels(picture.rows, step);
     for (std::int64_t y = 0; y < picture.rows.pixels(); y += step) {
-        text += screen.colour ? half_blocks(picture, y, range, map, screen) : character_row(picture, y, range);
+        std::string line =
+            screen.colour ? half_blocks(picture, y, range, map, screen) : character_row(picture, y, range);
+        if (screen.row_ticks) line += labels[static_cast<std::size_t>(y / step)];
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
+    text += ruler(picture.columns, static_cast<double>(picture.columns.zoom) * (screen.colour ? 1 : 2), 0);
     if (!picture.has(CellState::value)) return text + "all of it is missing\n";
     return text + range_line(picture, range, map, screen);
 }

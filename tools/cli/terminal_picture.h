@@ -19,10 +19,14 @@ struct Screen {
     bool colour = false;       ///< half blocks, two pixels a character; else two characters a pixel
     bool few_colours = false;  ///< the 256 of xterm; else 24 bits
     Graphics graphics = Graphics::none;
+    int gutter = 0;         ///< columns beside a slice that it must leave free, for the indices of rows
+    bool row_ticks = true;  ///< whether these are written
 };
 
-/// Lines around a picture: title, axes, range, and the prompt that follows.
-inline constexpr int screen_lines_beside_picture = 5;
+/// Lines around a picture: title, axes, ruler, range, and the prompt that follows.
+inline constexpr int screen_lines_beside_picture = 6;
+/// Columns beside a slice, for the indices of rows.
+inline constexpr int screen_columns_beside_picture = 6;
 
 /// The screen behind standard output. `colour`: auto, always, 256, kitty, sixel or never. Throws invalid_argument for
 /// another word.

@@ -265,6 +265,7 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
                              .link = o.link,
                              .verify = o.verify,
                              .dry_run = o.dry_run,
+                             .drop_attributes = o.drop_attributes,
                              .skip_unreadable = o.skip_bad,
                              .object_strings = o.object_strings,
                              .reverse_dims = o.reverse_dims,
@@ -353,6 +354,8 @@ void declare_selection(CLI::App& app, TransferOptions& o) {
         ->option_text("SELECTION");
     declare_where(app, o);
     app.add_flag("--overwrite", o.overwrite, "replace what lies at the destination, once the new one is complete");
+    app.add_flag("--drop-attributes", o.drop_attributes,
+                 "for a group: leave out its attributes if the new format has no place for them");
     app.add_flag("--skip-bad", o.skip_bad, "for a group: replace the destination even if some arrays cannot be read");
 }
 

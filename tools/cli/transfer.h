@@ -30,6 +30,7 @@ struct TransferOptions {
     std::optional<std::string> chunks, shards, codec, format, separator, structures, dimensions;
     std::optional<std::string> like_format;  ///< of a source, kept where it can express what is asked
     std::vector<std::string> fills;          ///< --fill as given: VALUE, or NAME=VALUE for one array of a group
+    bool drop_attributes = false;            ///< of groups, where the new format has no place for them
     bool skip_bad = false;               ///< a group also replaces an existing one if some of its arrays are unreadable
     std::optional<std::string> order;    ///< of the elements in a chunk or an array file
     std::optional<std::string> deflate;  ///< for an array file as destination

@@ -40,6 +40,7 @@ struct ViewOptions {
     bool hist = false;
     bool chunks = false;
     bool overwrite = false;
+    bool log = false;
 };
 
 /// "960x720": width and height.
@@ -177,6 +178,8 @@ Screen screen_of(const ViewOptions& o) {
     if (const auto size = parse_size(o.size)) {
         screen.columns = size->first;
         screen.lines = size->second + screen_lines_beside_picture;
+        screen.gutter = 0;
+        screen.row_ticks = true;
     }
     return screen;
 }
@@ -200,6 +203,10 @@ int view_slice(Session& session, const ViewOptions& o, const ArraySource& source
     options.line_width = o.png || pixels ? options.width : line_room(screen);
     Picture picture = read_slice(session, o, source, options);
     picture.name = o.path;
+    if (o.log && session.options().json && !o.png) {
+        throw invalid_argument("--log: --json gives the values themselves; only pictures have logarithmic axes");
+    }
+    if (o.log) take_logarithms(picture);
     const std::pair<double, double> range = picture_range(picture, o.range, draw.map);
     Value value = picture_value(o.path, picture, range);
     if (o.png) return save_drawing(session, o, draw_picture(picture, draw), described(picture), std::move(value));
@@ -344,7 +351,7 @@ int view_table(Session& session, const ViewOptions& o, const ArraySource& source
     const Screen screen = screen_of(o);
     IoOptions io = session.io();
     io.progress = nullptr;
-    print(element_table(source, selection, {.lines = screen.lines, .columns = screen.columns}, io));
+    print(element_table(source, selection, {.lines = screen.lines - (o.size ? 1 : 0), .columns = screen.columns}, io));
     return exit_done;
 }
 
@@ -378,6 +385,8 @@ Run declare_view(CLI::App& app) {
                    "values at the ends of the colour map, numbers or percentiles: -10,50 or 2%,98%\n"
                    "(default: minimum and maximum of what is shown)")
         ->option_text("LOW,HIGH");
+    app.add_flag("--log", o->log,
+                 "a logarithmic axis of a line, logarithmic colours of a slice; what is not above 0 is missing");
     app.add_option("--missing", o->missing,
                    "values shown as missing: fill (the fill value), none, a number, or auto: the fill value\n"
                    "unless that is 0, and the attributes _FillValue and missing_value (default auto)")

@@ -1,5 +1,5 @@
 // What a user prefers where nothing is said: one value for each name, from the environment, else from a file. For the
-// program and the Python module alone; of these the library reads TESSERA_FORMAT alone.
+// program and the Python module alone; the library reads none of these.
 //
 //   name        variable             in the file
 //   format      TESSERA_FORMAT       format = "v3"           format of new arrays that have none around or before them

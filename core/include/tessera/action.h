@@ -22,17 +22,18 @@ enum class Action : std::uint8_t {
     chunks,         ///< chunks of another shape
     coarsening,     ///< coarsen in another way: "nearest"
     dimension_names,
-    dtype,         ///< read or convert to a dtype: "f8"
-    fill,          ///< another fill value: "null"
-    follow_links,  ///< write and delete through links
-    format,        ///< make the array in another format: "v3"
-    max_memory,    ///< allow so much memory: "71M"
-    no_locks,      ///< go on without locks
-    overwrite,     ///< replace what is there
-    recursive,     ///< remove what lies below, too
-    resume,        ///< go on with an unfinished copy
-    selection,     ///< take a part: "0, :, :"
-    skip_damaged,  ///< restore all but what is damaged
+    drop_attributes,  ///< leave out what the format has no place for
+    dtype,            ///< read or convert to a dtype: "f8"
+    fill,             ///< another fill value: "null"
+    follow_links,     ///< write and delete through links
+    format,           ///< make the array in another format: "v3"
+    max_memory,       ///< allow so much memory: "71M"
+    no_locks,         ///< go on without locks
+    overwrite,        ///< replace what is there
+    recursive,        ///< remove what lies below, too
+    resume,           ///< go on with an unfinished copy
+    selection,        ///< take a part: "0, :, :"
+    skip_damaged,     ///< restore all but what is damaged
     // Operations on a path, which is the value unless it is the one that failed.
     accept_snapshot,  ///< take a snapshot's files as they are
     calc_functions,   ///< the list of functions that expressions have
@@ -40,6 +41,7 @@ enum class Action : std::uint8_t {
     drop_damaged,  ///< delete what repair set aside
     give_up_batches,
     make_group,
+    reduce,  ///< reduce along dimensions: "mean"
     remove,
     repair,
     repair_to_seal,  ///< restore files from parity to what was sealed

@@ -10,6 +10,8 @@
 #include <tessera/error.h>
 #include <tessera/json.h>
 #include <tessera/node_facts.h>
+#include <tessera/where.h>
+#include <tessera/write_computed.h>
 
 #include <algorithm>
 
@@ -148,6 +150,23 @@ const ArraySource& named_source(const ArrayParts& parts) {
 int axis_of(ArrayHandle& handle, const std::string& word) {
     const auto parts = handle.parts();
     return in_context([] { return "axis"; }, [&] { return find_dimension(word, named_source(*parts)); });
+}
+
+/// The rows of a table that meet a condition, as a NumPy array.
+py::array rows_where(ArrayHandle& handle, const std::string& condition, const WorkOptions& work) {
+    const auto parts = handle.parts();
+    if (parts->readable().info().dtype.is_variable()) {
+        throw unsupported(
+            "elements of variable length are not picked into memory: copy(…, where=…) makes a table of them");
+    }
+    const auto rows = Work(work).run([&](const IoOptions& io) {
+        return where_source(shared_source({parts, &parts->readable()}), condition, io);
+    });
+    const ArrayInfo info = rows->info();
+    const py::array made = empty_array(dtype_to_numpy(info.dtype), info.shape);
+    const MutableArrayView view = view_to_write(made, info.dtype);
+    Work(work).run([&](const IoOptions& io) { rows->read_into(Region::whole(info.shape), view, io); });
+    return made;
 }
 
 /// The key of a selection by names and values: integers and slices.
@@ -309,6 +328,7 @@ void bind_arrays(py::module_& module) {
     handle.def("resize", &resize);
     handle.def("append", &append);
     handle.def("axis", &axis_of);
+    handle.def("where", &rows_where);
     handle.def("select", &select);
     module.def("numpy_dtype", [](const py::object& dtype) { return dtype_to_numpy(dtype_from_argument(dtype)); });
 }

@@ -253,6 +253,18 @@ py::list statistics_of(ArrayHandle& handle, int bins, const WorkOptions& options
     return list;
 }
 
+/// Further statistics by their words; those of NumPy's own scalars.
+py::dict further_statistics(ArrayHandle& handle, const std::vector<std::string>& words, const WorkOptions& options) {
+    const auto parts = handle.parts();
+    py::dict found;
+    for (const std::string& word : words) {
+        const NDArray value = Work(options).run(
+            [&](const IoOptions& io) { return statistic(parts->readable(), word, std::nullopt, io); });
+        found[py::str(word)] = value_to_python(element_to_json(value.dtype(), value.bytes().data()));
+    }
+    return found;
+}
+
 py::dict snapshot_to_python(const SnapshotInfo& info) {
     py::dict value;
     value["name"] = text(info.name);
@@ -320,6 +332,7 @@ void bind_checks(py::module_& module) {
     module.def("digest_at", &digest_at);
     module.def("difference", &difference_of);
     module.def("statistics", &statistics_of);
+    module.def("further_statistics", &further_statistics);
     bind_snapshots(module);
 }
 

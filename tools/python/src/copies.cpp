@@ -6,6 +6,7 @@
 #include <tessera/chunk_bytes.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
+#include <tessera/where.h>
 
 #include <fmt/format.h>
 
@@ -95,6 +96,15 @@ HierarchyOptions hierarchy_options(const py::dict& options, const CopyWay& way, 
             return decode ? decode_cf(std::move(opened)) : encode_cf(std::move(opened));
         };
     }
+    if (options.contains("where")) {
+        // Rows are picked first, of the numbers as they are stored.
+        made.view = [condition = py::cast<std::string>(options["where"]),
+                     then = made.view](std::unique_ptr<ArraySource> opened) {
+            auto rows = where_source(std::move(opened), condition);
+            return then ? then(std::move(rows)) : std::move(rows);
+        };
+    }
+    made.drop_attributes = options.contains("drop_attributes");
     if (options.contains("deflate")) made.deflate_level = py::cast<int>(options["deflate"]);
     return made;
 }
@@ -111,9 +121,17 @@ std::vector<std::string> copy_at(const Source& source, const std::string& to, Hi
     return Work(work).run([&](const IoOptions& io) {
         options.io = io;
         if (way.link) require_links(source, to, options);
+        std::vector<std::string> lost;  // of groups; what changes about arrays stands in their plans
+        if (options.drop_attributes) {
+            options.note = [&](const Note& note) { lost.push_back(advised(note.text, note.advice)); };
+        }
         const CopiedHierarchy copied = copy_hierarchy(source, to, options);
         require_whole(copied, way);
-        return changes_of(copied, way);
+        std::vector<std::string> changes = changes_of(copied, way);
+        for (std::string& note : lost) {
+            if (std::ranges::find(changes, note) == changes.end()) changes.push_back(std::move(note));
+        }
+        return changes;
     });
 }
 

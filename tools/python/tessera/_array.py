@@ -297,6 +297,20 @@ class Array(Closing):
         """
         return self[self._handle.select(sel_text(text, method, values), self._brief)]
 
+    def where(self, condition: str, *, threads: int = 0, max_memory: Union[int, str] = 0,
+              progress: ProgressCallback = None) -> np.ndarray[Any, Any]:
+        """The rows of a table that meet a condition: an expression over its fields.
+
+        Examples
+        --------
+        >>> with open("days.csv", "w") as file:
+        ...     _ = file.write("day,close\\n2026-01-01,99\\n2026-01-02,101\\n")
+        >>> tessera.open("days.csv").where("close > 100")["close"]
+        array([101])
+        """
+        rows: np.ndarray[Any, Any] = self._handle.where(condition, self._work(threads, max_memory, progress))
+        return rows
+
     def isel(self, **indices: Any) -> Any:
         """Read by the names of dimensions and indices along them, as xarray's ``isel``.
 

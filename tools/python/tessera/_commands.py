@@ -367,7 +367,7 @@ def _path_of(node: Any) -> str:
 def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
          shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
          separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0,
-         cf: Optional[str] = None, resume: bool = False,
+         cf: Optional[str] = None, where: Optional[str] = None, drop_attributes: bool = False, resume: bool = False,
          link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
          verify: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
@@ -393,6 +393,10 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     cf : {"decode", "encode"}, optional
         Apply ``scale_factor``, ``add_offset``, ``_FillValue`` and units of time, as the CF conventions say, or the
         reverse by the attribute ``cf_encoding``, which keeps how an array was encoded.
+    where : str, optional
+        Of a table, only the rows for which this holds, an expression over its fields: ``"(close > 100) & (volume > 0)"``.
+    drop_attributes : bool
+        Leave out attributes of groups for which `format` has no place, instead of raising `Unsupported`.
     resume : bool
         Keep the unfinished copy if it is interrupted or fails; the next call with the same source and arguments resumes
         it.
@@ -438,6 +442,10 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         options["shards"] = shards
     if cf is not None:
         options["cf"] = cf
+    if where is not None:
+        options["where"] = where
+    if drop_attributes:
+        options["drop_attributes"] = True
     if isinstance(array, (Group, Members)):
         if sel is not None:
             raise InvalidArgument(f"{array.path}: sel picks from one array, and this holds several")
@@ -548,9 +556,16 @@ def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol:
                                           work(threads, max_memory, progress)))
 
 
-def stats(array: Union[Path, Array], *, bins: int = 32, threads: int = 0, max_memory: Union[int, str] = 0,
+def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence[str]] = (), threads: int = 0, max_memory: Union[int, str] = 0,
           progress: ProgressCallback = None) -> Statistics:
     """Minimum, maximum, mean, deviation and histogram in one parallel pass, without NaN.
+
+    Parameters
+    ----------
+    bins : int
+        At most so many bins of the histogram, 4 or more; 0: none.
+    how : str or sequence of str
+        Further statistics, as those of :func:`reduce`: ``("median", "p95")``. They are members of ``further``.
 
     Returns
     -------
@@ -562,10 +577,14 @@ def stats(array: Union[Path, Array], *, bins: int = 32, threads: int = 0, max_me
     >>> np.save("plain.npy", np.arange(5.0))
     >>> tessera.stats("plain.npy").mean
     2.0
+    >>> tessera.stats("plain.npy", how="p25").further
+    {'p25': 1.0}
     """
     opened = _array(array)
     found = _tessera.statistics(opened._handle, bins, work(threads, max_memory, progress))
-    whole: dict[str, Any] = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size}
+    words = [how] if isinstance(how, str) else list(how)
+    further = _tessera.further_statistics(opened._handle, words, work(threads, max_memory, progress))
+    whole: dict[str, Any] = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size, "further": further}
     if len(found) == 1 and not found[0]["field"]:
         found[0].pop("field")
         return Statistics({**whole, **found[0]}, fields=[])

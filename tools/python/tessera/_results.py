@@ -176,6 +176,7 @@ class Statistics(Result):
     mean: Any
     deviation: Optional[float]
     histogram: Optional[dict[str, Any]]
+    further: dict[str, Any]
     fields: list["Statistics"]
 
 

@@ -53,6 +53,17 @@ struct InPlaceOptions {
 std::int64_t calc_in_place(Array& array, std::string_view expression, std::vector<CalcOperand> operands,
                            const InPlaceOptions& options = {});
 
+/// A reduction that an expression calls as NumPy's, and that it cannot have: "nanmean(a, axis=(0, 1))".
+struct CalledReduction {
+    std::string text;     ///< of the call
+    std::string with;     ///< as parse_reduction reads it: "mean"
+    std::string operand;  ///< "a"; empty if it is an expression
+    std::string axes;     ///< "0,1"; empty for all
+    bool skip_nan = false;
+};
+/// The first one in the text of an expression; nullopt if there is none.
+[[nodiscard]] std::optional<CalledReduction> called_reduction(std::string_view expression);
+
 /// The names of all functions.
 [[nodiscard]] std::vector<std::string_view> calc_functions();
 

@@ -50,6 +50,8 @@ struct HierarchyOptions {
     bool link = false;       ///< hard links in place of copies of chunk files that stay valid
     bool verify = false;     ///< decode chunk files that stay valid before they are copied or linked
     bool dry_run = false;    ///< plan only: nothing is written
+    /// Leave out attributes of groups for which the new format has no place, with a note; otherwise they are an error.
+    bool drop_attributes = false;
     /// Whether a copied hierarchy also replaces an existing one if some source arrays cannot be read. Otherwise it is
     /// written beside the destination, under another name (CopiedHierarchy::path).
     bool skip_unreadable = false;

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/array_io.h>
 #include <tessera/element.h>
+#include <tessera/ndarray.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -55,5 +57,13 @@ struct Statistics {
 [[nodiscard]] std::vector<std::vector<Statistics>> statistics_along(
     const ArraySource& source, int axis, const std::optional<ElementBytes>& fill, const IoOptions& io = {},
     const std::optional<Selection>& selection = std::nullopt);
+
+/// One more statistic of the same elements without NaN and NaT: a reduction by its word (parse_reduction), "median",
+/// "p95" or "var". Its shape is () or, with `axis`, which may be negative, the length of that axis. Exact whatever the
+/// memory, as in reduce_source(), for which the array is read once more. Throws as that, and out_of_bounds for an axis
+/// that does not exist.
+[[nodiscard]] NDArray statistic(const ArraySource& source, std::string_view word,
+                                std::optional<int> axis = std::nullopt, const IoOptions& io = {},
+                                const std::optional<Selection>& selection = std::nullopt);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,6 +68,7 @@ struct Picture {
     PictureAxis rows = {};
     PictureAxis columns = {};
     bool line = false;             ///< along one dimension, which is `columns`
+    bool logarithmic = false;      ///< values, low and high are logarithms to the base 10
     bool sampled = false;          ///< not all elements were read, because that would have exceeded the limit
     std::string how = {};          ///< the meaning of a cell: "mean of 3×3 elements"; empty if it is one element
     NDArray values = {};           ///< f8, (cells of rows, cells of columns); NaN where the state is not `value`
@@ -86,6 +88,10 @@ struct Picture {
 /// Throws invalid_argument for axes that do not exist, an empty selection, and an array without dimensions; unsupported
 /// if has_picture() is false; and the errors of reading.
 [[nodiscard]] Picture read_picture(const ArraySource& source, const PictureOptions& options, const IoOptions& io = {});
+
+/// Replaces the values of a picture by their logarithms to the base 10, for a logarithmic axis or colours. Values that
+/// are not positive become missing. Throws unsupported for times.
+void take_logarithms(Picture& picture);
 
 /// Ten maps of even steps; `diverging`, which is centred on 0; `cyclic`, whose ends meet, for phases; and `labels`,
 /// where neighbouring integers differ.
@@ -127,11 +133,14 @@ struct Rgb {
 inline constexpr Rgb nan_colour{235, 95, 225};
 
 /// The values at the two ends of the colours. `range` is "" for the extremes, or LOW,HIGH, each a number or a
-/// percentile of the cells' values: "-10,50", "2%,98%". Without a range the diverging map is centred on 0. Throws
-/// invalid_argument.
+/// percentile of the cells' values: "-10,50", "2%,98%". Without a range the diverging map is centred on 0. Of a
+/// logarithmic picture numbers are values, and the result is logarithms. Throws invalid_argument.
 [[nodiscard]] std::pair<double, double> picture_range(const Picture& picture, std::string_view range, ColourMap map);
 /// The position of a value in a range, from 0 to 1; 0.5 if both ends are equal.
 [[nodiscard]] double place_in_range(double value, std::pair<double, double> range);
+/// Round indices of an axis, at most `most`: calls mark(cell, text) for each.
+void mark_axis(const PictureAxis& axis, std::int64_t most,
+               const std::function<void(std::int64_t cell, const std::string& text)>& mark);
 /// A value as text for people: a date for times; else a number with enough digits to distinguish values that differ by
 /// `step`.
 [[nodiscard]] std::string picture_text(const Picture& picture, double value, double step);
