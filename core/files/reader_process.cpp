@@ -42,7 +42,16 @@ namespace tessera {
 
 namespace {
 
-std::atomic<bool> trusting = false;
+// A sanitizer's allocator does not survive a fork beside other threads: the child may wait for ever for its locks.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+
+std::atomic<bool> trusting = sanitized;
 bool in_reader = false;  ///< set once, in a child
 pid_t reader_parent = 0;
 std::array<void (*)(), 8> resting{};
@@ -129,7 +138,6 @@ void close_others(int socket, int memory) {
 
 /// Limits the memory that the library may take: what it has now, and so much more.
 void limit_memory(std::uint64_t more) {
-#ifndef __SANITIZE_ADDRESS__
     static const auto now = [] {
         unsigned long pages = 0;
         std::array<char, 64> text{};
@@ -144,9 +152,6 @@ void limit_memory(std::uint64_t more) {
     const bool any = more > UINT64_MAX / 2;
     limit.rlim_cur = any ? limit.rlim_max : std::min<rlim_t>(limit.rlim_max, now + beside + more);
     (void)::setrlimit(RLIMIT_AS, &limit);
-#else
-    (void)more;
-#endif
 }
 
 Buffer error_bytes(const Error& e) {

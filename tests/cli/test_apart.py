@@ -79,6 +79,7 @@ def readers(parent):
     return found
 
 
+@unittest.skipIf(program.FEWER > 1, "what a sanitizer watches reads in its own process")
 @unittest.skipIf(h5py is None, "h5py is not installed")
 class Apart(ProgramTest):
     def bad_file(self):
