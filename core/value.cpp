@@ -146,23 +146,18 @@ SpecialToken special_token(std::string_view json, std::size_t at) {
 }
 
 // Replaces tokens that Python reads and nlohmann/json does not: NaN, Infinity, -Infinity and numbers beyond double's
-// range. Each becomes a zero of the same length, "0e0", "0e00", …, so that positions in messages stay true, and its
-// value is remembered. A zero that the text itself spells so is remembered too, so that it cannot be mistaken for a
-// substitute.
+// range. Each becomes a zero and spaces, so that positions in messages stay true, and its value is remembered.
 struct Prepared {
     std::string text;
-    std::vector<Value> specials;  // in the order of the text
+    std::vector<std::pair<std::size_t, Value>> specials;  // with how many numbers come before each
 };
-
-bool is_substitute(std::string_view number) {
-    return number.starts_with("0e0") && number.find_first_not_of('0', 2) == std::string_view::npos;
-}
 
 Prepared prepare(std::string_view json) {
     Prepared out{std::string(json), {}};
+    std::size_t numbers = 0;
     const auto substitute = [&](std::size_t at, std::size_t length, Value v) {
-        out.text.replace(at, length, "0e" + std::string(length - 2, '0'));
-        out.specials.push_back(std::move(v));
+        out.text.replace(at, length, "0" + std::string(length - 1, ' '));
+        out.specials.emplace_back(numbers++, std::move(v));
     };
     int depth = 0;
     for (std::size_t i = 0; i < json.size();) {
@@ -188,11 +183,11 @@ Prepared prepare(std::string_view json) {
             while (end < json.size() && is_number_char(json[end])) ++end;
             const auto number = json.substr(i, end - i);
             if (number_length(number) == number.size()) {
-                if (is_substitute(number)) {
-                    out.specials.emplace_back(0.0);
-                } else if (const double v = read_double(number); std::isinf(v)) {
+                if (const double v = read_double(number); std::isinf(v)) {
                     substitute(i, number.size(),
                                is_plain_integer(number) ? Value(Value::BigInteger{std::string(number)}) : Value(v));
+                } else {
+                    ++numbers;
                 }
             }
             i = end;
@@ -226,19 +221,16 @@ void unite_repeated_keys(Value::Object& members) {
 // Receives nlohmann/json's events and builds a Value.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
 public:
-    Builder(std::string_view json, std::vector<Value> specials) : json_(json), specials_(std::move(specials)) {}
+    Builder(std::string_view json, std::vector<std::pair<std::size_t, Value>> specials)
+        : json_(json), specials_(std::move(specials)), next_(specials_.begin()) {}
 
     bool null() override { return add(nullptr); }
     bool boolean(bool v) override { return add(v); }
-    bool number_integer(std::int64_t v) override { return add(v); }
-    bool number_unsigned(std::uint64_t v) override { return add(v); }
+    bool number_integer(std::int64_t v) override { return add_number(v); }
+    bool number_unsigned(std::uint64_t v) override { return add_number(v); }
     bool number_float(double v, const std::string& raw) override {
-        if (is_substitute(raw)) {
-            // prepare() does not take "0e0e" for a number, but the lexer accepts its start and fails afterwards.
-            return add(next_special_ < specials_.size() ? std::move(specials_[next_special_++]) : Value(v));
-        }
-        if (is_plain_integer(raw)) return add(Value::BigInteger{raw});
-        return add(may_be_halfway(v) ? Value::from_digits(raw) : Value(v));
+        if (is_plain_integer(raw)) return add_number(Value::BigInteger{raw});
+        return add_number(may_be_halfway(v) ? Value::from_digits(raw) : Value(v));
     }
     bool string(std::string& v) override { return add(std::move(v)); }
     bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON text has none
@@ -279,6 +271,11 @@ private:
         Value::Array items;
         Value::Object members;
     };
+    bool add_number(Value v) {
+        const bool special = next_ != specials_.end() && next_->first == numbers_;
+        ++numbers_;
+        return add(special ? std::move((next_++)->second) : std::move(v));
+    }
     bool add(Value v) {
         if (open_.empty()) {
             result = std::move(v);
@@ -291,8 +288,9 @@ private:
     }
 
     std::string_view json_;
-    std::vector<Value> specials_;
-    std::size_t next_special_ = 0;
+    std::vector<std::pair<std::size_t, Value>> specials_;
+    std::vector<std::pair<std::size_t, Value>>::iterator next_;
+    std::size_t numbers_ = 0;
     std::vector<Open> open_;
 };
 
@@ -310,6 +308,17 @@ std::string json_double(double v) {
     if (std::isnan(v)) return "NaN";
     if (std::isinf(v)) return v < 0 ? "-Infinity" : "Infinity";
     return python_float_repr(v);
+}
+
+// UTF-8 sorts bytewise as its code points do.
+std::vector<const Value::Member*> members_of(const Value& object, bool sorted) {
+    std::vector<const Value::Member*> members;
+    for (const auto& m : object.as_object()) members.push_back(&m);
+    if (sorted) {
+        std::ranges::sort(
+            members, {}, [](auto* m) -> auto& { return m->first; });
+    }
+    return members;
 }
 
 class Printer {
@@ -332,13 +341,7 @@ public:
         } else if (v.is_array()) {
             list('[', ']', v.as_array(), level, [&](const Value& item) { append(item, level + 1); });
         } else {
-            std::vector<const Value::Member*> members;
-            for (const auto& m : v.as_object()) members.push_back(&m);
-            // UTF-8 sorts bytewise as its code points do.
-            if (style_.sort_keys)
-                std::ranges::sort(
-                    members, {}, [](auto* m) -> auto& { return m->first; });
-            list('{', '}', members, level, [&](const Value::Member* m) {
+            list('{', '}', members_of(v, style_.sort_keys), level, [&](const Value::Member* m) {
                 append_string(out, m->first, style_);
                 out += ": ";
                 append(m->second, level + 1);
@@ -564,14 +567,7 @@ bool operator==(const Value& a, const Value& b) {
     }
     if (!a.is_object() || !b.is_object()) return a.data_ == b.data_;
     if (a.as_object().size() != b.as_object().size()) return false;
-    const auto by_key = [](const Value& v) {
-        std::vector<const Value::Member*> members;
-        for (const auto& m : v.as_object()) members.push_back(&m);
-        std::ranges::sort(
-            members, {}, [](auto* m) -> auto& { return m->first; });
-        return members;
-    };
-    return std::ranges::equal(by_key(a), by_key(b), [](auto* x, auto* y) { return *x == *y; });
+    return std::ranges::equal(members_of(a, true), members_of(b, true), [](auto* x, auto* y) { return *x == *y; });
 }
 
 std::string python_float_repr(double v) {
