@@ -72,11 +72,10 @@ struct SelectionReader {
 
 }  // namespace
 
-void read_selection_into(const ArraySource& source, const Selection& selection, const MutableArrayView& out,
-                         const IoOptions& io) {
-    const ArrayInfo info = source.info();
+void ArraySource::read_picked(const Selection& selection, const MutableArrayView& out, const IoOptions& io) const {
+    const ArrayInfo info = this->info();
     if (selection.rank() != info.shape.rank() || !(out.shape == selection.full_shape())) {
-        throw invalid_argument("{}: a selection of shape {} does not fit memory of shape {}", source.name(),
+        throw invalid_argument("{}: a selection of shape {} does not fit memory of shape {}", name(),
                                selection.full_shape().to_string(), out.shape.to_string());
     }
     if (out.count() == 0) return;
@@ -95,7 +94,26 @@ void read_selection_into(const ArraySource& source, const Selection& selection, 
         }
     }
     const Dims chunks = info.chunks.rank() == rank ? info.chunks : Dims::filled(rank, 1);
-    SelectionReader{source, io, info.dtype, steps, chunks}.read(part);
+    SelectionReader{*this, io, info.dtype, steps, chunks}.read(part);
+}
+
+NDArray ArraySource::read_points(std::span<const Index> points, const IoOptions& io) const {
+    const DType dtype = info().dtype;
+    NDArray elements(dtype, {std::ssize(points)});
+    for (std::int64_t i = 0; i < std::ssize(points); ++i) {
+        const Index& place = points[static_cast<std::size_t>(i)];
+        const Shape one = Shape::filled(place.rank(), 1);
+        MutableArrayView element = elements.view().part({{i}, {1}});
+        element.shape = one;
+        element.strides = contiguous_strides(one, dtype.size());
+        read_into({place, one}, element, io);
+    }
+    return elements;
+}
+
+void read_selection_into(const ArraySource& source, const Selection& selection, const MutableArrayView& out,
+                         const IoOptions& io) {
+    source.read_picked(selection, out, io);
 }
 
 NDArray read_selection(const ArraySource& source, const Selection& selection, const IoOptions& io) {

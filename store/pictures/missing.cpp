@@ -25,9 +25,7 @@ std::vector<double> missing_values(const ArraySource& source, const std::string&
     if (missing == "none") return {};
     const DType dtype = source.info().dtype;
     std::optional<double> fill;
-    if (const auto* array = dynamic_cast<const Array*>(&source)) {
-        if (const auto bytes = array->metadata().fill.bytes) fill = element_number(dtype, *bytes);
-    }
+    if (const auto bytes = source.fill_bytes()) fill = element_number(dtype, *bytes);
     if (missing == "fill") {
         if (!fill) throw invalid_argument(source.name() + ": it has no fill value that missing could name");
         return {*fill};

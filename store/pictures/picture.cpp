@@ -101,11 +101,7 @@ private:
 /// The slice with windows of one element: those that the steps of the selection pick.
 NDArray read_stepped(const ArraySource& source, const Selection& selection, const DType& dtype, const IoOptions& io) {
     NDArray elements(dtype, selection.full_shape());
-    if (const auto* array = dynamic_cast<const Array*>(&source)) {
-        array->read_into(selection, elements.view(), io);
-    } else {
-        read_selection_into(source, selection, elements.view(), io);
-    }
+    read_selection_into(source, selection, elements.view(), io);
     return std::move(elements).reshaped(selection.shape());
 }
 

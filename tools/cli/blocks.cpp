@@ -57,10 +57,4 @@ Region without_dropped(const Region& box, const Selection& selection) {
     return kept;
 }
 
-NDArray read_part(const ArraySource& source, const Selection& selection, const IoOptions& io) {
-    // An Array reads steps chunk by chunk; read_selection reads everything between the first and the last element.
-    if (const auto* array = dynamic_cast<const Array*>(&source)) return array->read(selection, io);
-    return read_selection(source, selection, io);
-}
-
 }  // namespace tessera::cli

@@ -178,7 +178,7 @@ std::string element_table(const ArraySource& source, const Selection& selection,
         std::vector<Selection::Axis> part = axes;
         if (!shown.empty()) part[shown[0]] = {down.start + first * down.step, down.step, n};
         if (wide) part[shown[1]].count = across;
-        const NDArray elements = read_part(source, Selection(part), io);
+        const NDArray elements = read_selection(source, Selection(part), io);
         const std::byte* p = elements.bytes().data();
         for (std::int64_t i = 0; i < n; ++i, p += across * dtype.size()) {
             table.add_row(down.start + (first + i) * down.step, elements.dtype(), p);

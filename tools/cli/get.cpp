@@ -147,7 +147,7 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
     const std::function<void(int, Region&, Region&)> visit = [&](int axis, Region& from, Region& to) {
         if (axis == full.rank()) {
             const Selection part = selection.part(from);
-            NDArray read = read_part(source, part, io);
+            NDArray read = read_selection(source, part, io);
             copy_elements(std::move(read).reshaped(to.extent).view(), edges.view().part(to));
             return;
         }
@@ -193,7 +193,7 @@ int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource>
     if (count == 0) {
         print((json ? empty_brackets(shape) : "[]") + "\n");
     } else if (!json && count <= summary_threshold) {
-        print_aligned(read_part(*source, selection, io), shape, uncut);
+        print_aligned(read_selection(*source, selection, io), shape, uncut);
     } else if (!json && !all) {
         print_summary(*source, selection, io);
     } else {
@@ -201,7 +201,7 @@ int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource>
         // A quarter: the rest is for decoding.
         const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
         for_each_box(selection, source->info(), most, [&](const Region& box) {
-            const NDArray part = read_part(*source, selection.part(box), io);
+            const NDArray part = read_selection(*source, selection.part(box), io);
             // Before printing: a box that does not fit into memory is divided in two.
             for_each_element(part, [&](const std::byte* p) { require_memory(printing_memory(part.dtype(), p)); });
             for_each_element(part, [&](const std::byte* p) { printer.put(element_text(part.dtype(), p, json)); });

@@ -42,7 +42,7 @@ public:
         for (std::int64_t done = 0; done < region.extent[0]; done += most) {
             const std::int64_t n = std::min(most, region.extent[0] - done);
             const std::vector<Index> places = read_places(region.start[0] + done, n, io);
-            const NDArray elements = read_elements(places, io);
+            const NDArray elements = array_->read_points(places, io);
             copy_elements(elements.view(), out.part({{done}, {n}}));
         }
     }
@@ -70,21 +70,6 @@ private:
             places.push_back(place);
         }
         return places;
-    }
-
-    /// Uses read_points() if the array has it.
-    [[nodiscard]] NDArray read_elements(const std::vector<Index>& places, const IoOptions& io) const {
-        if (const auto* stored = dynamic_cast<const Array*>(array_.get())) return stored->read_points(places, io);
-        NDArray elements(from_.dtype, {std::ssize(places)});
-        for (std::int64_t i = 0; i < std::ssize(places); ++i) {
-            const Index& place = places[static_cast<std::size_t>(i)];
-            const Shape one = Shape::filled(place.rank(), 1);
-            MutableArrayView element = elements.view().part({{i}, {1}});
-            element.shape = one;
-            element.strides = contiguous_strides(one, from_.dtype.size());
-            array_->read_into({place, one}, element, io);
-        }
-        return elements;
     }
 
     std::unique_ptr<ArraySource> array_;

@@ -43,9 +43,7 @@ public:
             full.strides.push_back(axis.dropped ? 0 : out.strides[k]);
             if (!axis.dropped) ++k;
         }
-        const Selection part = selection_.part(box);
-        if (const auto* array = dynamic_cast<const Array*>(source_.get())) return array->read_into(part, full, io);
-        read_selection_into(*source_, part, full, io);
+        read_selection_into(*source_, selection_.part(box), full, io);
     }
 
     [[nodiscard]] const std::string& name() const override { return source_->name(); }

@@ -218,8 +218,7 @@ int stats(Session& session, const StatsOptions& o) {
     Further further;
     const std::vector<Statistics> found = at_located(o.path, [&](const Located& at) {
         source = about_path(o.path, [&] { return open_source(at); });
-        std::optional<ElementBytes> fill;
-        if (const auto* array = dynamic_cast<const Array*>(source.get())) fill = array->metadata().fill.bytes;
+        const std::optional<ElementBytes> fill = source->fill_bytes();
         std::optional<Selection> selection;
         if (o.selection) selection = chosen_part(session, o.path, *o.selection, *source);
         shape = selection ? selection->shape() : source->info().shape;

@@ -2,8 +2,12 @@
 // .npy files, .npz members and store arrays implement them; copy_array joins any two.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <tessera/dtype.h>
 #include <tessera/parallel.h>
@@ -48,6 +52,13 @@ public:
     /// Reads a region into `out`. `out` has the shape region.extent and the source's dtype, except for byte order.
     /// Throws out_of_bounds, invalid_argument, corrupt, io, cancelled; `out` is then indeterminate.
     virtual void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const = 0;
+    /// What read_selection_into does: by regions, between whose first and last element all are read. For sources that
+    /// read the steps of a selection chunk by chunk.
+    virtual void read_picked(const Selection& selection, const MutableArrayView& out, const IoOptions& io) const;
+    /// The elements at many indices, as a 1-d array in their order.
+    [[nodiscard]] virtual class NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const;
+    /// The bytes of an element of its fill value; nullopt if it has none.
+    [[nodiscard]] virtual std::optional<std::vector<std::byte>> fill_bytes() const { return std::nullopt; }
     /// The array's name for people: a path, "file.npz::member".
     [[nodiscard]] virtual const std::string& name() const = 0;
     /// Attributes that travel with the data; an empty object if the format has none.
@@ -80,7 +91,6 @@ std::unique_ptr<ArraySource> view_source(const TemporaryView&& elements, std::st
 void read_selection_into(const ArraySource& source, const Selection& selection, const MutableArrayView& out,
                          const IoOptions& io = {});
 /// Reads the elements of a selection into a fresh array without the dropped dimensions.
-[[nodiscard]] class NDArray read_selection(const ArraySource& source, const Selection& selection,
-                                           const IoOptions& io = {});
+[[nodiscard]] NDArray read_selection(const ArraySource& source, const Selection& selection, const IoOptions& io = {});
 
 }  // namespace tessera

@@ -96,6 +96,7 @@ public:
     [[nodiscard]] ArrayInfo info() const override;
     [[nodiscard]] const std::string& name() const override;
     [[nodiscard]] Value attribute_values() const override { return attributes().all(); }
+    [[nodiscard]] std::optional<ElementBytes> fill_bytes() const override { return metadata().fill.bytes; }
     [[nodiscard]] Attributes attributes() const;
     [[nodiscard]] const Dialect& dialect() const;
     /// The metadata as last loaded; a resize through another handle shows after refresh().
@@ -128,6 +129,9 @@ public:
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
     void read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io = {}) const;
     void read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io = {}) const;
+    void read_picked(const Selection& selection, const MutableArrayView& out, const IoOptions& io) const override {
+        read_into(selection, out, io);
+    }
 
     /// Writes. `in` has the shape of the region or selection (dropped dimensions may be left out) and the array's
     /// dtype, in any byte order. Chunks that become equal to the fill are erased.
@@ -198,7 +202,7 @@ public:
     void write_many(std::span<const RegionWrite> parts, const IoOptions& io = {});
     /// Reads or writes the elements at many indices, as a 1-d array in the order of `points`. If an index is written
     /// twice, the later value wins.
-    [[nodiscard]] NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const;
+    [[nodiscard]] NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const override;
     /// The same for the rows of a table of indices: rank() numbers for each element of `out`, a 1-d view (any stride)
     /// with the array's dtype in either byte order. Only the needed blocks of each chunk are decoded.
     void read_points(std::span<const std::int64_t> indices, const MutableArrayView& out,
