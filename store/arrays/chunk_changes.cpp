@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "stored_record.h"
-
 namespace tessera {
 
 StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
@@ -45,7 +43,7 @@ std::unique_ptr<ByteSink> ChunkOutput::create() {
 bool ChunkOutput::erase() {
     if (change_ != nullptr) return loaded_.may_omit() && change_->was_absent();
     if (held_ == nullptr) {
-        if (array_.published) note_erased(*array_.store, array_.prefix, std::span(&key_, 1));
+        if (array_.published) notes_.add({&key_, 1});
         array_.store->erase(key_);
     } else {
         erases_ = true;
@@ -72,8 +70,8 @@ using Placed = std::function<void(std::int64_t i)>;
 
 /// Chunk i alone.
 void change_now(const ArrayState& array, const LoadedArray& loaded, std::int64_t i, const Change& change,
-                const Placed& placed) {
-    change_chunk(array, loaded, [&](ChunkOutput& output) {
+                ErasedNotes& notes, const Placed& placed) {
+    change_chunk(array, loaded, notes, [&](ChunkOutput& output) {
         change(i, output);
         if (placed && output.has_begun()) placed(i);
     });
@@ -81,11 +79,12 @@ void change_now(const ArrayState& array, const LoadedArray& loaded, std::int64_t
 
 /// Chunks `first` to `end` - 1, held until all are on the disk.
 void change_together(const ArrayState& array, const LoadedArray& loaded, std::int64_t first, std::int64_t end,
-                     const IoOptions& io, HeldValues& held, const Change& change, const Placed& placed) {
+                     const IoOptions& io, HeldValues& held, const Change& change, ErasedNotes& notes,
+                     const Placed& placed) {
     std::mutex mutex;
     std::vector<std::pair<std::int64_t, ChunkOutput>> changed;
     parallel_in_memory(end - first, io, [&](std::int64_t n) {
-        ChunkOutput output(array, loaded, &held);
+        ChunkOutput output(array, loaded, notes, &held);
         change(first + n, output);
         if (!output.has_begun()) return;
         const std::lock_guard guard(mutex);
@@ -96,7 +95,7 @@ void change_together(const ArrayState& array, const LoadedArray& loaded, std::in
     for (const auto& entry : changed) {
         if (entry.second.erases()) erased.push_back(entry.second.key());
     }
-    note_erased(*array.store, array.prefix, erased);
+    notes.add(erased);
     std::vector<std::int64_t> anew;
     parallel_for(std::ssize(changed), {.threads = io.threads}, [&](std::int64_t n) {
         auto& entry = changed[static_cast<std::size_t>(n)];
@@ -109,7 +108,7 @@ void change_together(const ArrayState& array, const LoadedArray& loaded, std::in
         anew.push_back(i);
     });
     parallel_in_memory(std::ssize(anew), io, [&](std::int64_t n) {
-        change_now(array, loaded, anew[static_cast<std::size_t>(n)], change, placed);
+        change_now(array, loaded, anew[static_cast<std::size_t>(n)], change, notes, placed);
     });
 }
 
@@ -124,15 +123,17 @@ void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int6
     const std::int64_t bytes = byte_count(loaded.grid.chunks(), loaded.metadata.dtype.size());
     const std::int64_t at_once =
         std::clamp(most_bytes / std::max<std::int64_t>(bytes, 1), std::max<std::int64_t>(few, thread_count(io)), most);
+    ErasedNotes notes(*array.store, array.prefix);
     std::int64_t done = 0;
     while (count - done > few) {
         const auto held = array.published ? array.store->hold() : nullptr;
         if (held == nullptr) break;
         const std::int64_t end = done + std::min(at_once, count - done);
-        change_together(array, loaded, done, end, io, *held, change, placed);
+        change_together(array, loaded, done, end, io, *held, change, notes, placed);
         done = end;
     }
-    parallel_in_memory(count - done, io, [&](std::int64_t n) { change_now(array, loaded, done + n, change, placed); });
+    parallel_in_memory(count - done, io,
+                       [&](std::int64_t n) { change_now(array, loaded, done + n, change, notes, placed); });
 }
 
 }  // namespace tessera

@@ -18,6 +18,7 @@
 #include <string>
 
 #include "array_state.h"
+#include "stored_record.h"
 
 namespace tessera {
 
@@ -27,8 +28,8 @@ namespace tessera {
 /// Receives the new value of one chunk or shard. Thread rule: one thread.
 class ChunkOutput {
 public:
-    ChunkOutput(const ArrayState& array, const LoadedArray& loaded, HeldValues* held)
-        : array_(array), loaded_(loaded), held_(held) {}
+    ChunkOutput(const ArrayState& array, const LoadedArray& loaded, ErasedNotes& notes, HeldValues* held)
+        : array_(array), loaded_(loaded), notes_(notes), held_(held) {}
 
     /// Call before the old value is read. `keeps`: whether a part of it may be kept. Further calls do nothing.
     void begin(const Index& chunk, const std::string& key, bool keeps);
@@ -51,6 +52,7 @@ public:
 private:
     const ArrayState& array_;
     const LoadedArray& loaded_;
+    ErasedNotes& notes_;
     HeldValues* held_;
     StoreLock lock_;
     std::unique_ptr<ValueChange> change_;
@@ -71,10 +73,10 @@ private:
 /// Calls change(output), which changes at most one chunk, and again whenever another writer was faster. The caller
 /// holds the shape lock. A template, since each chunk passes through it.
 template <class Change>
-void change_chunk(const ArrayState& array, const LoadedArray& loaded, const Change& change) {
+void change_chunk(const ArrayState& array, const LoadedArray& loaded, ErasedNotes& notes, const Change& change) {
     for (int tries = 1;; ++tries) {
         {
-            ChunkOutput output(array, loaded, nullptr);
+            ChunkOutput output(array, loaded, notes, nullptr);
             try {
                 return change(output);
             } catch (const Error&) {

@@ -235,13 +235,14 @@ void update_selected(const ArrayState& array, const LoadedArray& loaded, const S
                      const std::function<void(const Region& place, const MutableArrayView& elements)>& change,
                      const IoOptions& io) {
     if (one_per_folder(loaded, selection.bounds()).count() > 1) require_direct(array, loaded, selection.bounds());
+    ErasedNotes notes(*array.store, array.prefix);
     const auto each = [&](const Index& index, const Picked& part, const IoOptions& within) {
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
                        const Selection own = selection.part(part.in_request);
                        NDArray elements(loaded.metadata.dtype, part.in_request.extent);
-                       change_chunk(array, loaded, [&](ChunkOutput& output) {
+                       change_chunk(array, loaded, notes, [&](ChunkOutput& output) {
                            output.begin(index, key, true);
                            read_selected(array, loaded, own, elements, within);
                            change(part.in_request, elements);

@@ -247,7 +247,7 @@ private:
             made = all_elements_equal(elements.view(), old_->fill());
         }
         if (!made) return;
-        note_erased(*array_.store, array_.prefix, std::span(&key, 1));
+        ErasedNotes(*array_.store, array_.prefix).add({&key, 1});
         array_.store->erase(key);
     }
 

@@ -153,7 +153,8 @@ public:
           key_(array.chunk_key(*loaded_, index)),
           shape_lock_(std::move(shape_lock)),
           whole_(region == shard_ && !keeps_beyond_edge(array, *loaded_, index)),
-          output_(begun(array, *loaded_, index, key_, !whole_)),
+          notes_(*array.store, array.prefix),
+          output_(begun(array, *loaded_, index, key_, !whole_, notes_)),
           writer_(shard_writer(array, *loaded_, key_, index, whole_, output_)) {}
 
     [[nodiscard]] ArrayInfo info() const override {
@@ -181,8 +182,8 @@ public:
 
 private:
     static ChunkOutput begun(const ArrayState& array, const LoadedArray& loaded, const Index& index,
-                             const std::string& key, bool keeps) {
-        ChunkOutput output(array, loaded, nullptr);
+                             const std::string& key, bool keeps, ErasedNotes& notes) {
+        ChunkOutput output(array, loaded, notes, nullptr);
         output.begin(index, key, keeps);
         return output;
     }
@@ -195,6 +196,7 @@ private:
     std::string key_;
     StoreLock shape_lock_;
     bool whole_;
+    ErasedNotes notes_;
     ChunkOutput output_;
     ShardWriter writer_;
 };

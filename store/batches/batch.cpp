@@ -163,7 +163,7 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
         for (const Entry& entry : journal.entries) {
             if (entry.kind == Entry::Kind::erase) erased.push_back(join_key(prefix, entry.key));
         }
-        note_erased(store, prefix, erased);
+        ErasedNotes(store, prefix).add(erased);
         for (const Entry& entry : journal.entries) {
             const std::string key = join_key(prefix, entry.key);
             if (entry.kind == Entry::Kind::erase) {

@@ -172,7 +172,7 @@ private:
 
     Outcome set_aside(const std::string& key) {
         const std::string aside = aside_key(key);
-        note_erased(*store_, prefix_, std::span(&key, 1));
+        ErasedNotes(*store_, prefix_).add({&key, 1});
         if (!store_->replace(key, aside)) return {true, "gone by now"};
         return {true, fmt::format("set aside as {}", aside), true};
     }
@@ -211,7 +211,7 @@ private:
             },
             io_);
         if (writer.empty()) {
-            note_erased(*store_, prefix_, std::span(&key, 1));
+            ErasedNotes(*store_, prefix_).add({&key, 1});
             store_->erase(key);
         } else {
             writer.finish();

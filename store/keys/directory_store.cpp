@@ -204,21 +204,13 @@ public:
         throw io_error("removing", path_of(key), error);
     }
 
-    std::uint64_t append_to_own(std::string_view key, std::string_view text) {
+    std::unique_ptr<OwnValue> open_own(std::string_view key) {
         const Spot place = spot(key, Make::no);
-        if (!place.is_there()) return 0;
-        const Descriptor file(
+        if (!place.is_there()) return nullptr;
+        Descriptor file(
             open_at(place.fd, place.name.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-        if (!file && is_absent(errno)) return 0;
-        struct stat status {};
-        const bool own = file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
-        const ssize_t n = own ? ::write(file.get(), text.data(), text.size()) : -1;
-        const bool waits = options_.durability != Durability::none;
-        if (std::cmp_equal(n, text.size()) && (!waits || ::fdatasync(file.get()) == 0)) {
-            return static_cast<std::uint64_t>(status.st_size) + text.size();
-        }
-        erase(key);
-        return 0;
+        if (!file && is_absent(errno)) return nullptr;
+        return std::make_unique<OwnValue>(*this, key, std::move(file), options_.durability != Durability::none);
     }
 
     void erase_below(std::string_view prefix) override {
@@ -678,9 +670,20 @@ bool is_directory_store(const KeyValueStore& store) {
     return dynamic_cast<const DirectoryStore*>(&store) != nullptr;
 }
 
-std::uint64_t append_to_own(KeyValueStore& store, std::string_view key, std::string_view text) {
+std::unique_ptr<OwnValue> open_own(KeyValueStore& store, std::string_view key) {
     auto* const directory = dynamic_cast<DirectoryStore*>(&store);
-    return directory == nullptr ? 0 : directory->append_to_own(key, text);
+    return directory == nullptr ? nullptr : directory->open_own(key);
+}
+
+std::uint64_t OwnValue::append(std::string_view text) {
+    struct stat status {};
+    const bool own = file_ && ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
+    const ssize_t n = own ? ::write(file_.get(), text.data(), text.size()) : -1;
+    if (std::cmp_equal(n, text.size()) && (!waits_ || ::fdatasync(file_.get()) == 0)) {
+        return static_cast<std::uint64_t>(status.st_size) + text.size();
+    }
+    store_.erase(key_);
+    return 0;
 }
 
 bool has_lost_its_name(const KeyValueStore& store) {

@@ -6,8 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <tessera/key_value_store.h>
+
+#include "descriptor.h"
 
 namespace tessera {
 
@@ -50,11 +53,26 @@ void close_idle_locks(KeyValueStore& store);
 /// Whether it is a directory_store().
 [[nodiscard]] bool is_directory_store(const KeyValueStore& store);
 
-/// Appends to one of Tessera's own values in a directory_store(), in place and by one call of the system, and waits for
-/// the disk unless the durability is none. Returns its size then; 0 if it is absent, or in other stores. A value that
-/// cannot be appended to, or has further names, is removed instead: the caller must prefer none to one without this
-/// text. Throws io if that fails, too.
-std::uint64_t append_to_own(KeyValueStore& store, std::string_view key, std::string_view text);
+/// One of Tessera's own values in a directory_store(), open to be appended to. The store outlives it. Thread rule: any.
+class OwnValue {
+public:
+    OwnValue(KeyValueStore& store, std::string_view key, Descriptor file, bool waits)
+        : store_(store), key_(key), file_(std::move(file)), waits_(waits) {}
+
+    /// Appends in place and by one call of the system, and waits for the disk unless the durability is none. Returns
+    /// the size then. A value that cannot be appended to, or has further names, is removed instead, and 0 returned: the
+    /// caller must prefer none to one without this text. Throws io if that fails, too.
+    std::uint64_t append(std::string_view text);
+
+private:
+    KeyValueStore& store_;
+    std::string key_;
+    Descriptor file_;
+    bool waits_;
+};
+
+/// nullptr if it is absent, or in other stores.
+[[nodiscard]] std::unique_ptr<OwnValue> open_own(KeyValueStore& store, std::string_view key);
 
 /// Whether the open directory of a directory_store() is no longer the one at its path.
 [[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);

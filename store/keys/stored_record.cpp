@@ -22,7 +22,6 @@
 #include <charconv>
 #include <span>
 
-#include "directory_store.h"
 #include "lines.h"
 
 namespace tessera {
@@ -79,9 +78,8 @@ std::optional<std::pair<std::int64_t, std::int64_t>> range_in(std::string_view t
     return std::pair(first, last);
 }
 
-void append_line(KeyValueStore& store, std::string_view prefix, std::string_view text) {
-    const std::string key = join_key(prefix, stored_record_key);
-    if (append_to_own(store, key, text) > longest_record) store.erase(key);
+void append_lines(OwnValue& record, KeyValueStore& store, std::string_view prefix, std::string_view text) {
+    if (record.append(text) > longest_record) store.erase(join_key(prefix, stored_record_key));
 }
 
 }  // namespace
@@ -114,17 +112,21 @@ void write_stored_record(KeyValueStore& store, std::string_view prefix, const St
     file->finish();
 }
 
-void note_erased(KeyValueStore& store, std::string_view prefix, std::span<const std::string> keys) {
+void ErasedNotes::add(std::span<const std::string> keys) {
+    if (keys.empty()) return;
+    std::call_once(opened_, [&] { record_ = open_own(store_, join_key(prefix_, stored_record_key)); });
+    if (record_ == nullptr) return;
     std::string text;
     for (const std::string& key : keys) {
-        const std::size_t own = prefix.empty() ? 0 : prefix.size() + 1;
+        const std::size_t own = prefix_.empty() ? 0 : prefix_.size() + 1;
         fmt::format_to(std::back_inserter(text), "-{}\n", std::string_view(key).substr(own));
     }
-    if (!text.empty()) append_line(store, prefix, text);
+    append_lines(*record_, store_, prefix_, text);
 }
 
 void note_grid(KeyValueStore& store, std::string_view prefix, const Shape& grid) {
-    append_line(store, prefix, fmt::format("<{}\n", fmt::join(grid, ",")));
+    const auto record = open_own(store, join_key(prefix, stored_record_key));
+    if (record != nullptr) append_lines(*record, store, prefix, fmt::format("<{}\n", fmt::join(grid, ",")));
 }
 
 StoredRecord read_stored_record(

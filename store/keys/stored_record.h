@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,9 +17,9 @@
 
 #include <tessera/counted.h>
 
-namespace tessera {
+#include "directory_store.h"
 
-class KeyValueStore;
+namespace tessera {
 
 /// The record, below its array.
 inline constexpr std::string_view stored_record_key = ".tessera/stored";
@@ -43,9 +45,22 @@ struct StoredRecord {
 void write_stored_record(KeyValueStore& store, std::string_view prefix, const StoredGrid& of,
                          std::span<const std::int64_t> numbers);
 
-/// Called before chunks are erased on purpose, with their locks held: the record no longer expects them. `keys` are
-/// keys of the store. If that cannot be noted, the record is removed; throws io if even that fails.
-void note_erased(KeyValueStore& store, std::string_view prefix, std::span<const std::string> keys);
+/// Tells the record which chunks an operation erases on purpose, so that it no longer expects them. Opens it at the
+/// first, and only once: while the shape lock is held, no array gets another record. Both arguments outlive it. Thread
+/// rule: any.
+class ErasedNotes {
+public:
+    ErasedNotes(KeyValueStore& store, std::string_view prefix) : store_(store), prefix_(prefix) {}
+    /// Called before the chunks are erased, with their locks held. `keys` are keys of the store. If that cannot be
+    /// noted, the record is removed; throws io if even that fails.
+    void add(std::span<const std::string> keys);
+
+private:
+    KeyValueStore& store_;
+    std::string_view prefix_;
+    std::once_flag opened_;
+    std::unique_ptr<OwnValue> record_;
+};
 /// Called before an array is resized, with its number of chunks along each dimension before or afterwards.
 void note_grid(KeyValueStore& store, std::string_view prefix, const Shape& grid);
 
