@@ -102,6 +102,11 @@ const CodecRow* find_codec(std::string_view name) {
     return row == table.end() ? nullptr : &*row;
 }
 
+bool is_shard(const CodecConfig& codec) {
+    const CodecRow* row = find_codec(codec.name);
+    return row != nullptr && row->shard;
+}
+
 Value decoding_configuration(const CodecRow& row, Value configuration) {
     if (row.encoding_only.empty()) return configuration;
     const Value settings = Value::parse(row.encoding_only);

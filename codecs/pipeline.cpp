@@ -152,7 +152,7 @@ struct CodecPipeline::State {
 
     void add_array_to_bytes(const CodecConfig& config, const CodecRow& row) {
         const auto axes = all_axes();
-        if (config.name == "sharding_indexed" && axes) {
+        if (row.shard && axes) {
             // A transposed shard would have to be decoded as a whole, so its inner chunks are transposed instead.
             array_to_bytes = {config.name, std::make_unique<ShardCodec>(config.configuration, chunk, *axes)};
             array_to_array.clear();

@@ -468,6 +468,7 @@ extern constinit const CodecRow sharding_codec{
     .about = "smaller chunks and an index of them",
     .array_to_bytes = make_sharding_codec,
     .short_notation = false,
+    .shard = true,
 };
 
 }  // namespace tessera

@@ -88,7 +88,7 @@ Documents documents_below(const KeyValueStore& store, const Dialect& dialect, co
 }
 
 std::optional<Value> load_consolidated(const NodeState& group) {
-    if (group.dialect == nullptr || group.dialect->load_consolidated == nullptr) return std::nullopt;
+    if (group.dialect == nullptr) return std::nullopt;
     return group.dialect->load_consolidated(*group.store, group.prefix);
 }
 
@@ -246,7 +246,7 @@ Group Group::create(const fs::path& path, std::string_view format, const Value& 
 
 Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
                     const Value& attributes) {
-    if (dialect.save_group == nullptr) {
+    if (!dialect.has_groups()) {
         throw unsupported("{}: the format {} has no groups but plain directories; v2 and v3 have",
                           name_of(*store, prefix), dialect.name);
     }
@@ -271,8 +271,7 @@ const Dialect* Group::dialect() const {
 
 Value Group::unknown() const {
     const Dialect* d = dialect();
-    return d == nullptr || d->load_group_unknown == nullptr ? Value::object()
-                                                            : d->load_group_unknown(*state_->store, state_->prefix);
+    return d == nullptr ? Value::object() : d->load_group_unknown(*state_->store, state_->prefix);
 }
 
 Attributes Group::attributes() const {
@@ -320,7 +319,7 @@ void Group::move(std::string_view from, std::string_view to) {
 
 void Group::consolidate() {
     const Dialect* dialect = state_->dialect;
-    if (dialect == nullptr || dialect->save_consolidated == nullptr) {
+    if (dialect == nullptr || !dialect->has_groups()) {
         throw unsupported("{}: {} has no consolidated metadata; groups of v2 and v3 have", state_->name,
                           dialect == nullptr ? "a plain directory" : dialect->name);
     }

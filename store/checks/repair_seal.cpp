@@ -189,8 +189,8 @@ void keep_covered(std::vector<Finding>& findings, const std::set<std::string>& s
 bool is_for_want_of_metadata(const Finding& finding, const std::set<std::string>& restored) {
     if (finding.kind != FindingKind::damage || finding.by_seal || finding.remedy != Remedy::none) return false;
     const auto gives = [&](std::string_view document) { return restored.contains(join_key(finding.node, document)); };
-    return std::ranges::any_of(dialect_table(), [&](const Dialect& dialect) {
-        return gives(dialect.metadata_key) || gives(dialect.group_key) || std::ranges::any_of(dialect.documents, gives);
+    return std::ranges::any_of(dialect_table(), [&](const Dialect* d) {
+        return gives(d->metadata_key) || gives(d->group_key) || std::ranges::any_of(d->documents, gives);
     });
 }
 

@@ -49,20 +49,20 @@ std::string chunk_folder(const Dialect& dialect) {
 /// Whether a folder of this name, with chunks in it, may belong to a lost array: "c".
 bool is_chunk_folder(std::string_view name) {
     return std::ranges::any_of(dialect_table(),
-                               [&](const Dialect& d) { return !d.own_folder && chunk_folder(d) == name; });
+                               [&](const Dialect* d) { return !d->own_folder && chunk_folder(*d) == name; });
 }
 
 /// Whether only folders of chunks have this name.
 bool is_own_folder(std::string_view name) {
     return std::ranges::any_of(dialect_table(),
-                               [&](const Dialect& d) { return d.own_folder && chunk_folder(d) == name; });
+                               [&](const Dialect* d) { return d->own_folder && chunk_folder(*d) == name; });
 }
 
 /// The metadata documents of the formats that have no such folder.
 std::vector<std::string_view> lost_metadata() {
     std::vector<std::string_view> keys;
-    for (const Dialect& dialect : dialect_table()) {
-        if (!dialect.own_folder) keys.push_back(dialect.metadata_key);
+    for (const Dialect* dialect : dialect_table()) {
+        if (!dialect->own_folder) keys.push_back(dialect->metadata_key);
     }
     return keys;
 }
@@ -201,20 +201,20 @@ void Verifier::check_attributes(const std::string& path, const Dialect& dialect)
 }
 
 bool Verifier::check_orphans(const std::string& path, const Listing& listing) {
-    for (const Dialect& dialect : dialect_table()) {
-        if (dialect.common_key) continue;
-        for (const std::string_view document : dialect.documents) {
-            if (document == dialect.metadata_key || !holds(listing.keys, document)) continue;
+    for (const Dialect* dialect : dialect_table()) {
+        if (dialect->common_key) continue;
+        for (const std::string_view document : dialect->documents) {
+            if (document == dialect->metadata_key || !holds(listing.keys, document)) continue;
             add({.node = path,
                  .key = join_key(path, document),
                  .text = fmt::format("{} is there, but {} is missing: neither an array nor a group opens here",
-                                     document, dialect.metadata_key)});
+                                     document, dialect->metadata_key)});
         }
-        if (dialect.own_folder && holds(listing.prefixes, chunk_folder(dialect))) {
+        if (dialect->own_folder && holds(listing.prefixes, chunk_folder(*dialect))) {
             add({.node = path,
-                 .key = join_key(path, dialect.metadata_key),
+                 .key = join_key(path, dialect->metadata_key),
                  .text = fmt::format("{}/ with chunks is there, but {} is missing: no array opens here",
-                                     chunk_folder(dialect), dialect.metadata_key)});
+                                     chunk_folder(*dialect), dialect->metadata_key)});
         }
     }
     if (is_own_folder(path.substr(path.rfind('/') + 1))) return false;  // reported for the folder that contains it

@@ -170,7 +170,7 @@ bool names_dimensions(const std::optional<Value>& attributes) {
 template <class Takes>
 Error advise_format(const Error& error, const Takes& takes) {
     for (std::size_t n = dialect_table().size(); n-- > 0;) {
-        const Dialect& dialect = dialect_table()[n];
+        const Dialect& dialect = *dialect_table()[n];
         try {
             if (takes(dialect)) return error.advising(Action::format, "can", dialect.name);
         } catch (const Error&) {
@@ -361,12 +361,10 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
     }
     const Dialect& dialect = dialect_named(options.format);
     std::vector<std::string> changes;
-    if (dialect.adapt != nullptr) {
-        ArrayMetadata elements;
-        elements.dtype = options.dtype;
-        dialect.adapt(elements, changes);
-        options.dtype = elements.dtype;
-    }
+    ArrayMetadata elements;
+    elements.dtype = options.dtype;
+    dialect.adapt(elements, changes);
+    options.dtype = elements.dtype;
     PlannedArray plan{&dialect,
                       metadata_of_new(options, o.format.has_value()),
                       stored_attributes(from),

@@ -122,7 +122,7 @@ std::optional<std::string> without_filters(ArrayMetadata& m) {
         if (row == nullptr || row->bytes_to_bytes || codec.name == "transpose") return false;
         if (row->array_to_array) return true;
         const bool plain = codec.name == "bytes" && codec.configuration.find("endian") == nullptr;
-        const bool of_numbers = row->objects == Kind::object && codec.name != "sharding_indexed";
+        const bool of_numbers = row->objects == Kind::object && !row->shard;
         return codec.name.starts_with("numcodecs.") || (of_numbers && !plain);
     });
 }
@@ -316,11 +316,11 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
         m.unknown = Value::object();
     }
     const KeyScheme keys = m.keys;
-    m.keys = to.keys_like != nullptr ? to.keys_like(keys) : to.default_keys();
+    m.keys = to.keys_like(keys);
     move_dimension_names(c, to);
     move_null_fill(c, to);
     m.fill.always_stored = m.fill.bytes && to.default_fill(m.dtype).always_stored;
-    if (to.adapt != nullptr) to.adapt(m, c.changes);
+    to.adapt(m, c.changes);
     choose_codecs(m, to, c.changes);
     if (!to.cannot_read_zstd.empty() && !codecs_chosen) avoid_zstd(m, to, c.changes);
     return c;

@@ -207,7 +207,7 @@ void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
         return;
     }
     Group there = Group::open(o.destination, o.store);
-    if (there.dialect() != nullptr && there.dialect()->save_consolidated != nullptr) there.consolidate();
+    if (there.dialect() != nullptr && there.dialect()->has_groups()) there.consolidate();
 }
 
 /// Copies everything in the plan except unreadable arrays, and commits it.

@@ -148,7 +148,7 @@ private:
     void add_document(const PlannedGroup& group, const StoreOptions& options) const {
         const fs::path place = place_of(group);
         fs::create_directories(place);
-        if (group.dialect == nullptr || group.dialect->save_group == nullptr) return;
+        if (group.dialect == nullptr || !group.dialect->has_groups()) return;
         if (!group.attributes && has_document(group)) return;
         const auto store = directory_store(place, options);
         group.dialect->save_group(*store, "", group.attributes.value_or(Value::object()), group.unknown);
@@ -214,7 +214,7 @@ public:
 
 private:
     void add_document(const PlannedGroup& group) {
-        if (group.dialect == nullptr || group.dialect->save_group == nullptr) return;
+        if (group.dialect == nullptr || !group.dialect->has_groups()) return;
         const std::string prefix = join_key(place_.prefix, group.node);
         if (!group.attributes && probe_group_dialect(*place_.store, prefix) != nullptr) return;
         group.dialect->save_group(*place_.store, prefix, group.attributes.value_or(Value::object()), group.unknown);
@@ -249,7 +249,7 @@ public:
     [[nodiscard]] bool resumed() const override { return false; }
     bool drop() override { return false; }  // its chunks are in the zip
     void add_group(const PlannedGroup& group) override {
-        if (group.dialect == nullptr || group.dialect->save_group == nullptr) return;
+        if (group.dialect == nullptr || !group.dialect->has_groups()) return;
         group.dialect->save_group(*store_, group.node, group.attributes.value_or(Value::object()), group.unknown);
     }
     void commit() override {

@@ -188,7 +188,7 @@ void require_plain_name(const std::string& file, const std::string& member) {
 PlannedGroup plan_group(const HierarchyCopy& o, const Group& group, std::string node) {
     const Dialect* to = o.arrays.format ? &dialect_named(*o.arrays.format) : group.dialect();
     Value attributes = group.attributes().all();
-    if (to != nullptr && to->save_group == nullptr && !attributes.as_object().empty()) {
+    if (to != nullptr && !to->has_groups() && !attributes.as_object().empty()) {
         if (!o.drop_attributes) {
             throw unsupported("{}: {} has no groups, and so no place for the attributes of this one", group.name(),
                               to->name)
@@ -251,7 +251,7 @@ void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& 
                         std::vector<PlannedGroup>& groups) {
     const Dialect* dialect =
         o.arrays.format ? &dialect_named(*o.arrays.format) : &default_format(o.arrays.preferred_format);
-    if (dialect->save_group == nullptr) return;
+    if (!dialect->has_groups()) return;
     std::map<std::string, std::optional<Value>> folders{{"", std::nullopt}};
     for (const std::string& member : members) {
         for (fs::path folder = fs::path(member).parent_path(); !folder.empty(); folder = folder.parent_path()) {
@@ -280,8 +280,8 @@ void require_apart(const std::string& source, const std::vector<std::string>& me
     const std::set<std::string> names(members.begin(), members.end());
     for (const std::string& member : members) {
         for (const fs::path& part : fs::path(member)) {
-            for (const Dialect& dialect : dialect_table()) {
-                if (std::ranges::count(dialect.documents, part.string()) == 0) continue;
+            for (const Dialect* dialect : dialect_table()) {
+                if (std::ranges::count(dialect->documents, part.string()) == 0) continue;
                 throw invalid_argument("{}::{}: {} is the name of a metadata document; import it by itself", source,
                                        member, part.string());
             }

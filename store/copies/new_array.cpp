@@ -74,10 +74,10 @@ public:
     [[nodiscard]] bool owns(std::string_view name) const {
         if (name == own_folder) return true;
         if (known_.first != nullptr) return known_.first->owns(known_.second, name);
-        return std::ranges::any_of(dialect_table(), [&](const Dialect& d) {
+        return std::ranges::any_of(dialect_table(), [&](const Dialect* d) {
             ArrayMetadata defaults;
-            defaults.keys = d.default_keys();
-            return d.owns(defaults, name);
+            defaults.keys = d->default_keys();
+            return d->owns(defaults, name);
         });
     }
 

@@ -7,10 +7,6 @@ namespace tessera {
 
 namespace {
 
-bool is_shard(const CodecConfig& codec) {
-    return codec.name == "sharding_indexed";
-}
-
 ChunkLayout inner_layout(const ChunkLayout& outer) {
     const auto shard = std::ranges::find_if(outer.codecs, is_shard);
     if (shard == outer.codecs.end()) return outer;

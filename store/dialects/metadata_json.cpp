@@ -140,7 +140,7 @@ bool is_chunk_name(const ArrayMetadata& m, std::string_view name) {
     // The name of the folder of chunks is the first part of any chunk's key.
     const std::string first = m.keys.key(Index::filled(rank, 0));
     const std::size_t slash = first.find('/');
-    if (rank == 0 || slash == std::string::npos) return m.keys.parse(name, rank).has_value();
+    if (slash == std::string::npos) return m.keys.parse(name, rank).has_value();
     if (!m.keys.prefix.empty()) return name == std::string_view(first).substr(0, slash);
     return KeyScheme{.prefix = "", .separator = ".", .suffix = "", .zero_d = ""}.parse(name, 1).has_value();
 }

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 8> members{"chunks", "compression", "comp
 constexpr std::array<std::string_view, 6> compressions{"none", "zlib", "gzip", "bz2", "lzma", "blosc"};
 constexpr std::array<std::string_view, 2> orders{"C", "F"};
 
-KeyScheme default_keys() {
+KeyScheme v1_keys() {
     return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
 }
 
@@ -65,18 +65,9 @@ ArrayMetadata parse_metadata(const Value& meta) {
     }
     m.codecs.push_back({"bytes"});
     if (compressor) m.codecs.push_back(*compressor);
-    m.keys = default_keys();
+    m.keys = v1_keys();
     m.unknown = unknown_members(meta, members);
     return m;
-}
-
-bool probe(const KeyValueStore& store, std::string_view prefix) {
-    // `meta` alone is too common a name.
-    return store.contains(join_key(prefix, metadata_name)) && store.contains(join_key(prefix, attributes_name));
-}
-
-ArrayMetadata parse(std::string_view document) {
-    return parse_metadata(Value::parse(document));
 }
 
 // ---- writing
@@ -109,7 +100,7 @@ Value metadata_json(const ArrayMetadata& m) {
     if (m.shape.rank() == 0) {
         throw unsupported("v1 cannot store an array without dimensions: the key of its chunk would be empty");
     }
-    require_keys(m, default_keys(), "v1");
+    require_keys(m, v1_keys(), "v1");
     require_no_dimension_names(m, "v1");
 
     std::span<const CodecConfig> chain = m.codecs;
@@ -145,29 +136,7 @@ Value metadata_json(const ArrayMetadata& m) {
     return meta;
 }
 
-void require_expressible(const ArrayMetadata& metadata) {
-    (void)metadata_json(metadata);
-}
-
-std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
-    return get_object(store, join_key(prefix, attributes_name));
-}
-
-void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
-    put_object(store, join_key(prefix, attributes_name), attributes);
-}
-
-void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
-    const Value json = metadata_json(metadata);
-    if (attributes != nullptr) {
-        save_attributes(store, prefix, *attributes);
-    } else if (store.open(join_key(prefix, attributes_name)) == nullptr) {
-        save_attributes(store, prefix, Value::object());
-    }
-    put_object(store, join_key(prefix, metadata_name), json);
-}
-
-std::vector<std::string> remarks(const ArrayMetadata& m) {
+std::vector<std::string> what_zarr_1_cannot(const ArrayMetadata& m) {
     std::vector<std::string> said;
     if (m.shape.rank() == 0) said.emplace_back("zarr 1 could not write arrays without dimensions.");
     if (any_field(m.dtype, [](const Field& f) { return f.shape.rank() != 0; })) {
@@ -187,36 +156,36 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
     return said;
 }
 
-bool owns(const ArrayMetadata& metadata, std::string_view name) {
-    return name == metadata_name || name == attributes_name || is_chunk_name(metadata, name);
-}
+struct V1 final : Dialect {
+    constexpr V1()
+        : Dialect({.name = "v1",
+                   .about = "zarr-python 1 (meta, attrs)",
+                   .metadata_key = metadata_name,
+                   .cannot_read_zstd = "zarr 1",
+                   .documents = document_keys,
+                   .common_key = true}) {}
+
+    /// `meta` alone is too common a name.
+    bool probe(const KeyValueStore& store, std::string_view prefix) const override {
+        return Dialect::probe(store, prefix) && store.contains(join_key(prefix, attributes_name));
+    }
+    ArrayMetadata parse(std::string_view text) const override { return parse_metadata(Value::parse(text)); }
+    Value document(const ArrayMetadata& m) const override { return metadata_json(m); }
+    void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& m,
+              const Value* attributes) const override {
+        const Value none = Value::object();
+        const bool kept = attributes != nullptr || store.open(join_key(prefix, attributes_name)) != nullptr;
+        Dialect::save(store, prefix, m, kept ? attributes : &none);
+    }
+    KeyScheme default_keys() const override { return v1_keys(); }
+    FillValue default_fill(const DType& dtype) const override { return plain_default_fill(dtype); }
+    std::vector<std::string> remarks(const ArrayMetadata& m) const override { return what_zarr_1_cannot(m); }
+};
+
+constexpr V1 v1;
 
 }  // namespace
 
-extern constinit const Dialect v1_dialect{
-    .name = "v1",
-    .about = "zarr-python 1 (meta, attrs)",
-    .metadata_key = metadata_name,
-    .cannot_read_zstd = "zarr 1",
-    .group_key = "",
-    .probe = probe,
-    .parse = parse,
-    .save = save,
-    .require_expressible = require_expressible,
-    .probe_group = nullptr,
-    .save_group = nullptr,
-    .load_group_unknown = nullptr,
-    .load_attributes = load_attributes,
-    .save_attributes = save_attributes,
-    .load_consolidated = nullptr,
-    .save_consolidated = nullptr,
-    .default_keys = default_keys,
-    .default_fill = plain_default_fill,
-    .remarks = remarks,
-    .owns = owns,
-    .documents = document_keys,
-    .consolidated_key = "",
-    .common_key = true,
-};
+extern constinit const Dialect& v1_dialect = v1;
 
 }  // namespace tessera

@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 3> document_keys{array_name, group_name, 
 constexpr std::array<std::string_view, 9> members{
     "chunks", "compressor", "dimension_separator", "dtype", "fill_value", "filters", "order", "shape", "zarr_format"};
 constexpr std::array<std::string_view, 2> orders{"C", "F"};
-constexpr std::array<std::string_view, 2> separators{".", "/"};
+constexpr std::array<std::string_view, 2> separator_choices{".", "/"};
 
 /// Whether a codec of this name produces the same bytes in numcodecs and v3.
 bool is_native(std::string_view name) {
@@ -38,14 +38,8 @@ bool is_native(std::string_view name) {
     return row != nullptr && row->numcodecs;
 }
 
-KeyScheme default_keys() {
+KeyScheme v2_keys() {
     return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
-}
-
-/// v2 shares only the separator with other dialects.
-KeyScheme keys_like(const KeyScheme& keys) {
-    const bool known = std::ranges::find(separators, keys.separator) != separators.end();
-    return known ? default_keys().with_separator(keys.separator) : default_keys();
 }
 
 // ---- fill values
@@ -111,7 +105,7 @@ FillValue read_fill(const DType& dtype, const Value& v) {
     return fill;
 }
 
-FillValue default_fill(const DType& dtype) {
+FillValue default_v2_fill(const DType& dtype) {
     FillValue fill = zero_fill(dtype);
     fill.always_stored = dtype.kind() == Kind::variable_bytes;
     return fill;
@@ -224,21 +218,13 @@ ArrayMetadata parse_metadata(const Value& meta) {
     });
     if (!is_bytes) m.codecs.push_back({"bytes"});
 
-    m.keys = default_keys();
+    m.keys = v2_keys();
     if (const Value* separator = meta.find("dimension_separator")) {
-        m.keys.separator = in_member("dimension_separator", [&] { return read_choice(*separator, separators); });
+        m.keys.separator = in_member("dimension_separator", [&] { return read_choice(*separator, separator_choices); });
         m.spelling.set("dimension_separator", *separator);
     }
     m.unknown = unknown_members(meta, members);
     return m;
-}
-
-bool probe(const KeyValueStore& store, std::string_view prefix) {
-    return store.contains(join_key(prefix, array_name));
-}
-
-ArrayMetadata parse(std::string_view document) {
-    return parse_metadata(Value::parse(document));
 }
 
 // ---- writing
@@ -313,42 +299,28 @@ Value metadata_json(const ArrayMetadata& m) {
     if (!m.dtype.is_variable()) require_numpy_dtype(m.dtype, "v2");
     require_sizes(m);
     require_no_dimension_names(m, "v2");
-    KeyScheme keys = default_keys();
+    KeyScheme keys = v2_keys();
     if (m.keys.separator == "/") keys.separator = m.keys.separator;
     require_keys(m, keys, "v2");
 
     Value meta = m.unknown;
+    // In alphabetical order, as they are written; set_codecs sets three.
     meta.set("chunks", dims_json(m.chunks));
+    meta.set("compressor", Value());
     if (keys.separator == "/" || m.spelling.find("dimension_separator") != nullptr) {
         meta.set("dimension_separator", keys.separator);
     }
     meta.set("dtype", m.dtype.is_variable() ? Value("|O") : m.dtype.descr());
     meta.set("fill_value", m.fill.bytes ? fill_json(fill_rules, "v2", m.dtype, m.fill) : Value());
+    meta.set("filters", Value());
+    meta.set("order", "C");
     meta.set("shape", dims_json(m.shape));
     meta.set("zarr_format", 2);
     set_codecs(meta, m);
     return meta;
 }
 
-void require_expressible(const ArrayMetadata& metadata) {
-    (void)metadata_json(metadata);
-}
-
-std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
-    return get_object(store, join_key(prefix, attributes_name));
-}
-
-void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
-    put_object(store, join_key(prefix, attributes_name), attributes);
-}
-
-void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
-    const Value json = metadata_json(metadata);
-    if (attributes != nullptr) save_attributes(store, prefix, *attributes);
-    put_object(store, join_key(prefix, array_name), json);
-}
-
-std::vector<std::string> remarks(const ArrayMetadata& m) {
+std::vector<std::string> what_programs_cannot(const ArrayMetadata& m) {
     std::vector<std::string> said;
     for (const CodecConfig& codec : m.codecs) {
         const Value* cname = codec.configuration.find("cname");
@@ -372,23 +344,52 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
     return said;
 }
 
-bool owns(const ArrayMetadata& metadata, std::string_view name) {
-    return name == array_name || name == attributes_name || is_chunk_name(metadata, name);
-}
+struct V2 final : Dialect {
+    constexpr V2()
+        : Dialect({.name = "v2",
+                   .about = "zarr-python 2 (.zarray), which zarr-python 3 reads and writes too",
+                   .metadata_key = array_name,
+                   .separators = true,
+                   .fill_is_missing = true,  // not for v3; xarray does not read older formats
+                   .group_key = group_name,
+                   .documents = document_keys,
+                   .consolidated_key = consolidated_name}) {}
+
+    ArrayMetadata parse(std::string_view text) const override { return parse_metadata(Value::parse(text)); }
+    Value document(const ArrayMetadata& m) const override { return metadata_json(m); }
+    KeyScheme default_keys() const override { return v2_keys(); }
+    FillValue default_fill(const DType& dtype) const override { return default_v2_fill(dtype); }
+    /// v2 shares only the separator with other dialects.
+    KeyScheme keys_like(const KeyScheme& keys) const override {
+        const bool known = std::ranges::find(separator_choices, keys.separator) != separator_choices.end();
+        return known ? v2_keys().with_separator(keys.separator) : v2_keys();
+    }
+    std::vector<std::string> remarks(const ArrayMetadata& m) const override { return what_programs_cannot(m); }
+
+    bool probe_group(const KeyValueStore& store, std::string_view prefix) const override;
+    Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) const override;
+    void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes,
+                    const Value& unknown) const override;
+    std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) const override;
+    void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const override;
+};
+
+constexpr V2 v2;
 
 // ---- groups
 
-bool probe_group(const KeyValueStore& store, std::string_view prefix) {
+bool V2::probe_group(const KeyValueStore& store, std::string_view prefix) const {
     return store.open(join_key(prefix, group_name)) != nullptr;
 }
 
-Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) {
+Value V2::load_group_unknown(const KeyValueStore& store, std::string_view prefix) const {
     constexpr std::array<std::string_view, 1> known{"zarr_format"};
     const auto group = get_object(store, join_key(prefix, group_name));
     return group ? unknown_members(*group, known) : Value::object();
 }
 
-void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes, const Value& unknown) {
+void V2::save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes,
+                    const Value& unknown) const {
     Value group = unknown;
     group.set("zarr_format", 2);
     // As zarr-python 2: writes no file for no attributes, but overwrites an existing one.
@@ -400,7 +401,7 @@ void save_group(KeyValueStore& store, std::string_view prefix, const Value& attr
     put_object(store, join_key(prefix, group_name), group, unknown.as_object().empty() ? python_json_style : as_given);
 }
 
-std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) {
+std::optional<Value> V2::load_consolidated(const KeyValueStore& store, std::string_view prefix) const {
     const std::string key = join_key(prefix, consolidated_name);
     const std::optional<Value> document = get_object(store, key);
     if (!document) return {};
@@ -423,7 +424,7 @@ std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_v
     });
 }
 
-void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) {
+void V2::save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const {
     Value::Object metadata;
     for (const std::string_view name : {group_name, attributes_name}) {
         if (auto own = get_object(store, join_key(prefix, name))) metadata.emplace_back(name, std::move(*own));
@@ -442,31 +443,6 @@ void save_consolidated(KeyValueStore& store, std::string_view prefix, const Valu
 
 }  // namespace
 
-extern constinit const Dialect v2_dialect{
-    .name = "v2",
-    .about = "zarr-python 2 (.zarray), which zarr-python 3 reads and writes too",
-    .metadata_key = array_name,
-    .separators = true,
-    .fill_is_missing = true,  // not for v3; xarray does not read older formats
-    .group_key = group_name,
-    .probe = probe,
-    .parse = parse,
-    .save = save,
-    .require_expressible = require_expressible,
-    .probe_group = probe_group,
-    .save_group = save_group,
-    .load_group_unknown = load_group_unknown,
-    .load_attributes = load_attributes,
-    .save_attributes = save_attributes,
-    .load_consolidated = load_consolidated,
-    .save_consolidated = save_consolidated,
-    .default_keys = default_keys,
-    .default_fill = default_fill,
-    .keys_like = keys_like,
-    .remarks = remarks,
-    .owns = owns,
-    .documents = document_keys,
-    .consolidated_key = consolidated_name,
-};
+extern constinit const Dialect& v2_dialect = v2;
 
 }  // namespace tessera

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 11> members{
     "attributes", "dimension_names", "zarr_format", "node_type",          "storage_transformers"};
 constexpr std::array<std::string_view, 2> separators{".", "/"};
 
-KeyScheme default_keys() {
+KeyScheme v3_keys() {
     return {.prefix = "c/", .separator = "/", .suffix = "", .zero_d = "c"};
 }
 
@@ -65,7 +65,7 @@ void take_endian(DType& dtype, std::vector<CodecConfig>& codecs, int depth = 0) 
     const auto innermost = std::ranges::find_if_not(codecs, keeps_dtype);
     if (innermost == codecs.end()) return;
     Value& configuration = innermost->configuration;
-    if (innermost->name == "sharding_indexed") {
+    if (is_shard(*innermost)) {
         auto inner = read_codecs(configuration.at("codecs"));
         take_endian(dtype, inner, depth + 1);
         configuration.set("codecs", plain_codecs_json(inner));
@@ -94,7 +94,7 @@ bool is_small(const CodecConfig& codec) {
 template <class Body>
 void change_first_chain(std::vector<CodecConfig>& codecs, const Body& body) {
     const auto first = std::ranges::find_if_not(codecs, keeps_dtype);
-    if (first == codecs.end() || first->name != "sharding_indexed") return body(codecs);
+    if (first == codecs.end() || !is_shard(*first)) return body(codecs);
     auto inner = read_codecs(first->configuration.at("codecs"));
     change_first_chain(inner, body);
     first->configuration.set("codecs", plain_codecs_json(inner));
@@ -179,7 +179,7 @@ KeyScheme read_key_encoding(const Value& v) {
     if (encoding.name != "default" && encoding.name != "v2") {
         throw unsupported("\"{}\" was found, expected \"default\" or \"v2\"", encoding.name);
     }
-    const KeyScheme keys = encoding.name == "v2" ? v2_keys() : default_keys();
+    const KeyScheme keys = encoding.name == "v2" ? v2_keys() : v3_keys();
     const Value* separator = encoding.configuration.find("separator");
     return separator == nullptr ? keys : keys.with_separator(read_choice(*separator, separators));
 }
@@ -262,34 +262,6 @@ std::optional<Value> load_document(const KeyValueStore& store, std::string_view 
     return get_object(store, join_key(prefix, document_name));
 }
 
-bool is_group(std::string_view document) {
-    try {
-        const Value object = Value::parse(document);
-        const Value* type = object.find("node_type");
-        return type != nullptr && *type == Value("group");
-    } catch (const Error&) {
-        return false;
-    }
-}
-
-bool probe_group(const KeyValueStore& store, std::string_view prefix) {
-    Buffer document;
-    try {
-        return store.get(join_key(prefix, document_name), document, metadata_limit) && is_group(text_of(document));
-    } catch (const Error&) {
-        return false;
-    }
-}
-
-bool probe(const KeyValueStore& store, std::string_view prefix) {
-    // An unreadable document counts as a damaged array: loading it reports the error.
-    return store.contains(join_key(prefix, document_name)) && !probe_group(store, prefix);
-}
-
-ArrayMetadata parse(std::string_view document) {
-    return parse_metadata(Value::parse(document));
-}
-
 // ---- writing
 
 /// Sets a member that v3 requires but other dialects may omit.
@@ -310,7 +282,7 @@ Value codec_json(CodecConfig codec, const ChunkSpec& spec, bool is_bytes, bool s
         return codec_to_json(codec);
     }
     if (codec.name == "crc32c") return codec_to_json(codec);
-    if (codec.name == "sharding_indexed") {
+    if (is_shard(codec)) {
         ChunkSpec inner = spec;
         inner.shape = read_dims(configuration.at("chunk_shape"), 1);
         configuration.set("codecs", codecs_json(inner, read_codecs(configuration.at("codecs")), structured));
@@ -368,7 +340,7 @@ Value named_json(std::string_view name, std::string_view member_name, Value v) {
 }
 
 Value key_encoding_json(const KeyScheme& keys) {
-    for (const auto& [name, scheme] : {std::pair("default", default_keys()), std::pair("v2", v2_keys())}) {
+    for (const auto& [name, scheme] : {std::pair("default", v3_keys()), std::pair("v2", v2_keys())}) {
         for (const std::string_view separator : separators) {
             if (keys == scheme.with_separator(separator)) return named_json(name, "separator", separator);
         }
@@ -455,33 +427,8 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     return meta;
 }
 
-void require_expressible(const ArrayMetadata& metadata) {
-    (void)metadata_json(metadata, Value::object());
-}
-
 void put_document(KeyValueStore& store, std::string_view prefix, const Value& document) {
     put_object(store, join_key(prefix, document_name), document, zarr3_json_style);
-}
-
-std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
-    const auto document = load_document(store, prefix);
-    const Value* attributes = document ? document->find("attributes") : nullptr;
-    if (attributes == nullptr) return {};
-    return reading(name_of(store, join_key(prefix, document_name)), [&] {
-        (void)in_member("attributes", [&] { return attributes->as_object().size(); });
-        return *attributes;
-    });
-}
-
-void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
-    Value kept = Value::object();
-    if (attributes != nullptr) {
-        (void)attributes->as_object();
-        kept = *attributes;
-    } else if (auto there = load_attributes(store, prefix)) {
-        kept = std::move(*there);
-    }
-    put_document(store, prefix, metadata_json(metadata, std::move(kept)));
 }
 
 /// The existing document, to be changed.
@@ -491,14 +438,7 @@ Value document_at(const KeyValueStore& store, std::string_view prefix) {
     return std::move(*document);
 }
 
-void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
-    (void)attributes.as_object();
-    Value document = document_at(store, prefix);
-    document.set("attributes", attributes);
-    put_document(store, prefix, document);
-}
-
-std::vector<std::string> remarks(const ArrayMetadata& m) {
+std::vector<std::string> what_zarr_python_cannot(const ArrayMetadata& m) {
     std::vector<std::string> said;
     if (stays_null(m)) {
         said.emplace_back("zarr-python 3 cannot open arrays whose fill_value is null, as zarrita writes them.");
@@ -534,19 +474,131 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
     return said;
 }
 
-bool owns(const ArrayMetadata& metadata, std::string_view name) {
-    return name == document_name || is_chunk_name(metadata, name);
+/// Makes the fields of structures little-endian.
+void take_little_endian(ArrayMetadata& m, std::vector<std::string>& changes) {
+    const DType little = m.dtype.with_order(ByteOrder::little);
+    if (m.dtype.kind() != Kind::structure || little == m.dtype) return;
+    changes.push_back(
+        fmt::format("the fields become little-endian: {}, because v3 has no other structures", little.to_string()));
+    if (m.fill.bytes) {
+        NDArray element(little, {});
+        copy_elements(view_bytes(std::as_const(*m.fill.bytes).data(), m.dtype, {}), element);
+        m.fill.bytes->assign(element.bytes().begin(), element.bytes().end());
+    }
+    m.dtype = little;
+}
+
+Value consolidated_json(Value nodes) {
+    Value consolidated = Value::object();
+    consolidated.set("kind", "inline");
+    consolidated.set("must_understand", false);
+    consolidated.set("metadata", std::move(nodes));
+    return consolidated;
+}
+
+struct V3 final : Dialect {
+    constexpr V3()
+        : Dialect({.name = "v3",
+                   .about = "zarr-python 3 (zarr.json)",
+                   .metadata_key = document_name,
+                   .dimension_names = true,
+                   .shards = true,
+                   .null_fill = false,
+                   .separators = true,
+                   .group_key = document_name,
+                   .documents = document_keys}) {}
+
+    bool probe(const KeyValueStore& store, std::string_view prefix) const override;
+    ArrayMetadata parse(std::string_view text) const override { return parse_metadata(Value::parse(text)); }
+    bool is_group(std::string_view text) const override;
+    Value document(const ArrayMetadata& m) const override { return metadata_json(m, Value::object()); }
+    void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& m,
+              const Value* attributes) const override;
+    KeyScheme default_keys() const override { return v3_keys(); }
+    FillValue default_fill(const DType& dtype) const override { return zero_fill(dtype); }
+    /// v3 also allows v2's keys.
+    KeyScheme keys_like(const KeyScheme& keys) const override {
+        const bool bare = keys.prefix.empty() && keys.suffix.empty() && keys.zero_d == "0";
+        return bare ? keys : v3_keys();
+    }
+    void adapt(ArrayMetadata& m, std::vector<std::string>& changes) const override { take_little_endian(m, changes); }
+    std::vector<std::string> remarks(const ArrayMetadata& m) const override { return what_zarr_python_cannot(m); }
+
+    std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) const override;
+    void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) const override;
+    bool probe_group(const KeyValueStore& store, std::string_view prefix) const override;
+    Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) const override;
+    void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes,
+                    const Value& unknown) const override;
+    std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) const override;
+    void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const override;
+};
+
+constexpr V3 v3;
+
+bool V3::is_group(std::string_view text) const {
+    try {
+        const Value object = Value::parse(text);
+        const Value* type = object.find("node_type");
+        return type != nullptr && *type == Value("group");
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+bool V3::probe_group(const KeyValueStore& store, std::string_view prefix) const {
+    Buffer document;
+    try {
+        return store.get(join_key(prefix, document_name), document, metadata_limit) && is_group(text_of(document));
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+bool V3::probe(const KeyValueStore& store, std::string_view prefix) const {
+    // An unreadable document counts as a damaged array: loading it reports the error.
+    return store.contains(join_key(prefix, document_name)) && !probe_group(store, prefix);
+}
+
+std::optional<Value> V3::load_attributes(const KeyValueStore& store, std::string_view prefix) const {
+    const auto document = load_document(store, prefix);
+    const Value* attributes = document ? document->find("attributes") : nullptr;
+    if (attributes == nullptr) return {};
+    return reading(name_of(store, join_key(prefix, document_name)), [&] {
+        (void)in_member("attributes", [&] { return attributes->as_object().size(); });
+        return *attributes;
+    });
+}
+
+void V3::save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata,
+              const Value* attributes) const {
+    Value kept = Value::object();
+    if (attributes != nullptr) {
+        (void)attributes->as_object();
+        kept = *attributes;
+    } else if (auto there = load_attributes(store, prefix)) {
+        kept = std::move(*there);
+    }
+    put_document(store, prefix, metadata_json(metadata, std::move(kept)));
+}
+
+void V3::save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) const {
+    (void)attributes.as_object();
+    Value document = document_at(store, prefix);
+    document.set("attributes", attributes);
+    put_document(store, prefix, document);
 }
 
 // ---- groups
 
-Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) {
+Value V3::load_group_unknown(const KeyValueStore& store, std::string_view prefix) const {
     constexpr std::array<std::string_view, 4> known{"attributes", "zarr_format", "node_type", "consolidated_metadata"};
     const auto group = load_document(store, prefix);
     return group ? unknown_members(*group, known) : Value::object();
 }
 
-void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes, const Value& unknown) {
+void V3::save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes,
+                    const Value& unknown) const {
     (void)attributes.as_object();
     require_optional(unknown);
     Value group = Value::object();
@@ -557,7 +609,7 @@ void save_group(KeyValueStore& store, std::string_view prefix, const Value& attr
     put_document(store, prefix, group);
 }
 
-std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) {
+std::optional<Value> V3::load_consolidated(const KeyValueStore& store, std::string_view prefix) const {
     const auto document = load_document(store, prefix);
     const Value* consolidated = document ? document->find("consolidated_metadata") : nullptr;
     if (consolidated == nullptr || consolidated->is_null()) return {};
@@ -578,15 +630,7 @@ std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_v
     });
 }
 
-Value consolidated_json(Value nodes) {
-    Value consolidated = Value::object();
-    consolidated.set("kind", "inline");
-    consolidated.set("must_understand", false);
-    consolidated.set("metadata", std::move(nodes));
-    return consolidated;
-}
-
-void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) {
+void V3::save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const {
     Value::Object metadata;
     for (const auto& [path, documents] : nodes.as_object()) {
         Value node = documents.at(document_name);
@@ -602,59 +646,8 @@ void save_consolidated(KeyValueStore& store, std::string_view prefix, const Valu
     put_document(store, prefix, document);
 }
 
-// ---- conversion from other dialects
-
-/// v3 also allows v2's keys.
-KeyScheme keys_like(const KeyScheme& keys) {
-    const bool bare = keys.prefix.empty() && keys.suffix.empty() && keys.zero_d == "0";
-    return bare ? keys : default_keys();
-}
-
-/// Makes the fields of structures little-endian.
-void take_little_endian(ArrayMetadata& m, std::vector<std::string>& changes) {
-    const DType little = m.dtype.with_order(ByteOrder::little);
-    if (m.dtype.kind() != Kind::structure || little == m.dtype) return;
-    changes.push_back(
-        fmt::format("the fields become little-endian: {}, because v3 has no other structures", little.to_string()));
-    if (m.fill.bytes) {
-        NDArray element(little, {});
-        copy_elements(view_bytes(std::as_const(*m.fill.bytes).data(), m.dtype, {}), element);
-        m.fill.bytes->assign(element.bytes().begin(), element.bytes().end());
-    }
-    m.dtype = little;
-}
-
 }  // namespace
 
-extern constinit const Dialect v3_dialect{
-    .name = "v3",
-    .about = "zarr-python 3 (zarr.json)",
-    .metadata_key = document_name,
-    .dimension_names = true,
-    .shards = true,
-    .null_fill = false,
-    .separators = true,
-    .group_key = document_name,
-    .probe = probe,
-    .parse = parse,
-    .save = save,
-    .require_expressible = require_expressible,
-    .probe_group = probe_group,
-    .save_group = save_group,
-    .load_group_unknown = load_group_unknown,
-    .load_attributes = load_attributes,
-    .save_attributes = save_attributes,
-    .load_consolidated = load_consolidated,
-    .save_consolidated = save_consolidated,
-    .default_keys = default_keys,
-    .default_fill = zero_fill,
-    .keys_like = keys_like,
-    .adapt = take_little_endian,
-    .remarks = remarks,
-    .owns = owns,
-    .documents = document_keys,
-    .consolidated_key = "",
-    .is_group = is_group,
-};
+extern constinit const Dialect& v3_dialect = v3;
 
 }  // namespace tessera

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 7> members{"chunks",     "clevel", "cname
 
 // ---- reading
 
-KeyScheme default_keys() {
+KeyScheme zmeta_keys() {
     return {.prefix = "__zdata__/", .separator = ".", .suffix = ".blosc", .zero_d = "__zdata__/0.blosc"};
 }
 
@@ -51,13 +51,9 @@ ArrayMetadata parse_metadata(std::string_view text) {
     require_sizes(m);
     m.fill = member(meta, "fill_value", [&](const Value& v) { return read_plain_fill(m.dtype, v); });
     m.codecs = {{"bytes"}, read_numbered_blosc(meta)};
-    m.keys = default_keys();
+    m.keys = zmeta_keys();
     m.unknown = unknown_members(meta, members);
     return m;
-}
-
-bool probe(const KeyValueStore& store, std::string_view prefix) {
-    return store.contains(join_key(prefix, metadata_name));
 }
 
 // ---- writing
@@ -69,7 +65,7 @@ Value metadata_json(const ArrayMetadata& m) {
     if (m.codecs.size() != 2 || m.codecs[0].name != "bytes" || m.codecs[1].name != "blosc") {
         throw unsupported("zmeta cannot express the codecs {}: they must be [bytes, blosc]", chain_text(m.codecs));
     }
-    require_keys(m, default_keys(), "zmeta");
+    require_keys(m, zmeta_keys(), "zmeta");
     require_no_dimension_names(m, "zmeta");
     Value meta = m.unknown;
     const Value blosc = numbered_blosc_json(m.codecs[1], m.dtype, "zmeta");
@@ -81,25 +77,7 @@ Value metadata_json(const ArrayMetadata& m) {
     return meta;
 }
 
-void require_expressible(const ArrayMetadata& metadata) {
-    (void)metadata_json(metadata);
-}
-
-std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
-    return get_object(store, join_key(prefix, attributes_name));
-}
-
-void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
-    put_object(store, join_key(prefix, attributes_name), attributes);
-}
-
-void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
-    const Value json = metadata_json(metadata);
-    if (attributes != nullptr) save_attributes(store, prefix, *attributes);
-    put_object(store, join_key(prefix, metadata_name), json);
-}
-
-std::vector<std::string> remarks(const ArrayMetadata& m) {
+std::vector<std::string> what_zarr_04_cannot(const ArrayMetadata& m) {
     std::vector<std::string> said;
     if (m.shape.rank() == 0) said.emplace_back("zarr 0.4 could not open arrays without dimensions.");
     if (any_field(m.dtype, [](const Field& f) { return f.shape.rank() != 0; })) {
@@ -115,39 +93,30 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
     return said;
 }
 
-bool owns(const ArrayMetadata& /*metadata*/, std::string_view name) {
-    // zarr 0.4's synchronized arrays leave these lock files behind.
-    constexpr std::array<std::string_view, 5> names{metadata_name, attributes_name, "__zdata__", "__zmeta__.lock",
-                                                    "__zattr__.lock"};
-    return std::ranges::find(names, name) != names.end();
-}
+struct Zmeta final : Dialect {
+    constexpr Zmeta()
+        : Dialect({.name = "zmeta",
+                   .about = "zarr-python 0.4 (__zmeta__), Tessera's own",
+                   .metadata_key = metadata_name,
+                   .cannot_read_zstd = "zarr 0.4",
+                   .documents = document_keys,
+                   .own_folder = true}) {}
+
+    ArrayMetadata parse(std::string_view text) const override { return parse_metadata(text); }
+    Value document(const ArrayMetadata& m) const override { return metadata_json(m); }
+    KeyScheme default_keys() const override { return zmeta_keys(); }
+    FillValue default_fill(const DType& dtype) const override { return plain_default_fill(dtype); }
+    std::vector<std::string> remarks(const ArrayMetadata& m) const override { return what_zarr_04_cannot(m); }
+    /// zarr 0.4's synchronized arrays leave lock files behind.
+    bool owns(const ArrayMetadata& m, std::string_view child) const override {
+        return Dialect::owns(m, child) || child == "__zmeta__.lock" || child == "__zattr__.lock";
+    }
+};
+
+constexpr Zmeta zmeta;
 
 }  // namespace
 
-extern constinit const Dialect zmeta_dialect{
-    .name = "zmeta",
-    .about = "zarr-python 0.4 (__zmeta__), Tessera's own",
-    .metadata_key = metadata_name,
-    .cannot_read_zstd = "zarr 0.4",
-    .group_key = "",
-    .probe = probe,
-    .parse = parse_metadata,
-    .save = save,
-    .require_expressible = require_expressible,
-    .probe_group = nullptr,
-    .save_group = nullptr,
-    .load_group_unknown = nullptr,
-    .load_attributes = load_attributes,
-    .save_attributes = save_attributes,
-    .load_consolidated = nullptr,
-    .save_consolidated = nullptr,
-    .default_keys = default_keys,
-    .default_fill = plain_default_fill,
-    .remarks = remarks,
-    .owns = owns,
-    .documents = document_keys,
-    .consolidated_key = "",
-    .own_folder = true,
-};
+extern constinit const Dialect& zmeta_dialect = zmeta;
 
 }  // namespace tessera

@@ -349,7 +349,7 @@ std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::ve
         const std::size_t slash = key.rfind('/');
         if (slash == std::string::npos || std::ranges::count(nodes, key.substr(0, slash), &Node::path) > 0) continue;
         const bool metadata = std::ranges::any_of(
-            dialect_table(), [&](const Dialect& d) { return key.substr(slash + 1) == d.metadata_key; });
+            dialect_table(), [&](const Dialect* d) { return key.substr(slash + 1) == d->metadata_key; });
         if (metadata && std::ranges::count(lost, key.substr(0, slash)) == 0) lost.push_back(key.substr(0, slash));
     }
     std::ranges::sort(lost);

@@ -37,7 +37,7 @@ constexpr std::size_t most_listed = 300'000;
 bool decodes_parts(const std::vector<CodecConfig>& codecs) {
     static constexpr std::array<std::string_view, 3> whole_or_block{"bytes", "transpose", "blosc"};
     for (const CodecConfig& codec : codecs) {
-        if (codec.name == "sharding_indexed") {
+        if (is_shard(codec)) {
             const Value* inner = codec.configuration.find("codecs");
             if (inner == nullptr || !inner->is_array()) return false;
             std::vector<CodecConfig> chain;

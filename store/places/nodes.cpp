@@ -40,10 +40,10 @@ bool holds_nodes(const KeyValueStore& store, const std::string& prefix) {
 /// For a folder that is not a node: the dialect of an array whose metadata document exists but cannot be read (a FIFO,
 /// a dangling link). Opening that array fails, and it must not be reported as absent.
 const Dialect* unreadable_array(const KeyValueStore& store, FolderWalk& walk) {
-    for (const Dialect& dialect : dialect_table()) {
-        const std::string key(dialect.metadata_key);
+    for (const Dialect* dialect : dialect_table()) {
+        const std::string key(dialect->metadata_key);
         if (std::ranges::binary_search(walk.listing().keys, key) && !store.contains(join_key(walk.prefix(), key))) {
-            return &dialect;
+            return dialect;
         }
     }
     return nullptr;

@@ -170,9 +170,9 @@ Error absence(const KeyValueStore& store, std::string_view prefix, std::string_v
             name);
     }
     std::vector<std::string_view> looked_for;
-    for (const Dialect& d : dialect_table()) {
+    for (const Dialect* d : dialect_table()) {
         for (const std::string_view key :
-             {wanted == "group" ? "" : d.metadata_key, wanted == "array" ? "" : d.group_key}) {
+             {wanted == "group" ? "" : d->metadata_key, wanted == "array" ? "" : d->group_key}) {
             if (!key.empty() && std::ranges::count(looked_for, key) == 0) looked_for.push_back(key);
         }
     }

@@ -61,15 +61,6 @@ Shape shape_from(const Value& list) {
     return shape;
 }
 
-/// The metadata document that the dialect writes.
-Value document_of(const PlannedArray& plan) {
-    const auto store = memory_store();
-    plan.dialect->save(*store, "", plan.metadata, nullptr);
-    Buffer text;
-    (void)store->get(plan.dialect->metadata_key, text);
-    return Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
-}
-
 Value optional_value(const std::optional<Value>& value) {
     return value ? *value : Value();
 }
@@ -102,7 +93,7 @@ Value to_json(const Job& job) {
                                {"source", array.source},
                                {"selection", array.selection ? Value(*array.selection) : Value()},
                                {"format", array.plan.dialect->name},
-                               {"metadata", document_of(array.plan)},
+                               {"metadata", array.plan.dialect->document(array.plan.metadata)},
                                {"attributes", optional_value(array.plan.attributes)},
                                {"block", shape_json(array.block)},
                                {"block_bytes", bytes},

@@ -35,14 +35,6 @@ bool is_checksum(const CodecConfig& codec) {
     return codec.name == "crc32c" && codec.configuration.as_object().empty();
 }
 
-Value saved(const Dialect& dialect, const ArrayMetadata& metadata) {
-    const auto store = memory_store();
-    dialect.save(*store, "", metadata, nullptr);
-    Buffer document;
-    if (!store->get(dialect.metadata_key, document)) throw corrupt("no metadata were saved");
-    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
-}
-
 std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
     InV2 v2{.metadata = loaded.metadata, .document = {}};
     ArrayMetadata& m = v2.metadata;
@@ -64,7 +56,7 @@ std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
         ArrayMetadata same_fill = there;  // may_be_absent() covers the fill
         same_fill.fill = m.fill;
         if (why_recode(m, same_fill)) return {};
-        v2.document = saved(to, there);
+        v2.document = to.document(there);
     } catch (const Error& e) {
         if (e.code() == ErrorCode::unsupported || e.code() == ErrorCode::invalid_argument) return {};
         throw;

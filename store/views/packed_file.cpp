@@ -88,11 +88,7 @@ Value packed_document(const Packed& array, const Shape& chunks) {
     const Dialect& dialect = dialect_named("v2");
     m.keys = dialect.default_keys();
     m.codecs = complete_codecs(m.dtype, m.shape.rank(), array.order, {});
-    const auto store = memory_store();
-    dialect.save(*store, "", m, nullptr);
-    Buffer document;
-    if (!store->get(dialect.metadata_key, document)) throw corrupt("no metadata were saved");
-    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
+    return dialect.document(m);
 }
 
 std::vector<std::int64_t> divisors(std::int64_t number) {

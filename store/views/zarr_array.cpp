@@ -52,14 +52,6 @@ void forget_checksum(Value& zarray) {
     zarray.set("compressor", std::move(compressor));
 }
 
-Value saved(const Dialect& dialect, const ArrayMetadata& metadata, const Value* attributes) {
-    const auto store = memory_store();
-    dialect.save(*store, "", metadata, attributes);
-    Buffer document;
-    if (!store->get(dialect.metadata_key, document)) throw unsupported("no metadata were made");
-    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
-}
-
 /// zarr-python 2 makes a complex fill by arithmetic: beside an infinity the other part becomes NaN.
 bool is_odd_complex(const ArrayMetadata& m) {
     if (m.dtype.kind() != Kind::complex || !m.fill.bytes) return false;
@@ -187,7 +179,7 @@ bool ZarrArray::pass_values() {
         }
     }
     metadata_ = std::move(m);
-    document_ = saved(v3, metadata_, nullptr);
+    document_ = v3.document(metadata_);
     set_documents(ZarrFormat::v3, attributes);
     how_ = How::values;
     return true;
@@ -226,7 +218,7 @@ void ZarrArray::plan_decoded(ZarrFormat format, bool raw_bfloat16) {
     metadata_.keys = plan.dialect->default_keys();
     always_ = always_ || is_odd_complex(metadata_);
     may_be_absent_ = array_ && !packed_ && values_->may_be_absent() && metadata_.fill.bytes;
-    document_ = saved(*plan.dialect, metadata_, nullptr);
+    document_ = plan.dialect->document(metadata_);
     set_documents(format, plan.attributes);
     how_ = How::decoded;
 }

@@ -14,7 +14,7 @@ constexpr std::string_view document_name = "toy.json";
 constexpr std::array<std::string_view, 1> document_keys{document_name};
 constexpr std::array<std::string_view, 6> members{"attributes", "chunks", "codecs", "dtype", "fill", "shape"};
 
-KeyScheme default_keys() {
+KeyScheme toy_keys() {
     return {.prefix = "tiles/", .separator = ".", .suffix = "", .zero_d = "tiles/0"};
 }
 
@@ -22,7 +22,7 @@ Value document_at(const KeyValueStore& store, std::string_view prefix) {
     return get_object(store, join_key(prefix, document_name)).value_or(Value::object());
 }
 
-ArrayMetadata parse(std::string_view document) {
+ArrayMetadata parse_metadata(std::string_view document) {
     const Value meta = Value::parse(document);
     ArrayMetadata m;
     m.dtype = member(meta, "dtype", [](const Value& v) { return read_numpy_dtype(v, "toy"); });
@@ -34,7 +34,7 @@ ArrayMetadata parse(std::string_view document) {
         for (const Value& codec : v.as_array()) m.codecs.push_back(codec_from_json(codec));
         return 0;
     });
-    m.keys = default_keys();
+    m.keys = toy_keys();
     m.unknown = unknown_members(meta, members);
     return m;
 }
@@ -42,7 +42,7 @@ ArrayMetadata parse(std::string_view document) {
 Value metadata_json(const ArrayMetadata& m) {
     require_numpy_dtype(m.dtype, "toy");
     require_sizes(m);
-    require_keys(m, default_keys(), "toy");
+    require_keys(m, toy_keys(), "toy");
     require_no_dimension_names(m, "toy");
     Value meta = m.unknown;
     Value codecs = Value::array();
@@ -55,66 +55,44 @@ Value metadata_json(const ArrayMetadata& m) {
     return meta;
 }
 
-bool probe(const KeyValueStore& store, std::string_view prefix) {
-    return store.contains(join_key(prefix, document_name));
-}
+struct Toy final : Dialect {
+    constexpr Toy()
+        : Dialect({.name = "toy",
+                   .about = "a test's own (toy.json)",
+                   .metadata_key = document_name,
+                   .documents = document_keys,
+                   .own_folder = true}) {}
 
-void require_expressible(const ArrayMetadata& metadata) {
-    (void)metadata_json(metadata);
-}
+    ArrayMetadata parse(std::string_view text) const override { return parse_metadata(text); }
+    Value document(const ArrayMetadata& m) const override { return metadata_json(m); }
+    void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& m,
+              const Value* attributes) const override {
+        Value json = metadata_json(m);
+        const auto present = load_attributes(store, prefix);
+        if (attributes != nullptr || present) json.set("attributes", attributes != nullptr ? *attributes : *present);
+        put_object(store, join_key(prefix, document_name), json);
+    }
+    std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) const override {
+        const auto json = get_object(store, join_key(prefix, document_name));
+        const Value* attributes = json ? json->find("attributes") : nullptr;
+        return attributes == nullptr ? std::nullopt : std::optional(*attributes);
+    }
+    void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) const override {
+        Value json = document_at(store, prefix);
+        json.set("attributes", attributes);
+        put_object(store, join_key(prefix, document_name), json);
+    }
+    KeyScheme default_keys() const override { return toy_keys(); }
+    FillValue default_fill(const DType& dtype) const override { return plain_default_fill(dtype); }
+    std::vector<std::string> remarks(const ArrayMetadata& /*m*/) const override {
+        return {"No other program reads this."};
+    }
+};
 
-std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
-    const auto document = get_object(store, join_key(prefix, document_name));
-    const Value* attributes = document ? document->find("attributes") : nullptr;
-    return attributes == nullptr ? std::nullopt : std::optional(*attributes);
-}
-
-void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
-    Value document = document_at(store, prefix);
-    document.set("attributes", attributes);
-    put_object(store, join_key(prefix, document_name), document);
-}
-
-void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
-    Value json = metadata_json(metadata);
-    const auto present = load_attributes(store, prefix);
-    if (attributes != nullptr || present) json.set("attributes", attributes != nullptr ? *attributes : *present);
-    put_object(store, join_key(prefix, document_name), json);
-}
-
-std::vector<std::string> remarks(const ArrayMetadata& /*metadata*/) {
-    return {"No other program reads this."};
-}
-
-bool owns(const ArrayMetadata& /*metadata*/, std::string_view name) {
-    return name == document_name || name == "tiles";
-}
+constexpr Toy toy;
 
 }  // namespace
 
-extern constinit const Dialect toy_dialect{
-    .name = "toy",
-    .about = "a test's own (toy.json)",
-    .metadata_key = document_name,
-    .group_key = "",
-    .probe = probe,
-    .parse = parse,
-    .save = save,
-    .require_expressible = require_expressible,
-    .probe_group = nullptr,
-    .save_group = nullptr,
-    .load_group_unknown = nullptr,
-    .load_attributes = load_attributes,
-    .save_attributes = save_attributes,
-    .load_consolidated = nullptr,
-    .save_consolidated = nullptr,
-    .default_keys = default_keys,
-    .default_fill = plain_default_fill,
-    .remarks = remarks,
-    .owns = owns,
-    .documents = document_keys,
-    .consolidated_key = "",
-    .own_folder = true,
-};
+extern constinit const Dialect& toy_dialect = toy;
 
 }  // namespace tessera

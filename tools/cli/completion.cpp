@@ -39,7 +39,7 @@ std::string choices(std::string_view option) {
     if (option == "order") return "C F";
     if (option != "format") return "";
     std::string names;
-    for (const Dialect& dialect : dialect_table()) names += (names.empty() ? "" : " ") + std::string(dialect.name);
+    for (const Dialect* dialect : dialect_table()) names += (names.empty() ? "" : " ") + std::string(dialect->name);
     return names;
 }
 

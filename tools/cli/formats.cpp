@@ -52,7 +52,7 @@ int formats(Session& session) {
     std::vector<Row> dialects;
     std::vector<Row> files;
     std::vector<Row> codecs;
-    for (const Dialect& d : dialect_table()) dialects.push_back({std::string(d.name), std::string(d.about)});
+    for (const Dialect* d : dialect_table()) dialects.push_back({std::string(d->name), std::string(d->about)});
     for (const ArrayFileFormat& f : array_file_formats())
         files.push_back({std::string(f.extension), std::string(f.about)});
     for (const CodecRow& c : codec_table()) codecs.push_back({std::string(c.name), std::string(c.about)});

@@ -43,11 +43,11 @@ const Dialect& format_of_group(const std::string& path) {
     if (const Dialect* above = format_above(path)) return *above;
     if (const auto place = probe_place(path, {.read_only = true})) {
         for (const Node& node : child_nodes(*place->store, place->prefix)) {
-            if (node.dialect != nullptr && node.dialect->save_group != nullptr) return *node.dialect;
+            if (node.dialect != nullptr && node.dialect->has_groups()) return *node.dialect;
         }
     }
     const Dialect& usual = default_format(checked_setting("format", [](const auto& s) { (void)dialect_named(s); }));
-    return usual.save_group != nullptr ? usual : dialect_named("v3");
+    return usual.has_groups() ? usual : dialect_named("v3");
 }
 
 int group(Session& session, const GroupOptions& o) {

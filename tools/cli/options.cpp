@@ -107,15 +107,15 @@ std::string format_choices() {
     std::string text;
     for (std::size_t i = 0; i < table.size(); ++i) {
         if (i > 0) text += i + 1 == table.size() ? " or " : ", ";
-        text += table[i].name;
+        text += table[i]->name;
     }
     return text;
 }
 
 std::string formats_with(bool Dialect::*member) {
     std::vector<std::string_view> names;
-    for (const Dialect& dialect : dialect_table()) {
-        if (dialect.*member) names.push_back(dialect.name);
+    for (const Dialect* dialect : dialect_table()) {
+        if (dialect->*member) names.push_back(dialect->name);
     }
     return fmt::format("{}", fmt::join(names, ", "));
 }

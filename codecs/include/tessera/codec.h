@@ -146,6 +146,7 @@ struct CodecRow {
     Kind objects = Kind::object;          ///< the kind of |O elements in v2 that it encodes; Kind::object: none
     std::string_view decoded_dtype = {};  ///< the member that holds its decoded dtype
     bool keeps_dtype = false;             ///< encodes to the dtype of its input, in either byte order
+    bool shard = false;                   ///< its chunks hold smaller ones: see shard.h
     bool may_hold_no_text = false;        ///< its elements may be other than text: see no_text_mark
     /// The members that only encoding needs, as a JSON object with values that are right for every input. Chunks are
     /// decoded whatever an array's metadata say in these members (CodecPipeline::require_encoder).
@@ -162,6 +163,8 @@ struct CodecRow {
 void add_codec(const CodecRow& row);
 /// By v3's name; nullptr if there is none.
 [[nodiscard]] const CodecRow* find_codec(std::string_view name);
+/// Whether the codec's chunks hold smaller ones, with the configuration's "chunk_shape" and "codecs".
+[[nodiscard]] bool is_shard(const CodecConfig& codec);
 /// The configuration with the members that only encoding needs as in `encoding_only`.
 [[nodiscard]] Value decoding_configuration(const CodecRow& row, Value configuration);
 

@@ -44,7 +44,8 @@ protected:
 
 TEST(Keys, every_metadata_document_is_known_as_one) {
     const auto known = [](std::string_view name) { return std::ranges::count(metadata_names, name) == 1; };
-    for (const Dialect& dialect : dialect_table()) {
+    for (const Dialect* each_dialect : dialect_table()) {
+        const Dialect& dialect = *each_dialect;
         EXPECT_TRUE(known(dialect.metadata_key)) << dialect.name;
         EXPECT_TRUE(dialect.group_key.empty() || known(dialect.group_key)) << dialect.name;
     }

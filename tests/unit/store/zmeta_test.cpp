@@ -479,6 +479,9 @@ TEST(Zmeta, owns_what_it_writes) {
     for (const char* name : {"__zmeta__", "__zattr__", "__zdata__", "__zattr__.lock"})
         EXPECT_TRUE(zmeta().owns(m, name));
     for (const char* name : {"meta", "notes.txt", ".zarray", "0.0.blosc", ""}) EXPECT_FALSE(zmeta().owns(m, name));
+    ArrayMetadata without_dimensions;
+    without_dimensions.keys = zmeta().default_keys();
+    EXPECT_TRUE(zmeta().owns(without_dimensions, "__zdata__"));
 }
 
 }  // namespace
