@@ -1,6 +1,5 @@
 #include "blocks.h"
 
-#include <tessera/array.h>
 #include <tessera/error.h>
 
 namespace tessera::cli {

@@ -20,7 +20,4 @@ void for_each_box(const Selection& selection, const ArrayInfo& info, std::int64_
 /// A box without the dimensions that the selection drops: a region of selection.shape().
 [[nodiscard]] Region without_dropped(const Region& box, const Selection& selection);
 
-/// Reads a selection in the way that is best for the source.
-[[nodiscard]] NDArray read_part(const ArraySource& source, const Selection& selection, const IoOptions& io);
-
 }  // namespace tessera::cli

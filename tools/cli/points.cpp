@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <tessera/array.h>
+#include <tessera/array_io.h>
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/ndarray.h>
 #include <algorithm>
 #include <cstdint>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "selected.h"
 
-#include <tessera/array.h>
+#include <tessera/array_io.h>
 #include <tessera/dimensions.h>
 #include <utility>
 
