@@ -186,6 +186,6 @@ constexpr V1 v1;
 
 }  // namespace
 
-extern constinit const Dialect& v1_dialect = v1;
+constinit const Dialect& v1_dialect = v1;
 
 }  // namespace tessera

@@ -443,6 +443,6 @@ void V2::save_consolidated(KeyValueStore& store, std::string_view prefix, const 
 
 }  // namespace
 
-extern constinit const Dialect& v2_dialect = v2;
+constinit const Dialect& v2_dialect = v2;
 
 }  // namespace tessera

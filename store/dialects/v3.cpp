@@ -648,6 +648,6 @@ void V3::save_consolidated(KeyValueStore& store, std::string_view prefix, const 
 
 }  // namespace
 
-extern constinit const Dialect& v3_dialect = v3;
+constinit const Dialect& v3_dialect = v3;
 
 }  // namespace tessera

@@ -117,6 +117,6 @@ constexpr Zmeta zmeta;
 
 }  // namespace
 
-extern constinit const Dialect& zmeta_dialect = zmeta;
+constinit const Dialect& zmeta_dialect = zmeta;
 
 }  // namespace tessera

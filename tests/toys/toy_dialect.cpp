@@ -93,6 +93,6 @@ constexpr Toy toy;
 
 }  // namespace
 
-extern constinit const Dialect& toy_dialect = toy;
+constinit const Dialect& toy_dialect = toy;
 
 }  // namespace tessera
