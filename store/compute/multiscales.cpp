@@ -126,12 +126,12 @@ bool holds_only_levels(const std::string& path, std::size_t levels) {
 
 }  // namespace
 
-Value multiscales_attributes(const Pyramid& p, bool v3) {
+Value multiscales_attributes(const Pyramid& p, OmeVersion version) {
     require_axes(p.axes);
     Value datasets = Value::array();
     for (std::size_t level = 0; level < p.factors.size(); ++level) datasets.push_back(level_value(p, level));
     Value image = Value::object();
-    if (!v3) image.set("version", "0.4");
+    image.set("version", "0.4");
     image.set("name", p.name);
     image.set("axes", axes_value(p));
     image.set("datasets", std::move(datasets));
@@ -139,16 +139,8 @@ Value multiscales_attributes(const Pyramid& p, bool v3) {
     image.set("metadata", metadata_value(p));
     Value multiscales = Value::array();
     multiscales.push_back(std::move(image));
-    Value attributes = Value::object();
-    if (!v3) {
-        attributes.set("multiscales", std::move(multiscales));
-        return attributes;
-    }
-    Value ome = Value::object();
-    ome.set("version", "0.5");
-    ome.set("multiscales", std::move(multiscales));
-    attributes.set("ome", std::move(ome));
-    return attributes;
+    const Value attributes{{"multiscales", std::move(multiscales)}};
+    return version == OmeVersion::v0_4 ? attributes : upgraded_ome(attributes, version);
 }
 
 void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include <tessera/action.h>
 #include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/destination.h>
 #include <tessera/error_text.h>
+#include <tessera/group.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
 #include <tessera/write_computed.h>
@@ -76,6 +78,14 @@ const Dialect& format_of(const PyramidOptions& o, const ArraySource& array) {
     if (o.arrays.format && *o.arrays.format != "v2" && *o.arrays.format != "v3") {
         throw invalid_argument("format: OME-NGFF is v2 (0.4) or v3 (0.5), found {}", *o.arrays.format);
     }
+    if (o.ome) {
+        const std::string_view needed = *o.ome == OmeVersion::v0_4 ? "v2" : "v3";
+        if (o.arrays.format && *o.arrays.format != needed) {
+            throw invalid_argument("format: OME-NGFF {} is {}, found {}", ome_version_text(*o.ome), needed,
+                                   *o.arrays.format);
+        }
+        return dialect_named(needed);
+    }
     if (o.arrays.format) return dialect_named(*o.arrays.format);
     const auto* stored = dynamic_cast<const Array*>(&array);
     const Dialect& usual = stored != nullptr ? stored->dialect() : default_format(o.arrays.preferred_format);
@@ -116,10 +126,13 @@ PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, con
     const bool v3 = dialect.name == "v3";
     if (v3) wishes.dimension_names.emplace(pyramid.axes.begin(), pyramid.axes.end());
     if (named_array_file_format(destination) != nullptr) {
-        throw invalid_argument("{}: a pyramid is a group: a directory or a .zip", destination);
+        throw invalid_argument("{}: a pyramid is a group: a directory, a .zip or an .ozx", destination);
     }
     PlannedPyramid planned{
-        .group = {"", &dialect, multiscales_attributes(pyramid, v3)}, .factors = pyramid.factors, .levels = {}};
+        .group = {"", &dialect,
+                  multiscales_attributes(pyramid, o.ome.value_or(v3 ? OmeVersion::v0_5 : OmeVersion::v0_4))},
+        .factors = pyramid.factors,
+        .levels = {}};
     for (std::size_t n = 0; n < pyramid.factors.size(); ++n) {
         const std::string node = std::to_string(n);
         planned.levels.push_back(
@@ -154,6 +167,43 @@ CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, co
         made.bytes += made.made.back().bytes.value_or(0);
     }
     return made;
+}
+
+std::vector<std::string> upgrade_ome(const std::string& path, OmeVersion to, const StoreOptions& options) {
+    Group group = Group::open(path, options);
+    if (group.dialect() == nullptr || group.dialect()->name != "v3") {
+        throw unsupported("{}: OME-NGFF {} is Zarr v3, and this group is {}", path, ome_version_text(to),
+                          group.dialect() == nullptr ? "a plain folder" : group.dialect()->name)
+            .advising(Action::copy, "to v3 keeps the chunks", path);
+    }
+    struct Upgrade {
+        std::string path;
+        Group group;
+        Value attributes;
+        bool changed;
+    };
+    std::vector<Upgrade> all;
+    const auto look = [&](const std::string& node, const Group& at) {
+        const Value attributes = at.attributes().all();
+        Value upgraded = in_context([&] { return at.name(); }, [&] { return upgraded_ome(attributes, to); });
+        if (upgraded.find("ome") == nullptr) return;
+        const bool changed = upgraded != attributes;
+        all.push_back({node, at, std::move(upgraded), changed});
+    };
+    look("", group);
+    for (const Node& node : group.nodes()) {
+        if (node.kind == NodeKind::group && node.dialect != nullptr) look(node.path, group.open_group(node.path));
+    }
+    if (all.empty()) throw not_found("{}: no group here has OME-Zarr metadata", path);
+    const bool consolidated = group.consolidated_state().present;
+    std::vector<std::string> changed;
+    for (const Upgrade& upgrade : all) {
+        if (!upgrade.changed) continue;
+        upgrade.group.attributes().replace(upgrade.attributes);
+        changed.push_back(upgrade.path);
+    }
+    if (consolidated && !changed.empty()) group.consolidate();
+    return changed;
 }
 
 }  // namespace tessera

@@ -187,6 +187,7 @@ PlannedTarget plan_pyramid_target(const Value& recipe, const std::string& target
         for (const Value& name : axes->as_array()) options.axes.push_back(name.as_string());
     }
     if (const Value* by = member("by")) options.by = shape_from(*by);
+    if (const Value* ome = member("ome")) options.ome = ome_version_named(ome->as_string());
     if (const Value* levels = member("levels"))
         options.levels = static_cast<int>(std::min<std::int64_t>(levels->as_int64(), 100));
     if (const Value* with = member("with")) options.with = parse_coarsening(with->as_string());

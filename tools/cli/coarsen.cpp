@@ -53,7 +53,8 @@ int coarsen(Session& session, const CoarsenCommand& o) {
 struct PyramidCommand {
     TransferOptions out;
     std::string by = "2", with = "mean";
-    std::optional<std::string> levels, axes, scale, units;
+    std::optional<std::string> levels, axes, scale, units, ome;
+    bool upgrade = false;
 };
 
 std::vector<std::string> split_list(const std::string& text) {
@@ -86,11 +87,36 @@ Value pyramid_recipe(const std::string& path, const PyramidOptions& o) {
     for (const auto& unit : o.units) units.push_back(unit ? Value(*unit) : Value());
     if (!o.units.empty()) recipe.set("units", std::move(units));
     if (o.levels) recipe.set("levels", *o.levels);
+    if (o.ome) recipe.set("ome", ome_version_text(*o.ome));
     return recipe;
 }
 
+OmeVersion ome_option(const std::string& text) {
+    return in_context([] { return "--ome"; }, [&] { return ome_version_named(text); });
+}
+
+/// `pyramid PATH --upgrade`: newer metadata, the same chunks.
+int upgrade(Session& session, const PyramidCommand& o) {
+    const std::string& path = o.out.source;
+    if (!o.out.destination.empty()) {
+        throw invalid_argument("--upgrade changes the metadata of one group, {}, and makes no {}", path,
+                               o.out.destination);
+    }
+    const OmeVersion to = ome_option(o.ome.value_or("0.5"));
+    const std::vector<std::string> changed = about_path(path, [&] { return upgrade_ome(path, to, session.store()); });
+    if (session.options().json) {
+        print_json(Value{{"path", path_value(path)}, {"ome", ome_version_text(to)}, {"groups", changed.size()}});
+    } else if (!session.options().quiet) {
+        print(fmt::format("{}: {} group{} upgraded to OME-Zarr {}\n", printable(path), changed.size(),
+                          changed.size() == 1 ? "" : "s", ome_version_text(to)));
+    }
+    return exit_done;
+}
+
 int pyramid(Session& session, const PyramidCommand& o) {
+    if (o.upgrade) return upgrade(session, o);
     const std::string& path = o.out.destination;
+    if (path.empty()) throw invalid_argument("no DST was given, where the group is made");
     const std::shared_ptr<const ArraySource> array =
         about_path(o.out.source, [&] { return open_source(o.out.source); });
     if (!names_array_file(path)) require_no_other_file(path);
@@ -106,6 +132,7 @@ int pyramid(Session& session, const PyramidCommand& o) {
     if (o.axes) options.axes = split_list(*o.axes);
     if (o.scale) options.scale = scale_of(*o.scale);
     if (o.units) options.units = parse_names(*o.units);
+    if (o.ome) options.ome = ome_option(*o.ome);
     if (o.levels) options.levels = parse_number("--levels", *o.levels, 1, 30);
     if (!o.out.fills.empty()) options.arrays.fill = json_or_text(o.out.fills.back());
     if (session.planning) {
@@ -145,7 +172,7 @@ Run declare_pyramid(CLI::App& app) {
     auto o = std::make_shared<PyramidCommand>();
     app.add_option("SRC", o->out.source, "an array, an array file or a member of one")->required()->option_text(" ");
     app.add_option("DST", o->out.destination, "a directory, or a .zip or .ozx by its extension")
-        ->required()
+
         ->option_text(" ");
     app.add_option("--by", o->by, "the factor between levels (default 2), for dimensions of space; or one for each")
         ->option_text("FACTORS");
@@ -160,6 +187,10 @@ Run declare_pyramid(CLI::App& app) {
     app.add_option("--codec", o->out.codec, "codecs in order, such as blosc:zstd:5:shuffle")->option_text("CODECS");
     app.add_option("--fill", o->out.fills, "fill value, JSON or text")->allow_extra_args(false)->option_text("VALUE");
     app.add_option("--format", o->out.format, "v2 (OME-NGFF 0.4) or v3 (0.5, the default)")->option_text("FORMAT");
+    app.add_option("--ome", o->ome, "version of OME-Zarr: 0.4 (in v2), 0.5 or 0.6 (0.6rc0; in v3)")
+        ->option_text("VERSION");
+    app.add_flag("--upgrade", o->upgrade,
+                 "no DST: SRC, a group of v3, gets metadata of a newer version (default 0.5); no chunk is touched");
     app.add_flag("--overwrite", o->out.overwrite, "replace the levels that are there");
     app.add_flag("--dry-run", o->out.dry_run, "say what would be made; make nothing");
     return [o](Session& session) { return pyramid(session, *o); };

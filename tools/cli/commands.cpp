@@ -318,9 +318,10 @@ constexpr Command table[] = {
      "  tessera coarsen dem.zarr overview.npy --by 4,4 --with mean",
      declare_coarsen},
     {"pyramid", compute, "an OME-Zarr image with its overviews", "pyramid SRC DST [options]",
-     "A group with the levels 0, 1, 2 … and OME-NGFF multiscales metadata: 0.5 in v3, 0.4 in v2. Each level is "
-     "computed\n"
-     "from SRC itself. Without --axes the names of the dimensions count, else y,x, z,y,x, c,z,y,x or t,c,z,y,x.\n\n"
+     "A group with the levels 0, 1, 2 … and OME-NGFF multiscales metadata: 0.5 in v3, 0.4 in v2, or --ome. Each level\n"
+     "is computed from SRC itself. An image of 0.4 is upgraded in two steps: copy it with --format v3, then "
+     "--upgrade.\n"
+     " Without --axes the names of the dimensions count, else y,x, z,y,x, c,z,y,x or t,c,z,y,x.\n\n"
      "Example:\n"
      "  tessera pyramid dem.zarr dem.ome.zarr --by 2 --scale 30,30 --units meter,meter",
      declare_pyramid},

@@ -238,7 +238,7 @@ void bind_computed(py::module_& module) {
     py::class_<PyramidOptions>(module, "Pyramid")
         .def(py::init([](std::string name, std::vector<std::string> axes, const py::object& by,
                          std::optional<int> levels, const std::string& how, std::vector<double> scale, Names units,
-                         bool overwrite, bool dry_run) {
+                         const std::optional<std::string>& ome, bool overwrite, bool dry_run) {
                  return PyramidOptions{.name = std::move(name),
                                        .axes = std::move(axes),
                                        .by = shape_from_python(by),
@@ -246,11 +246,12 @@ void bind_computed(py::module_& module) {
                                        .with = parse_coarsening(how),
                                        .scale = std::move(scale),
                                        .units = std::move(units),
+                                       .ome = ome ? std::optional(ome_version_named(*ome)) : std::nullopt,
                                        .overwrite = overwrite,
                                        .dry_run = dry_run};
              }),
              py::arg("name"), py::kw_only(), py::arg("axes"), py::arg("by"), py::arg("levels"), py::arg("how"),
-             py::arg("scale"), py::arg("units"), py::arg("overwrite"), py::arg("dry_run"));
+             py::arg("scale"), py::arg("units"), py::arg("ome"), py::arg("overwrite"), py::arg("dry_run"));
     module.def("pyramid", &pyramid);
     module.def("require_apart", &require_apart);
 }

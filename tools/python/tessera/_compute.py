@@ -382,7 +382,7 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
 
 def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] = 2, levels: Optional[int] = None,
             how: str = "mean", axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
-            units: Optional[Sequence[Optional[str]]] = None, format: str = "v3", overwrite: bool = False,
+            units: Optional[Sequence[Optional[str]]] = None, format: Optional[str] = None, ome: Optional[str] = None, overwrite: bool = False,
             dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
             progress: ProgressCallback = None, **options: Unpack[LevelOptions]) -> Optional[list[str]]:
     """Make an OME-Zarr image: a new group with the array, its overviews and multiscales metadata.
@@ -403,7 +403,9 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     scale, units : sequences, optional
         Distances between neighbours in the first level, and their units (``"micrometer"``).
     format : {"v3", "v2"}
-        OME-NGFF 0.5 or 0.4.
+        OME-NGFF 0.5 or 0.4; by default what `ome` needs, else v3.
+    ome : {"0.4", "0.5", "0.6"}, optional
+        The version of OME-Zarr: 0.4 in v2, 0.5 (the default) and 0.6 (0.6rc0) in v3.
     overwrite : bool
         Replace the levels of a pyramid that is there. A level more than the new one has is refused.
     dry_run : bool
@@ -429,13 +431,13 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
             raise TypeError(f"unexpected argument {name!r}; there are: {', '.join(LevelOptions.__annotations__)}")
     place = _new_place(destination, file=False)
     opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array)
-    made: dict[str, Any] = {"format": format, **{name: value for name, value in options.items() if value is not None}}
+    made: dict[str, Any] = {"format": format or ("v2" if ome == "0.4" else "v3"), **{name: value for name, value in options.items() if value is not None}}
     if "fill_value" in made:
         made["fill_value"] = _json_fill(made["fill_value"], opened.dtype)
     lies = _place_of(array)
     named = os.path.splitext(os.path.basename(lies))[0] or "image"
     wanted = _tessera.Pyramid(named, axes=list(axes or []), by=[by] if isinstance(by, int) else list(by), levels=levels,
-                              how=how, scale=[float(n) for n in scale or []], units=list(units or []),
+                              how=how, scale=[float(n) for n in scale or []], units=list(units or []), ome=ome,
                               overwrite=overwrite, dry_run=dry_run)
     said: list[str] = _tessera.pyramid(_operand(opened), lies, place, wanted, made, work(threads, max_memory, progress))
     return said if dry_run else None

@@ -10,6 +10,7 @@
 
 #include <tessera/array_io.h>
 #include <tessera/dialect.h>
+#include <tessera/ome.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -45,11 +46,11 @@ struct Pyramid {
     Coarsening with = Coarsening::mean;
 };
 
-/// The attributes of the group that holds the levels as arrays 0, 1, 2 …: OME-NGFF multiscales, 0.5 ("ome") if `v3`,
-/// else 0.4. An element of a level is at the centre of its block, or for `nearest` at the first element of the block;
-/// translations follow from that. Throws invalid_argument for axes that OME-NGFF does not allow. It allows 2 to 5 axes:
-/// the last 2 or 3 are space (z, y, x); before them, only t and then c may stand.
-[[nodiscard]] Value multiscales_attributes(const Pyramid& pyramid, bool v3);
+/// The attributes of the group that holds the levels as arrays 0, 1, 2 …: OME-NGFF multiscales. An element of a level
+/// is at the centre of its block, or for `nearest` at the first element of the block; translations follow from that.
+/// Throws invalid_argument for axes that OME-NGFF does not allow. It allows 2 to 5 axes: the last 2 or 3 are space (z,
+/// y, x); before them, only t and then c may stand.
+[[nodiscard]] Value multiscales_attributes(const Pyramid& pyramid, OmeVersion version);
 
 /// Throws already_exists if a pyramid of so many levels, as a group of this dialect, cannot be made in a directory:
 /// without `overwrite` if a group is there, with it if anything but the levels of such a group would be replaced.

@@ -9,6 +9,7 @@
 #include <tessera/coarsen.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/destination.h>
+#include <tessera/ome.h>
 
 namespace tessera {
 
@@ -20,9 +21,11 @@ struct PyramidOptions {
     Coarsening with = Coarsening::mean;
     std::vector<double> scale = {};                      ///< as in Pyramid; empty: 1 each
     std::vector<std::optional<std::string>> units = {};  ///< as in Pyramid
-    /// For all levels. The format is v2 (OME-NGFF 0.4) or v3 (0.5); without one, the array's if that is v2, else v3.
+    /// For all levels. The format is v2 (OME-NGFF 0.4) or v3 (0.5, 0.6); without one that of `ome`, else the array's if
+    /// that is v2, else v3.
     ArrayWishes arrays = {};
-    bool overwrite = false;  ///< replace the levels of a pyramid that is there
+    std::optional<OmeVersion> ome = std::nullopt;  ///< nullopt: 0.5 in v3, 0.4 in v2
+    bool overwrite = false;                        ///< replace the levels of a pyramid that is there
     bool dry_run = false;
     IoOptions io = {};
     StoreOptions store = {};
@@ -43,5 +46,11 @@ struct PlannedPyramid {
 /// do not fit the array, already_exists as require_pyramid_place, and the errors of plan_array and of copying.
 CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
                              const std::string& destination, const PyramidOptions& options);
+
+/// Gives the group at `path`, and the groups below it, OME-Zarr metadata of a newer version, 0.5 or 0.6. No array is
+/// touched. Returns the paths of the groups that changed, "" for the first; a second call finds none. Consolidated
+/// metadata are made anew. Throws as upgraded_ome() before anything changes, unsupported for a group of another format
+/// than v3, and not_found if there are no OME-Zarr metadata.
+std::vector<std::string> upgrade_ome(const std::string& path, OmeVersion to, const StoreOptions& options = {});
 
 }  // namespace tessera
