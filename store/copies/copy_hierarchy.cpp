@@ -17,6 +17,8 @@
 #include <set>
 #include <utility>
 
+#include "array_access.h"
+#include "array_state.h"
 #include "hierarchy_plan.h"
 #include "seal_mark.h"
 
@@ -72,19 +74,34 @@ fs::path file_of(const ArraySource& from, const Located& at) {
     return split_array_path(from.name()).path;
 }
 
+/// What follows '?' may be a secret.
+std::string without_query(std::string_view path) {
+    return std::string(path.substr(0, path.find('?')));
+}
+
+/// The same as state_of(), of what lies in another kind of store. The path of an array may lack a query that reading it
+/// needs, but the store that was opened has it.
+std::string state_far_away(const ArraySource& from, const Located& at) {
+    if (!at.place) return version_text(find_place(at.file.path, {.read_only = true}));
+    Place place = *at.place;
+    if (const auto* array = dynamic_cast<const Array*>(&from)) place.prefix = ArrayAccess::state(*array)->prefix;
+    return version_text(place);
+}
+
 /// Identifies a copy, to recognise it when it is resumed: the file or array in its present version, and how it is read.
 std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std::optional<Selection>& selection) {
     if (o.open) return o.made_from;
     const ArrayInfo info = from.info();
     const fs::path path = file_of(from, *o.at);
     const bool below = o.at->is_directory() && path != o.at->file.path;
-    const std::string state = is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts)
-                                             : version_text(find_place(path, {.read_only = true}));
+    const std::string state =
+        is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts) : state_far_away(from, *o.at);
     const auto* cast = dynamic_cast<const CastSource*>(&from);
     const std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
     return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(),
-                                  (is_local(path) ? fs::absolute(path) : path).string(), info.dtype.to_string(), rule,
-                                  info.shape.to_string(), selection ? fmt::format(" [{}]", selection->to_string()) : "",
+                                  is_local(path) ? fs::absolute(path).string() : without_query(path.string()),
+                                  info.dtype.to_string(), rule, info.shape.to_string(),
+                                  selection ? fmt::format(" [{}]", selection->to_string()) : "",
                                   o.reverse_dims ? " reversed" : "", state));
 }
 

@@ -9,6 +9,7 @@
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/reference_store.h>
+#include <tessera/store_kind.h>
 #include <tessera/value.h>
 
 #include <algorithm>
@@ -118,7 +119,12 @@ private:
         if (path.find('\0') != std::string::npos) throw unsupported("what has a NUL is no path");
         if (path.empty() || path.size() > longest_name) refuse("is no path");
         if (path.find("{{") != std::string::npos) refuse("is a template, which Tessera does not fill in");
-        if (path.find("://") != std::string::npos) refuse("is a URL, and Tessera opens local files only");
+        if (is_url(path)) {
+            if (outside_) return path;
+            throw unsupported("\"{}\" is a URL, and does not lie below {}, the folder of the references",
+                              path.substr(0, std::min<std::size_t>(path.find('?'), 200)), folder_.string())
+                .advising(Action::allow_outside, "lets it");
+        }
         const fs::path given = path;
         if (outside_) return (folder_ / given).string();
         const fs::path normal = given.lexically_normal();
@@ -134,7 +140,24 @@ private:
             .advising(Action::allow_outside, "lets it");
     }
 
+    static bool is_url(const std::string& path) { return path.find("://") != std::string::npos; }
+
+    /// A value of another kind of store, one version of it.
+    static std::shared_ptr<const ByteSource> open_url(const std::string& url) {
+        const std::size_t query = url.starts_with("http") ? std::min(url.find('?'), url.size()) : url.size();
+        const std::size_t slash = url.rfind('/', query);
+        const std::string folder = url.substr(0, slash) + url.substr(query);
+        const Place place = store_kind_of(folder).place(folder, {.read_only = true});
+        std::shared_ptr<const ByteSource> value =
+            place.store->open(join_key(place.prefix, url.substr(slash + 1, query - slash - 1)));
+        if (value == nullptr) {
+            throw corrupt("{}: references lead to this file, and it is not there", url.substr(0, query));
+        }
+        return value;
+    }
+
     [[nodiscard]] std::shared_ptr<const ByteSource> open_path(const std::string& path) const {
+        if (is_url(path)) return open_url(path);
         const std::string full = (folder_ / path).string();
         constexpr int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
         Descriptor fd(outside_ ? open_at(AT_FDCWD, path.c_str(), flags)

@@ -26,6 +26,9 @@
 #include <thread>
 #include <utility>
 
+#include "http_cache.h"
+#include "remote_activity.h"
+
 namespace tessera {
 
 namespace {
@@ -142,6 +145,8 @@ struct Work {
     curl_slist* lines = nullptr;
     std::array<char, CURL_ERROR_SIZE> trouble{};
     std::size_t sent = 0;  ///< of the request's body
+    /// What remains to be done with the answer, maybe slowly, in a thread for that; whether to ask again.
+    std::function<bool(Work&)> after;
 
     std::atomic<bool> abandoned = false;
     bool done = false;  ///< with the loop's mutex
@@ -255,6 +260,13 @@ public:
     }
 
     [[nodiscard]] HttpCounts counts() const { return {requests_.load(), bytes_.load()}; }
+    [[nodiscard]] RemoteActivity activity() {
+        constexpr std::chrono::seconds patience{3};
+        RemoteActivity result{.requests = requests_, .bytes = bytes_};
+        const std::lock_guard guard(mutex_);
+        if (oldest_ != nullptr && Clock::now() - last_answer_ > patience) result.waits_for = oldest_->request.name;
+        return result;
+    }
 
 private:
     using Shared = std::shared_ptr<Work>;
@@ -269,8 +281,18 @@ private:
             for (int left = 0; const CURLMsg* message = ::curl_multi_info_read(multi_, &left);) {
                 if (message->msg == CURLMSG_DONE) end_try(message->easy_handle, message->data.result);
             }
+            note_oldest();
             ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(time_to_sleep().count()), nullptr);
         }
+    }
+
+    /// For people who wait.
+    void note_oldest() {
+        const Shared oldest = !running_.empty() ? running_.front() : waiting_.empty() ? nullptr : waiting_.front();
+        const std::lock_guard guard(mutex_);
+        if (oldest_ == oldest) return;
+        oldest_ = oldest;
+        last_answer_ = Clock::now();
     }
 
     void take_arrived() {
@@ -341,6 +363,10 @@ private:
         set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
         set(CURLOPT_PROTOCOLS_STR, "http,https");
         set(CURLOPT_CONNECTTIMEOUT, connect_seconds);
+        if (request.patience.count() > 0) {
+            set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.patience.count()));
+            set(CURLOPT_PROXY, "");
+        }
         set(CURLOPT_LOW_SPEED_LIMIT, 1L);
         set(CURLOPT_LOW_SPEED_TIME, stall_seconds);
         set(CURLOPT_BUFFERSIZE, 256L << 10);
@@ -374,10 +400,23 @@ private:
         if (const std::string range = range_line(work); !range.empty()) line("Range: " + range);
         const std::string& version = work.kept.empty() ? request.if_match : work.kept_version;
         if (!version.empty()) line("If-Match: " + version);
+        if (!request.if_none_match.empty() && work.kept.empty()) line("If-None-Match: " + request.if_none_match);
         if (request.headers && host_of(work.url) == work.home) {
             for (const std::string& text : request.headers(request)) line(text);
         }
         set(CURLOPT_HTTPHEADER, work.lines);
+    }
+
+    /// "GET s3://bucket/a/c/0 bytes=0-99: 206, 100 bytes in 12 ms"
+    static void tell(const Work& work, CURLcode code) {
+        curl_off_t microseconds = 0;
+        ::curl_easy_getinfo(work.easy, CURLINFO_TOTAL_TIME_T, &microseconds);
+        const std::string range = range_line(work);
+        const std::size_t size = work.request.body == nullptr ? work.response.body.size() : work.request.body->size();
+        work.request.log(fmt::format(
+            "{} {}{}{}: {}, {} bytes in {} ms{}", work.request.method, work.request.name, range.empty() ? "" : " ",
+            range, code == CURLE_OK ? std::to_string(work.response.status) : failure_text(work, code), size,
+            microseconds / 1000, work.tries > 1 ? fmt::format(", try {}", work.tries) : ""));
     }
 
     /// The bytes that are still lacking.
@@ -405,6 +444,7 @@ private:
         long version = 0;
         ::curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
         bytes_ += work.response.body.size();
+        if (work.request.log && !work.abandoned) tell(work, code);
         close(work);
         if (work.abandoned) return;
         try {
@@ -563,6 +603,7 @@ private:
     bool later(Work& work, int tries, const std::string& why, bool too_many) {
         if (too_many) ask_for_less();
         const auto now = Clock::now();
+        if (work.request.patience.count() > 0) tries = 1;
         if (work.tries >= tries || now - work.begun > most_time) {
             throw Error(ErrorCode::io, fmt::format("{}: {}{}", work.request.name, why,
                                                    work.tries > 1 ? fmt::format(" (tried {} times)", work.tries) : ""));
@@ -587,14 +628,44 @@ private:
 
     void finish(const Shared& work) {
         const std::lock_guard guard(mutex_);
+        if (work->after) {
+            ended_.push_back(work);
+            if (!std::exchange(runs_after_, true)) std::thread([this] { run_after(); }).detach();
+            some_ended_.notify_one();
+            return;
+        }
         work->done = true;
         changed_.notify_all();
+    }
+
+    /// Keeps answers on the disk, so that the thread of all transfers never waits for one.
+    [[noreturn]] void run_after() {
+        for (;;) {
+            Shared work;
+            {
+                std::unique_lock guard(mutex_);
+                some_ended_.wait(guard, [&] { return !ended_.empty(); });
+                work = std::move(ended_.front());
+                ended_.pop_front();
+            }
+            const auto after = std::exchange(work->after, nullptr);
+            if (!work->abandoned && after(*work)) {
+                add(std::move(work));
+            } else {
+                finish(work);
+            }
+        }
     }
 
     CURLM* multi_;
     std::mutex mutex_;
     std::condition_variable changed_;
+    std::condition_variable some_ended_;
     std::deque<Shared> arrived_;
+    Shared oldest_;  ///< of those under way
+    Clock::time_point last_answer_ = Clock::now();
+    std::deque<Shared> ended_;
+    bool runs_after_ = false;  ///< the thread for what follows an answer has begun
     std::atomic<std::uint64_t> requests_ = 0;
     std::atomic<std::uint64_t> bytes_ = 0;
     // ---- the thread's own
@@ -610,22 +681,117 @@ private:
 class HttpTransfer {
 public:
     HttpTransfer(std::shared_ptr<HttpClient::Loop> loop, HttpRequest request)
-        : loop_(std::move(loop)), work_(std::make_shared<Work>(std::move(request))) {
+        : loop_(std::move(loop)), work_(std::make_shared<Work>(std::move(request))), cache_(work_->request.cache) {
+        if (cache_ != nullptr && cache_->serves(work_->request)) {
+            begin(true);
+            return;
+        }
+        if (cache_ != nullptr && cache_->is_offline()) {
+            refuse();
+            return;
+        }
+        if (cache_ != nullptr && !is_reading(work_->request)) {
+            const bool known = cache_->forget(work_->request);
+            work_->after = [cache = cache_, known](Work& work) {
+                (void)cache->forget(work.request);
+                const bool set = !work.failure && work.response.status / 100 == 2 && !work.response.unsure;
+                if (known && set && work.request.method == "PUT") cache->replace(work.request, work.response);
+                return false;
+            };
+        }
         loop_->add(work_);
     }
-    ~HttpTransfer() { loop_->abandon(*work_); }
+    ~HttpTransfer() {
+        if (state_ == State::sent) loop_->abandon(*work_);
+    }
     HttpTransfer(const HttpTransfer&) = delete;
     HttpTransfer& operator=(const HttpTransfer&) = delete;
 
     HttpResponse take() {
+        for (;;) {
+            if (state_ == State::others_fetch) {
+                wait_for_others();
+            } else if (state_ == State::kept) {
+                if (auto response = cache_->load(work_->request)) return *std::move(response);
+                begin(false);  // it is damaged, or gone
+            } else {
+                break;
+            }
+        }
         loop_->wait_for(*work_);
         if (work_->failure) std::rethrow_exception(work_->failure);
         return std::move(work_->response);
     }
 
 private:
+    enum class State : std::uint8_t {
+        sent,          ///< or answered
+        kept,          ///< the answer lies in the cache
+        others_fetch,  ///< another thread or process is asking for the same
+    };
+
+    /// Asks the cache, else the server. `look`: an entry may serve without validation.
+    void begin(bool look) {
+        HttpRequest& request = work_->request;
+        std::shared_ptr<void> claim;
+        for (;;) {
+            const auto found = cache_->look(request, begun_);
+            if (look && found && found->fresh) {
+                state_ = State::kept;
+                return;
+            }
+            if (cache_->is_offline()) return refuse();
+            request.if_none_match = look && found ? found->etag : std::string();
+            if (claim != nullptr || alone_) break;
+            claim = cache_->claim(request);
+            if (claim == nullptr) {
+                state_ = State::others_fetch;
+                return;
+            }
+        }
+        state_ = State::sent;
+        work_->after = [cache = cache_, claim = std::move(claim), writes = cache_->writes()](Work& work) {
+            if (work.failure) return false;
+            if (work.response.status != 304) {
+                cache->keep(work.request, work.response, writes);
+                return false;
+            }
+            cache->confirm(work.request);
+            if (auto kept = cache->load(work.request)) {
+                work.response = *std::move(kept);
+                return false;
+            }
+            work.request.if_none_match.clear();  // it is damaged, or gone
+            return true;
+        };
+        loop_->add(work_);
+    }
+
+    void wait_for_others() {
+        constexpr std::chrono::seconds longest{30};
+        const auto end = Clock::now() + longest;
+        while (state_ == State::others_fetch) {
+            require_not_stopped();
+            std::this_thread::sleep_for(milliseconds(5));
+            alone_ = Clock::now() > end;
+            begin(true);
+        }
+    }
+
+    void refuse() {
+        state_ = State::sent;
+        work_->failure = std::make_exception_ptr(Error(
+            ErrorCode::io, fmt::format("{}: is not in the cache{}, and nothing is asked over the network (offline)",
+                                       work_->request.name, cache_->folder().empty() ? "" : " " + cache_->folder())));
+        work_->done = true;
+    }
+
     std::shared_ptr<HttpClient::Loop> loop_;
     std::shared_ptr<Work> work_;
+    std::shared_ptr<HttpCache> cache_;
+    State state_ = State::sent;
+    bool alone_ = false;  ///< does not wait for others
+    std::int64_t begun_ = DiskCache::now();
 };
 
 void AbandonTransfer::operator()(HttpTransfer* transfer) const noexcept {
@@ -635,6 +801,7 @@ void AbandonTransfer::operator()(HttpTransfer* transfer) const noexcept {
 HttpClient::HttpClient() {
     ::curl_global_init(CURL_GLOBAL_DEFAULT);
     loop_ = std::make_shared<Loop>();
+    set_activity_source([] { return shared().loop_->activity(); });
 }
 
 struct HttpClient::Process {

@@ -2,6 +2,7 @@
 // Private to the store module. Facts: libcurl 7.88's documentation; RFC 9110 (ranges, conditions, Retry-After).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -22,6 +23,8 @@ struct HttpRange {
     bool suffix = false;
 };
 
+class HttpCache;
+
 struct HttpRequest {
     std::string method = "GET";  ///< GET, HEAD, PUT, POST or DELETE
     std::string url;
@@ -35,6 +38,19 @@ struct HttpRequest {
     std::shared_ptr<const Buffer> body = nullptr;  ///< of a PUT or POST
     /// Not to be carried out twice: where it may have been, HttpResponse::unsure says so, instead of another try.
     bool once = false;
+    /// If not 0: one try alone, without a proxy, within this time.
+    std::chrono::milliseconds patience{0};
+    /// Called with a line for each answer; may be null.
+    std::function<void(std::string_view line)> log = nullptr;
+
+    // ---- for a cache on the disk (http_cache.h)
+    std::shared_ptr<HttpCache> cache = nullptr;  ///< for requests that change values, too
+    std::string cache_key = {};                  ///< the value's name in it, unless that is the URL
+    bool cached = false;                         ///< a GET whose answer may come from it
+    bool always_asks = false;                    ///< not without asking the server
+    bool stamp = false;                          ///< only the size and the ETag of the answer are wanted
+    bool authorised = false;                     ///< it has a signature, a query or a header that not everybody has
+    std::string if_none_match = {};              ///< set by the client, to validate an entry
 };
 
 struct HttpResponse {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "http_cache.h"
 #include "keys.h"
 #include "remote_store.h"
 #include "sorted_keys.h"
@@ -25,12 +26,19 @@ constexpr std::uint64_t longest_document = std::uint64_t{64} << 20;
 
 class HttpService final : public RemoteService {
 public:
-    explicit HttpService(Url url) : url_(std::move(url)) {}
+    HttpService(Url url, std::shared_ptr<const RemoteOptions> options)
+        : url_(std::move(url)), options_(std::move(options)), cache_(HttpCache::of(*options_)) {}
 
     [[nodiscard]] HttpRequest request(std::string_view key) const override {
         HttpRequest request;
         request.url = url_.of_key(key);
         request.name = join_key(url_.name(), key);
+        request.cache = cache_;
+        request.authorised = !url_.query.empty() || !options_->headers.empty();
+        request.log = options_->log;
+        if (!options_->headers.empty()) {
+            request.headers = [options = options_](const HttpRequest& /*asked*/) { return options->headers; };
+        }
         return request;
     }
 
@@ -45,7 +53,7 @@ public:
                 return true;
             case 401:
             case 403:
-                if (is_absent_by_wish(response.status)) return true;
+                if (options_->absent_status == response.status) return true;
                 throw Error(
                     ErrorCode::io,
                     fmt::format("{}: the server answers {}: reading it is not allowed, or it is not there and the "
@@ -62,8 +70,8 @@ public:
         const std::lock_guard guard(mutex_);
         if (!known_) known_ = keys_of_documents();
         const Listing listing = list_below(*known_, prefix);
-        for (const std::string& name : listing.keys) value(name, 0);
-        for (const std::string& name : listing.prefixes) folder(name, 0);
+        for (const std::string& name : listing.keys) value(name, 0, "");
+        for (const std::string& name : listing.prefixes) folder(name, 0, "");
     }
 
 private:
@@ -76,6 +84,7 @@ private:
         for (const std::string_view name : {"zarr.json", ".zmetadata", ".zgroup", ".zarray", "__zmeta__", "meta"}) {
             HttpRequest wanted = request(name);
             wanted.limit = longest_document;
+            wanted.cached = true;
             asked.emplace_back(name, HttpClient::shared().start(std::move(wanted)));
         }
         for (auto& [name, ticket] : asked) {
@@ -102,6 +111,8 @@ private:
     }
 
     Url url_;
+    std::shared_ptr<const RemoteOptions> options_;
+    std::shared_ptr<HttpCache> cache_;
     mutable std::mutex mutex_;
     mutable std::optional<Keys> known_;
 };
@@ -109,7 +120,9 @@ private:
 Place http_place(const std::filesystem::path& path, const StoreOptions& options) {
     Url url = parse_url(path.native());
     std::string name = url.name();
-    return {remote_store(std::move(name), std::make_unique<HttpService>(std::move(url)), options), ""};
+    return {remote_store(std::move(name), std::make_unique<HttpService>(std::move(url), remote_options_of(options)),
+                         options),
+            ""};
 }
 
 }  // namespace

@@ -58,6 +58,14 @@ constexpr std::chrono::seconds document_age{2};
 /// Fetched before anybody asked, at most.
 constexpr std::uint64_t most_ahead = std::uint64_t{64} << 20;
 
+/// The MD5 sum that the ETag of a value in S3 is, unless it was sent in parts or encrypted.
+std::string_view md5_in(std::string_view etag) {
+    constexpr std::size_t digits = 32;
+    if (etag.size() == digits + 2 && etag.front() == '"' && etag.back() == '"') etag = etag.substr(1, digits);
+    const bool is_sum = etag.size() == digits && etag.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    return is_sum ? etag : std::string_view();
+}
+
 std::uint64_t hash_of(std::string_view text) {
     std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
@@ -168,6 +176,7 @@ private:
 
     [[nodiscard]] HttpTicket start(std::uint64_t offset, std::uint64_t length) const {
         HttpRequest request = service_->request(key_);
+        request.cached = true;
         request.range = HttpRange{.first = offset, .length = length};
         const std::string_view version = tail_.etag();
         if (version.starts_with('"')) request.if_match = version;
@@ -240,8 +249,9 @@ public:
         if (const auto made = stamp_of_change(key)) return made;
         std::shared_ptr<const HttpResponse> known = document(key);
         if (known == nullptr) {
-            HttpRequest request = service_->request(key);
+            HttpRequest request = to_read(key);
             request.range = HttpRange{.first = 0, .length = 1};
+            request.stamp = true;
             known = std::make_shared<const HttpResponse>(HttpClient::shared().send(std::move(request)));
         }
         const HttpResponse& response = *known;
@@ -255,8 +265,8 @@ public:
         settle_all();
         Listing listing;
         service_->list(
-            prefix, [&](std::string_view name, std::uint64_t) { listing.keys.emplace_back(name); },
-            [&](std::string_view name, std::uint64_t) { listing.prefixes.emplace_back(name); });
+            prefix, [&](std::string_view name, std::uint64_t, std::string_view) { listing.keys.emplace_back(name); },
+            [&](std::string_view name, std::uint64_t, std::string_view) { listing.prefixes.emplace_back(name); });
         std::ranges::sort(listing.keys);
         std::ranges::sort(listing.prefixes);
         return listing;
@@ -266,8 +276,20 @@ public:
         require_prefix(prefix);
         settle_all();
         service_->list(
-            prefix, [&](std::string_view name, std::uint64_t size) { each(name, [size] { return size; }); },
-            [&](std::string_view name, std::uint64_t) {
+            prefix,
+            [&](std::string_view name, std::uint64_t size, std::string_view) { each(name, [size] { return size; }); },
+            [&](std::string_view name, std::uint64_t, std::string_view) {
+                if (folder) folder(name, false);
+            });
+    }
+
+    void for_each_sum(std::string_view prefix, const EachSum& each, const EachFolder& folder) const override {
+        require_prefix(prefix);
+        settle_all();
+        service_->list(
+            prefix,
+            [&](std::string_view name, std::uint64_t size, std::string_view etag) { each(name, size, md5_in(etag)); },
+            [&](std::string_view name, std::uint64_t, std::string_view) {
                 if (folder) folder(name, false);
             });
     }
@@ -409,6 +431,7 @@ private:
                               join_key(name_, key));
         }
         if (options_.read_only) throw invalid_argument("{}: opened for reading only", join_key(name_, key));
+        changes_values_ = true;
     }
 
     /// As RemoteService::is_absent(); notes the version for whoever changes the value.
@@ -429,8 +452,8 @@ private:
     void for_each_below(const std::string& prefix, const std::function<void(std::string key)>& each) const {
         std::vector<std::string> folders;
         service_->list(
-            prefix, [&](std::string_view name, std::uint64_t) { each(join_key(prefix, name)); },
-            [&](std::string_view name, std::uint64_t) { folders.push_back(join_key(prefix, name)); });
+            prefix, [&](std::string_view name, std::uint64_t, std::string_view) { each(join_key(prefix, name)); },
+            [&](std::string_view name, std::uint64_t, std::string_view) { folders.push_back(join_key(prefix, name)); });
         for (const std::string& folder : folders) for_each_below(folder, each);
     }
 
@@ -449,10 +472,12 @@ private:
     public:
         Change(RemoteStore& store, std::string_view key) : store_(store), key_(key) {
             const std::lock_guard guard(store_.mutex_);
+            ++store_.changing_;
             store_.changes_.push_back(this);
         }
         ~Change() override {
             const std::lock_guard guard(store_.mutex_);
+            --store_.changing_;
             std::erase(store_.changes_, this);
         }
         Change(const Change&) = delete;
@@ -715,13 +740,20 @@ private:
         std::vector<std::string> etags_;
     };
 
-    [[nodiscard]] HttpTicket start_tail(std::string_view key) const {
+    /// What is being changed is read anew. Who writes believes in no age: others may write, too.
+    [[nodiscard]] HttpRequest to_read(std::string_view key) const {
         HttpRequest request = service_->request(key);
+        request.cached = changing_ == 0;
+        request.always_asks = changes_values_;
+        return request;
+    }
+    [[nodiscard]] HttpTicket start_tail(std::string_view key) const {
+        HttpRequest request = to_read(key);
         request.range = HttpRange{.length = tail_bytes, .suffix = true};
         return HttpClient::shared().start(std::move(request));
     }
     [[nodiscard]] HttpTicket start_whole(std::string_view key, std::uint64_t limit) const {
-        HttpRequest request = service_->request(key);
+        HttpRequest request = to_read(key);
         request.limit = limit;
         return HttpClient::shared().start(std::move(request));
     }
@@ -848,7 +880,9 @@ private:
     std::shared_ptr<const RemoteService> service_;
     RemoteWriter writer_;
     std::atomic<bool> later_ = false;  ///< see sync_later()
-    mutable std::mutex mutex_;         ///< for what follows
+    std::atomic<int> changing_ = 0;    ///< how many changes there are
+    mutable std::atomic<bool> changes_values_ = false;
+    mutable std::mutex mutex_;  ///< for what follows
     mutable std::vector<Change*> changes_;
     mutable std::deque<std::shared_ptr<Sent>> sent_;
     mutable std::uint64_t sent_bytes_ = 0;
@@ -859,9 +893,8 @@ private:
 
 }  // namespace
 
-bool is_absent_by_wish(int status) {
-    const char* wish = std::getenv("TESSERA_ABSENT");
-    return (status == 401 || status == 403) && wish != nullptr && wish == std::to_string(status);
+std::shared_ptr<const RemoteOptions> remote_options_of(const StoreOptions& options) {
+    return options.remote ? options.remote : remote_options();
 }
 
 std::shared_ptr<KeyValueStore> remote_store(std::string name, std::unique_ptr<RemoteService> service,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tessera/key_value_store.h>
+#include <tessera/remote_options.h>
 
 #include <cstdint>
 #include <functional>
@@ -49,8 +50,9 @@ public:
 
     /// Whether list() gives everything that is there.
     [[nodiscard]] virtual bool lists() const { return true; }
-    using Each = std::function<void(std::string_view name, std::uint64_t size)>;
-    /// Calls value(name, size) for every value directly below a prefix, and folder(name, 0) for what lies deeper.
+    using Each = std::function<void(std::string_view name, std::uint64_t size, std::string_view etag)>;
+    /// Calls value(name, size, etag) for every value directly below a prefix, the ETag being empty if it is not listed,
+    /// and folder(name, 0, "") for what lies deeper.
     virtual void list(std::string_view prefix, const Each& value, const Each& folder) const = 0;
 
     // ---- for services that can be written to
@@ -79,9 +81,8 @@ public:
     virtual void abandon_all_parts(std::string_view /*prefix*/) const {}
 };
 
-/// Whether a person says by TESSERA_ABSENT=403 that this status (401 or 403) means that there is no such value, as S3
-/// answers who may not list the bucket.
-[[nodiscard]] bool is_absent_by_wish(int status);
+/// Of the store, or else of the process.
+[[nodiscard]] std::shared_ptr<const RemoteOptions> remote_options_of(const StoreOptions& options);
 
 /// `name` is what a person typed, without secrets.
 [[nodiscard]] std::shared_ptr<KeyValueStore> remote_store(std::string name, std::unique_ptr<RemoteService> service,

@@ -2,10 +2,16 @@
 // Source: botocore's documentation, "Configuration" and "Credentials".
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <tessera/remote_options.h>
 
 namespace tessera {
 
@@ -13,16 +19,51 @@ namespace tessera {
 struct S3Credentials {
     std::string key_id;
     std::string secret;
-    std::string token;  ///< of a session; may be empty
+    std::string token;         ///< of a session; may be empty
+    std::int64_t expires = 0;  ///< seconds since 1970; 0: never
 };
 
-/// The settings of the profile that AWS_PROFILE names, or of "default", from ~/.aws/config and ~/.aws/credentials (or
-/// the files that AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name). Empty if there is none. Throws not_found if
-/// AWS_PROFILE names one that is not there.
-[[nodiscard]] std::map<std::string, std::string, std::less<>> aws_profile();
-/// From the environment, then the profile: its keys, or what its credential_process prints. nullopt: read without.
-/// Throws io and corrupt, without any secret, if a credential_process fails.
-[[nodiscard]] std::optional<S3Credentials> find_credentials();
+/// Credentials that are fetched again five minutes before they expire. Thread rule: any thread but the client's, since
+/// it may send requests.
+class CredentialSource {
+public:
+    using Fetch = std::function<S3Credentials()>;
+    CredentialSource(S3Credentials first, Fetch fetch) : current_(std::move(first)), fetch_(std::move(fetch)) {}
+    /// Throws the error of fetching them once they have expired.
+    [[nodiscard]] S3Credentials current();
+
+private:
+    std::mutex mutex_;
+    S3Credentials current_;
+    Fetch fetch_;  ///< null if they never expire
+};
+
+using AwsProfile = std::map<std::string, std::string, std::less<>>;
+
+/// The value of an environment variable, unless the options have one of that name; empty if there is none.
+class RemoteSettings {
+public:
+    explicit RemoteSettings(std::shared_ptr<const RemoteOptions> options) : options_(std::move(options)) {}
+    [[nodiscard]] std::string of(const std::string& name) const;
+    /// Whether the options themselves say so.
+    [[nodiscard]] bool is_chosen(const std::string& name) const { return options_->settings.contains(name); }
+    [[nodiscard]] const RemoteOptions& options() const { return *options_; }
+
+    /// The settings of the profile that AWS_PROFILE names, or of "default", from ~/.aws/config and ~/.aws/credentials
+    /// (or the files that AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name). Empty if there is none. Throws
+    /// not_found if AWS_PROFILE names one that is not there.
+    [[nodiscard]] AwsProfile profile() const;
+
+private:
+    std::shared_ptr<const RemoteOptions> options_;
+};
+
+/// In botocore's order: the options, the environment, and what the profile says: a role (AssumeRole), a web identity,
+/// SSO, keys, credential_process; then the container. Null: nothing of this is there. The same object as long as what
+/// it depends on is the same. Throws io and corrupt, without any secret, if what is there does not work.
+[[nodiscard]] std::shared_ptr<CredentialSource> find_credentials(const RemoteSettings& settings);
+/// Those of the machine (IMDSv2), asked for a second at most; null if it has none.
+[[nodiscard]] std::shared_ptr<CredentialSource> credentials_of_machine(const RemoteSettings& settings);
 /// An environment variable; empty if it is not set.
 [[nodiscard]] std::string environment(const char* name);
 

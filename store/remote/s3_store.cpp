@@ -2,8 +2,6 @@
 // conditions (If-Match, If-None-Match), and values sent in parts (multipart uploads).
 // Source: the Amazon S3 API reference.
 #include <fmt/format.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <tessera/error_text.h>
 #include <tessera/stop.h>
 #include <tessera/store_kind.h>
@@ -17,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "aws_signature.h"
+#include "http_cache.h"
 #include "keys.h"
 #include "remote_store.h"
 #include "s3_credentials.h"
@@ -29,26 +29,6 @@ namespace {
 
 constexpr std::uint64_t longest_listing = std::uint64_t{16} << 20;
 
-std::string hmac(std::string_view key, std::string_view text) {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
-    unsigned int size = 0;
-    ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(), out.data(), &size);
-    return {reinterpret_cast<const char*>(out.data()), size};
-}
-
-std::string hex_text(std::string_view bytes) {
-    std::string text;
-    for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-    return text;
-}
-
-std::string sha256_hex(std::string_view text) {
-    Hasher hasher;
-    hasher.add(text.data(), text.size());
-    return hex(hasher.finish());
-}
-
 /// Where a bucket is reached, and with what rights.
 struct S3Access {
     std::string bucket;
@@ -57,82 +37,15 @@ struct S3Access {
     std::string authority;
     std::string base;  ///< of each path: "/bucket" where the bucket is not in the host's name
     std::string region;
-    std::optional<S3Credentials> credentials;
+    std::shared_ptr<CredentialSource> credentials;  ///< null: requests are not signed
     bool requester_pays = false;
+    int absent_status = 0;
+    std::function<void(std::string_view line)> log;
+    std::shared_ptr<HttpCache> cache;
+    bool endpoint_given = false;  ///< else it is AWS, where a bucket's name tells it from all others
 };
 
-using Lines = std::map<std::string, std::string>;
-
-/// The lines of a request of a path and a sorted query, both encoded: those given, signed if there are credentials.
-std::vector<std::string> signed_lines(const S3Access& access, std::string_view method, std::string_view path,
-                                      std::string_view query, Lines lines) {
-    std::vector<std::string> headers;
-    if (!access.credentials) {
-        for (const auto& [name, value] : lines) headers.push_back(fmt::format("{}: {}", name, value));
-        return headers;
-    }
-    const std::time_t now = std::time(nullptr);
-    std::tm utc{};
-    ::gmtime_r(&now, &utc);
-    std::array<char, 20> stamp{};
-    const std::size_t length = std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &utc);
-    const std::string time(stamp.data(), length);
-    const std::string day = time.substr(0, 8);
-    lines["host"] = access.authority;
-    const std::string body = lines.try_emplace("x-amz-content-sha256", sha256_hex("")).first->second;
-    lines["x-amz-date"] = time;
-    if (!access.credentials->token.empty()) lines["x-amz-security-token"] = access.credentials->token;
-    if (access.requester_pays) lines["x-amz-request-payer"] = "requester";
-    std::string names;
-    std::string text = fmt::format("{}\n{}\n{}\n", method, path, query);
-    for (const auto& [name, value] : lines) {
-        text += fmt::format("{}:{}\n", name, value);
-        names += (names.empty() ? "" : ";") + name;
-    }
-    text += fmt::format("\n{}\n{}", names, body);
-    const std::string scope = fmt::format("{}/{}/s3/aws4_request", day, access.region);
-    const std::string to_sign = fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_hex(text));
-    std::string key = "AWS4" + access.credentials->secret;
-    for (const std::string_view part : {std::string_view(day), std::string_view(access.region), std::string_view("s3"),
-                                        std::string_view("aws4_request")}) {
-        key = hmac(key, part);
-    }
-    for (const auto& [name, value] : lines) {
-        if (name != "host") headers.push_back(fmt::format("{}: {}", name, value));
-    }
-    headers.push_back(fmt::format("Authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
-                                  access.credentials->key_id, scope, names, hex_text(hmac(key, to_sign))));
-    return headers;
-}
-
-// ---- answers in XML
-
-/// The text between <tag> and </tag>, from `at` on, which then is behind it; nullopt if there is none.
-std::optional<std::string_view> next_element(std::string_view xml, std::string_view tag, std::size_t& at) {
-    const std::string open = fmt::format("<{}>", tag);
-    const std::string close = fmt::format("</{}>", tag);
-    const std::size_t begin = xml.find(open, at);
-    if (begin == std::string_view::npos) return std::nullopt;
-    const std::size_t end = xml.find(close, begin);
-    if (end == std::string_view::npos) return std::nullopt;
-    at = end + close.size();
-    return xml.substr(begin + open.size(), end - begin - open.size());
-}
-
-std::string element(std::string_view xml, std::string_view tag) {
-    constexpr std::array<std::pair<std::string_view, char>, 5> entities{
-        {{"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&amp;", '&'}}};
-    std::size_t at = 0;
-    const std::string_view raw = next_element(xml, tag, at).value_or("");
-    std::string text;
-    for (std::size_t i = 0; i < raw.size();) {
-        const auto* const found =
-            std::ranges::find_if(entities, [&](const auto& entity) { return raw.substr(i).starts_with(entity.first); });
-        text += found == entities.end() ? raw[i] : found->second;
-        i += found == entities.end() ? 1 : found->first.size();
-    }
-    return text;
-}
+using Lines = HeaderLines;
 
 std::string_view text_of(const HttpResponse& response) {
     return {reinterpret_cast<const char*>(response.body.data()), response.body.size()};
@@ -151,9 +64,9 @@ public:
     [[nodiscard]] bool is_absent(const HttpResponse& response, std::string_view key) const override {
         const int status = response.status;
         if (status == 200 || status == 206 || status == 416) return false;
-        const std::string code = element(text_of(response), "Code");
+        const std::string code = xml_element(text_of(response), "Code");
         if (status == 404 && (code.empty() || code == "NoSuchKey")) return true;
-        if (is_absent_by_wish(status) && code != "NoSuchBucket") return true;
+        if (status == access_.absent_status && code != "NoSuchBucket") return true;
         fail(response, key, "reading");
     }
 
@@ -220,7 +133,7 @@ public:
         request.body = std::make_shared<const Buffer>();
         const HttpResponse response = HttpClient::shared().send(std::move(request));
         require_done(response, key);
-        std::string upload = element(text_of(response), "UploadId");
+        std::string upload = xml_element(text_of(response), "UploadId");
         if (upload.empty()) throw corrupt("{}: the server's answer names no upload", name_of(key));
         return upload;
     }
@@ -257,7 +170,7 @@ public:
             look.method = "HEAD";
             const RemoteVersion there = version_of(HttpClient::shared().send(std::move(look)));
             if (!there.writes.empty() && there.writes.front() == write) return;
-            const std::string code = element(answer, "Code");
+            const std::string code = xml_element(answer, "Code");
             if (tries < 5 && response.status == 200 && code != "NoSuchUpload") continue;
             fail(response, key, "writing");
         }
@@ -282,11 +195,11 @@ public:
         const HttpResponse response = HttpClient::shared().send(std::move(page));
         if (response.status != 200) return;  // a server that cannot say it, or may not
         std::size_t at = 0;
-        while (const auto item = next_element(text_of(response), "Upload", at)) {
-            const std::string key = element(*item, "Key");
+        for (std::string_view item; next_xml_element(text_of(response), "Upload", at, item);) {
+            const std::string key = xml_element(item, "Key");
             if (key != below && !key.starts_with(below + '/')) continue;
             const std::size_t skipped = access_.prefix.empty() ? 0 : access_.prefix.size() + 1;
-            if (key.size() > skipped) abandon_parts(key.substr(skipped), element(*item, "UploadId"));
+            if (key.size() > skipped) abandon_parts(key.substr(skipped), xml_element(item, "UploadId"));
         }
     }
 
@@ -306,14 +219,14 @@ private:
 
     [[noreturn]] void fail(const HttpResponse& response, std::string_view key, std::string_view doing) const {
         const int status = response.status;
-        const std::string code = element(text_of(response), "Code");
+        const std::string code = xml_element(text_of(response), "Code");
         if (code == "NoSuchBucket") throw not_found("s3://{}: there is no bucket of this name", access_.bucket);
         if (status == 0) throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), response.trouble));
         std::string why = code.empty() ? fmt::format("the server answers {}", status)
                                        : fmt::format("the server answers {} ({})", status, code);
-        if (status == 403 && access_.credentials && doing == "writing") {
+        if (status == 403 && access_.credentials != nullptr && doing == "writing") {
             why += ": writing it is not allowed with these credentials";
-        } else if (status == 403 && access_.credentials) {
+        } else if (status == 403 && access_.credentials != nullptr) {
             why +=
                 ": reading it is not allowed with these credentials, or it is not there and listing the bucket is not "
                 "allowed (TESSERA_ABSENT=403 takes this for absent)";
@@ -334,10 +247,19 @@ private:
             fmt::format("{}://{}{}{}{}", access_.scheme, access_.authority, path, query.empty() ? "" : "?", query);
         request.name = std::move(name);
         request.follow = false;
-        if (access_.credentials || !lines.empty()) {
-            request.headers = [access = access_, path, query, lines = std::move(lines)](const HttpRequest& asked) {
-                return signed_lines(access, asked.method, path, query, lines);
+        request.cache = access_.cache;
+        request.log = access_.log;
+        request.cache_key = access_.endpoint_given ? std::string() : request.name;
+        request.authorised = access_.credentials != nullptr;
+        if (access_.credentials != nullptr) {
+            if (access_.requester_pays) lines["x-amz-request-payer"] = "requester";
+            request.headers = [scope = AwsScope{access_.authority, access_.region, "s3"},
+                               keys = access_.credentials->current(), path, query,
+                               lines = std::move(lines)](const HttpRequest& asked) {
+                return signed_lines(scope, keys, asked.method, path, query, lines);
             };
+        } else if (!lines.empty()) {
+            request.headers = [lines = plain_lines(lines)](const HttpRequest& /*asked*/) { return lines; };
         }
         return request;
     }
@@ -345,25 +267,27 @@ private:
     /// Returns the token of the next page, or nothing.
     static std::string read_page(std::string_view xml, std::string_view below, const Each& value, const Each& folder) {
         const auto name_in = [&](std::string_view item, std::string_view tag) {
-            std::string key = percent_decoded(element(item, tag));
+            std::string key = percent_decoded(xml_element(item, tag));
             if (!key.starts_with(below)) return std::string();
             key.erase(0, below.size());
             if (key.ends_with('/')) key.pop_back();
             return key == "." || key == ".." || key.find('/') != std::string::npos ? std::string() : key;
         };
         std::size_t at = 0;
-        while (const auto item = next_element(xml, "Contents", at)) {
-            const std::string name = name_in(*item, "Key");
-            const std::string size = element(*item, "Size");
+        for (std::string_view item; next_xml_element(xml, "Contents", at, item);) {
+            const std::string name = name_in(item, "Key");
+            const std::string size = xml_element(item, "Size");
             std::uint64_t bytes = 0;
             std::from_chars(size.data(), size.data() + size.size(), bytes);
-            if (!name.empty() && !percent_decoded(element(*item, "Key")).ends_with('/')) value(name, bytes);
+            if (!name.empty() && !percent_decoded(xml_element(item, "Key")).ends_with('/')) {
+                value(name, bytes, xml_element(item, "ETag"));
+            }
         }
         at = 0;
-        while (const auto item = next_element(xml, "CommonPrefixes", at)) {
-            if (const std::string name = name_in(*item, "Prefix"); !name.empty()) folder(name, 0);
+        for (std::string_view item; next_xml_element(xml, "CommonPrefixes", at, item);) {
+            if (const std::string name = name_in(item, "Prefix"); !name.empty()) folder(name, 0, "");
         }
-        return element(xml, "IsTruncated") == "true" ? element(xml, "NextContinuationToken") : std::string();
+        return xml_element(xml, "IsTruncated") == "true" ? xml_element(xml, "NextContinuationToken") : std::string();
     }
 
     [[nodiscard]] std::string name_of(std::string_view key) const {
@@ -393,8 +317,35 @@ std::string region_of_bucket(const std::string& bucket) {
     return region.empty() ? "us-east-1" : std::string(region);
 }
 
-S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonymous) {
-    const auto profile = anonymous ? std::map<std::string, std::string, std::less<>>() : aws_profile();
+/// Asks, without a signature, whether anybody may read what lies there. Only where nothing but the machine itself may
+/// have keys: whoever reads public data does not wait for its service.
+bool is_public(const S3Access& access) {
+    const S3Service service(access);
+    std::vector<HttpTicket> asked;
+    for (const std::string_view name : {"zarr.json", ".zmetadata", ".zgroup", ".zarray", "__zmeta__", "meta"}) {
+        HttpRequest request = service.request(name);
+        request.range = HttpRange{.first = 0, .length = 1};
+        request.follow = false;
+        asked.push_back(HttpClient::shared().start(std::move(request)));
+    }
+    return std::ranges::any_of(asked, [](HttpTicket& ticket) {
+        const int status = HttpClient::shared().wait(std::move(ticket)).status;
+        return status == 200 || status == 206 || status == 404;
+    });
+}
+
+/// Sets who asks: with keys that are found, as anybody where all may read, or with those of the machine.
+void find_access(S3Access& access, const RemoteSettings& settings) {
+    access.credentials = find_credentials(settings);
+    if (access.credentials != nullptr || settings.options().offline) return;
+    if (settings.of("AWS_EC2_METADATA_DISABLED") == "true" || is_public(access)) return;
+    access.credentials = credentials_of_machine(settings);
+}
+
+S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonymous, const RemoteSettings& settings) {
+    const RemoteOptions& options = settings.options();
+    anonymous = anonymous || options.anonymous;
+    const AwsProfile profile = anonymous ? AwsProfile() : settings.profile();
     const auto of_profile = [&](std::string_view name) {
         const auto found = profile.find(name);
         return found == profile.end() ? std::string() : found->second;
@@ -402,20 +353,24 @@ S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonym
     S3Access access;
     access.bucket = bucket;
     access.prefix = prefix;
-    if (!anonymous) access.credentials = find_credentials();
-    access.requester_pays = environment("AWS_REQUEST_PAYER") == "requester";
-    access.region = first_of({environment("AWS_REGION"), environment("AWS_DEFAULT_REGION"), of_profile("region")});
+    access.cache = HttpCache::of(options);
+    access.log = options.log;
+    access.absent_status = options.absent_status;
+    access.requester_pays = settings.of("AWS_REQUEST_PAYER") == "requester";
+    access.region = first_of({settings.of("AWS_REGION"), settings.of("AWS_DEFAULT_REGION"), of_profile("region")});
     const std::string endpoint =
-        first_of({environment("AWS_ENDPOINT_URL_S3"), environment("AWS_ENDPOINT_URL"), of_profile("endpoint_url")});
+        first_of({settings.of("AWS_ENDPOINT_URL_S3"), settings.of("AWS_ENDPOINT_URL"), of_profile("endpoint_url")});
     if (!endpoint.empty()) {
         const Url url = parse_url(endpoint);
+        access.endpoint_given = true;
         access.scheme = url.scheme;
         access.authority = url.authority;
         access.base = url.path + '/' + access.bucket;
         if (access.region.empty()) access.region = "us-east-1";
+        if (!anonymous) find_access(access, settings);
         return access;
     }
-    if (access.region.empty()) access.region = region_of_bucket(access.bucket);
+    if (access.region.empty()) access.region = options.offline ? "us-east-1" : region_of_bucket(access.bucket);
     access.scheme = "https";
     access.authority = fmt::format("s3.{}.amazonaws.com", access.region);
     if (access.bucket.find('.') == std::string::npos) {
@@ -423,6 +378,7 @@ S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonym
     } else {
         access.base = '/' + access.bucket;  // a certificate covers no dots in the bucket's name
     }
+    if (!anonymous) find_access(access, settings);
     return access;
 }
 
@@ -443,7 +399,9 @@ Place place_in_s3(const std::filesystem::path& path, bool anonymous, const Store
     const std::string_view prefix = whole.substr(std::min(slash + 1, whole.size()));
     in_context([&] { return text; }, [&] { require_prefix(prefix); });
     return {remote_store(text.substr(0, begin + 3) + std::string(whole),
-                         std::make_unique<S3Service>(access_to(bucket, prefix, anonymous)), options),
+                         std::make_unique<S3Service>(
+                             access_to(bucket, prefix, anonymous, RemoteSettings(remote_options_of(options)))),
+                         options),
             ""};
 }
 

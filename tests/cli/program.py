@@ -22,7 +22,8 @@ FEWER = int(os.environ.get("TESSERA_FEWER_CASES", "1"))
 
 
 # What the person who runs the tests prefers is not tested.
-for setting in ("FORMAT", "CODEC", "DURABILITY", "MAX_MEMORY", "THREADS", "COLOR"):
+for setting in ("FORMAT", "CODEC", "DURABILITY", "MAX_MEMORY", "THREADS", "COLOR", "CACHE", "CACHE_SIZE", "CACHE_AGE",
+                "OFFLINE", "ABSENT"):
     os.environ.pop(f"TESSERA_{setting}", None)
 os.environ["TESSERA_CONFIG"] = ""
 

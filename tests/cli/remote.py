@@ -8,6 +8,7 @@ import email.utils
 import hashlib
 import hmac
 import http.server
+import json
 import os
 import pathlib
 import random
@@ -45,6 +46,8 @@ class Faults:
         self.error_in_answer = 0  # so many of the next uploads in parts end with 200 and an error
         self.age = 0  # seconds that values are older than they are
         self.public = False  # S3 without signatures
+        self.wants_query = None  # of files over HTTP, else 403
+        self.wants_header = None  # Authorization, else 401
         self.redirect = None
         self.random = random.Random(1)
         self.most = 4  # how often the same request fails in one way
@@ -86,6 +89,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with double.lock:
             double.requests.append((self.command, self.path, self.headers.get("Range")))
+            double.headers.append(self.headers)
             double.in_flight += 1
             double.most_in_flight = max(double.most_in_flight, double.in_flight)
         try:
@@ -117,6 +121,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         parts = urllib.parse.unquote(path).lstrip("/").split("/", 1)
         bucket, key = parts[0], parts[1] if len(parts) > 1 else ""
+        if bucket == "services":
+            return double.services.answer(self, key, dict(urllib.parse.parse_qsl(query)))
+        if bucket == "files" and faults.wants_query and query != faults.wants_query:
+            return self.error(403, "AuthenticationFailed")
+        if bucket == "files" and faults.wants_header and self.headers.get("Authorization") != faults.wants_header:
+            return self.error(401, "Unauthorized")
         if bucket != "files":
             if not faults.public and (wrong := self.wrong_signature(path, query)):
                 return self.error(403, wrong)
@@ -243,6 +253,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         etag = '"' + hashlib.md5(body).hexdigest() + '"'
         if self.headers.get("If-Match", etag) != etag:
             return self.error(412, "PreconditionFailed")
+        if self.headers.get("If-None-Match") == etag:
+            return self.send(304, b"", {"ETag": etag, **more})
         headers = {"ETag": etag, "Accept-Ranges": "bytes", **more}
         asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
         if not asked or faults.ignore_ranges:
@@ -288,28 +300,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 continue
             head, slash, _ = name[len(prefix):].partition(query.get("delimiter") or "\0")
             with contextlib.suppress(FileNotFoundError):
-                entries[prefix + head + slash] = None if slash else (folder / name).stat().st_size
+                entries[prefix + head + slash] = None if slash else (
+                    (folder / name).stat().st_size, hashlib.md5((folder / name).read_bytes()).hexdigest())
         quoted = (lambda text: urllib.parse.quote(text)) if query.get("encoding-type") == "url" else xml.sax.saxutils.escape
         page = [name for name in sorted(entries) if name > query.get("continuation-token", "")]
         size = self.server.double.page
         text = "<ListBucketResult>"
         for name in page[:size]:
             text += (f"<CommonPrefixes><Prefix>{quoted(name)}</Prefix></CommonPrefixes>" if entries[name] is None else
-                     f"<Contents><Key>{quoted(name)}</Key><Size>{entries[name]}</Size></Contents>")
+                     f"<Contents><Key>{quoted(name)}</Key><ETag>&quot;{entries[name][1]}&quot;</ETag>"
+                     f"<Size>{entries[name][0]}</Size></Contents>")
         if len(page) > size:
             text += (f"<IsTruncated>true</IsTruncated><NextContinuationToken>{xml.sax.saxutils.escape(page[size - 1])}"
                      "</NextContinuationToken>")
         self.send(200, (text + "</ListBucketResult>").encode(), {"Content-Type": "application/xml"})
 
-    def wrong_signature(self, path, query):
+    def wrong_signature(self, path, query, service="s3"):
         """The code of the error; None if the request is signed as it should be."""
-        found = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, SignedHeaders=([^,]+), "
+        keys = self.server.double.keys
+        found = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/(?:s3|sts)/aws4_request, SignedHeaders=([^,]+), "
                              r"Signature=([0-9a-f]{64})", self.headers.get("Authorization", ""))
         if not found:
             return "AccessDenied"
         key_id, day, region, names, signature = found.groups()
-        if key_id != KEY_ID:
+        if key_id not in keys:
             return "InvalidAccessKeyId"
+        secret, token = keys[key_id]
+        if self.headers.get("x-amz-security-token") != token:
+            return "InvalidToken"
         if region != REGION:
             return "AuthorizationHeaderMalformed"
         if hashlib.sha256(self.body).hexdigest() != self.headers["x-amz-content-sha256"]:
@@ -321,14 +339,72 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if sorted_query != query or not {"host", "x-amz-date", "x-amz-content-sha256"} <= set(names.split(";")):
             return "SignatureDoesNotMatch"
         request = "\n".join([self.command, path, query, lines, names, self.headers["x-amz-content-sha256"]])
-        scope = f"{day}/{region}/s3/aws4_request"
+        scope = f"{day}/{region}/{service}/aws4_request"
         to_sign = "\n".join(["AWS4-HMAC-SHA256", self.headers["x-amz-date"], scope,
                              hashlib.sha256(request.encode()).hexdigest()])
-        key = ("AWS4" + SECRET).encode()
-        for part in (day, region, "s3", "aws4_request"):
+        key = ("AWS4" + secret).encode()
+        for part in (day, region, service, "aws4_request"):
             key = hmac.new(key, part.encode(), hashlib.sha256).digest()
         right = hmac.new(key, to_sign.encode(), hashlib.sha256).hexdigest()
         return None if hmac.compare_digest(right, signature) else "SignatureDoesNotMatch"
+
+
+class Services:
+    """What gives keys for a time: STS, SSO, a container's and a machine's service, below /services/."""
+
+    def __init__(self, double):
+        self.double = double
+        self.life = 3600  # seconds
+        self.given = []  # by what each key was given
+
+    def new_keys(self, way):
+        number = len(self.given)
+        self.given.append(way)
+        keys = f"ASIA{number}", f"secret/{number}", f"token+{number}="
+        self.double.keys[keys[0]] = keys[1:]
+        return (*keys, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self.life)))
+
+    def answer(self, request, path, query):
+        def as_json(way):
+            key, secret, token, end = self.new_keys(way)
+            text = json.dumps({"Code": "Success", "AccessKeyId": key, "SecretAccessKey": secret, "Token": token,
+                               "Expiration": end})
+            request.send(200, text.encode(), {"Content-Type": "application/json"})
+
+        form = dict(urllib.parse.parse_qsl(request.body.decode()))
+        if path in ("sts", "sts/"):
+            if form.get("Action") == "AssumeRole":
+                if wrong := request.wrong_signature("/services/sts/", "", "sts"):
+                    return request.error(403, wrong)
+                way = f"role {form['RoleArn']} {form.get('ExternalId', '')}".strip()
+            elif form.get("WebIdentityToken") == "a web token":
+                way = f"web {form['RoleArn']}"
+            else:
+                return request.error(400, "InvalidIdentityToken")
+            key, secret, token, end = self.new_keys(way)
+            return request.send(200, f"<R><Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}"
+                                     f"</SecretAccessKey><SessionToken>{token}</SessionToken><Expiration>{end}"
+                                     "</Expiration></Credentials></R>".encode(), {})
+        if path == "sso/federation/credentials":
+            if request.headers.get("x-amz-sso_bearer_token") != "an sso token":
+                return request.error(401, "UnauthorizedException")
+            key, secret, token, _ = self.new_keys(f"sso {query['account_id']} {query['role_name']}")
+            end = int((time.time() + self.life) * 1000)
+            return request.send(200, json.dumps({"roleCredentials": {
+                "accessKeyId": key, "secretAccessKey": secret, "sessionToken": token, "expiration": end}}).encode(), {})
+        if path == "container":
+            if request.headers.get("Authorization") != "a container's token":
+                return request.error(403, "AccessDenied")
+            return as_json("container")
+        if path == "machine/latest/api/token" and request.command == "PUT":
+            if request.headers.get("x-aws-ec2-metadata-token-ttl-seconds") is None:
+                return request.error(400, "BadRequest")
+            return request.send(200, b"a machine's token", {})
+        if path.startswith("machine/latest/meta-data/iam/security-credentials/"):
+            if request.headers.get("x-aws-ec2-metadata-token") != "a machine's token":
+                return request.error(401, "Unauthorized")
+            return as_json("machine") if path.endswith("/a-role") else request.send(200, b"a-role", {})
+        return request.error(404, "NotFound")
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -343,6 +419,8 @@ class Double:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.buckets = {"bucket"}
+        self.keys = {KEY_ID: (SECRET, None)}  # and the token of the session
+        self.services = Services(self)
         self.page = 3
         self.lock = threading.Lock()
         self.work = threading.Lock()  # held while a condition is checked and a value set
@@ -357,14 +435,14 @@ class Double:
         self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def reset(self):
-        self.requests, self.bytes, self.in_flight, self.most_in_flight = [], 0, 0, 0
+        self.requests, self.headers, self.bytes, self.in_flight, self.most_in_flight = [], [], 0, 0, 0
 
     @property
     def environment(self):
         """For a program that is to see this server alone, and nothing of the machine's own settings."""
         return {"AWS_ENDPOINT_URL": self.origin, "AWS_REGION": REGION, "AWS_ACCESS_KEY_ID": KEY_ID,
                 "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_CONFIG_FILE": "/dev/null",
-                "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "no_proxy": "*",
+                "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "no_proxy": "*", "AWS_EC2_METADATA_DISABLED": "true",
                 "XDG_CACHE_HOME": self.cache.name}
 
     def forget(self):

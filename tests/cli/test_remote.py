@@ -2,8 +2,10 @@
 checks signatures and ranges, and whose answers go wrong when a test says so.
 """
 
+import contextlib
 import os
 import pathlib
+import pty
 import subprocess
 import unittest
 
@@ -86,6 +88,41 @@ class RemoteTest(program.ProgramTest):
         for file in (self.folder / "copied").rglob("*"):
             if file.is_file():
                 self.assertNotIn(b"SECRET", file.read_bytes(), file)
+
+    def test_a_query_goes_everywhere(self):
+        self.double.faults.wants_query = "sig=SECRET"
+        place = self.places["http"]
+        line = self.refused("digest", f"{place}/g/v2?sig=WRONG", says="403")
+        self.assertNotIn("WRONG", line)
+        right = self.digest("g/v2")
+        for i, (name, words) in enumerate({"g/v2": [], "g/v3": ["--format", "v2"], "g/z": ["--format", "v3"]}.items()):
+            self.tessera("copy", f"{place}/{name}?sig=SECRET", f"c{i}", "--quiet", *words)
+            self.assertEqual(self.digest(f"c{i}"), right)
+        self.tessera("export", f"{place}/g/v2?sig=SECRET", "c.npy", "--quiet")
+        self.tessera("import", f"{place}/a.npy?sig=SECRET", "i.zarr", "--quiet")
+        self.assertEqual(self.digest("i.zarr"), right)
+        self.tessera("verify", f"{place}/g/v2?sig=SECRET")
+        self.tessera("diff", f"{place}/g/v2?sig=SECRET", "g/v2")
+
+    def test_absent_and_verbose(self):
+        (self.folder / "g" / "v2" / "3.3").unlink()
+        right = self.digest("g/v2")
+        self.double.faults.forbid_absent = True
+        for place in self.places.values():
+            self.refused("digest", f"{place}/g/v2", says="403")
+            self.assertEqual(self.digest(f"{place}/g/v2", env={"TESSERA_ABSENT": "403"}), right)
+            self.assertEqual(self.tessera("digest", f"{place}/g/v2", "--absent", "403").split()[0], right)
+        self.refused("digest", "s3://bucket/g/v2", "--absent", "404", says=["--absent", "401 or 403"])
+        self.double.faults.forbid_absent = False
+        result = self.run_program("digest", self.places["http"] + "/g/v2?sig=SECRET", "--verbose")
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, r"tessera: GET http://\S+/g/v2/5\.5: 200, \d+ bytes in \d+ ms\n")
+        self.assertRegex(result.stderr, r"tessera: GET http://\S+/g/v2/3\.3: 404, ")
+        self.assertNotIn("SECRET", result.stderr)
+        result = self.run_program("verify", "s3://bucket/g/v2", "--verbose")
+        self.assertIn("GET s3://bucket/g/v2/5.5", result.stderr)
+        for secret in (remote.SECRET, "Signature", "Credential"):
+            self.assertNotIn(secret, result.stderr)
 
     def test_a_damaged_chunk_is_found(self):
         chunk = self.folder / "g" / "v2" / "3.3"
@@ -200,6 +237,22 @@ class RemoteTest(program.ProgramTest):
         self.assertLessEqual(chunks, 100 + 12)
         # A shard: its index with the last bytes, and nothing else, since these are all of it.
         self.assertLessEqual(requests("get", "s3://bucket/g/v3", "0,0"), 12 + 1)
+
+    def test_what_is_waited_for(self):
+        self.double.faults.delay = 4.5
+        terminal, inside = pty.openpty()
+        with subprocess.Popen([program.PROGRAM, "copy", "s3://bucket/g/v3", "c.zarr"], cwd=self.folder, stdin=inside,
+                              stdout=subprocess.DEVNULL, stderr=inside,
+                              env={**os.environ, **self.double.environment}) as process:
+            os.close(inside)
+            text = b""
+            with contextlib.suppress(OSError):  # its end
+                while piece := os.read(terminal, 4096):
+                    text += piece
+            self.assertEqual(process.wait(), 0)
+        os.close(terminal)
+        self.assertRegex(text.decode(), r"waiting for s3://bucket/g/v3/\S+")
+        self.assertRegex(text.decode(), r"B in \d+ requests")
 
     def test_many_at_once(self):
         self.save("b.npy", np.arange(1 << 12, dtype="<i8"))

@@ -14,7 +14,8 @@ except ImportError:
     print("skipped: no NumPy")
     sys.exit(77)
 # What the person who runs the tests prefers is not tested.
-for _setting in ("FORMAT", "CODEC", "DURABILITY", "MAX_MEMORY", "THREADS", "COLOR"):
+for _setting in ("FORMAT", "CODEC", "DURABILITY", "MAX_MEMORY", "THREADS", "COLOR", "CACHE", "CACHE_SIZE", "CACHE_AGE",
+                 "OFFLINE", "ABSENT"):
     os.environ.pop(f"TESSERA_{_setting}", None)
 os.environ["TESSERA_CONFIG"] = ""
 import tessera  # noqa: E402

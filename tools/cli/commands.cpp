@@ -21,6 +21,7 @@ Run declare_import(CLI::App& app);
 Run declare_export(CLI::App& app);
 Run declare_copy(CLI::App& app);
 Run declare_rechunk(CLI::App& app);
+Run declare_sync(CLI::App& app);
 Run declare_refs(CLI::App& app);
 Run declare_stack(CLI::App& app);
 Run declare_unstack(CLI::App& app);
@@ -47,6 +48,7 @@ Run declare_consolidate(CLI::App& app);
 Run declare_verify(CLI::App& app);
 Run declare_repair(CLI::App& app);
 Run declare_seal(CLI::App& app);
+Run declare_cache(CLI::App& app);
 
 namespace {
 
@@ -231,6 +233,19 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera rechunk grid.zarr columns.zarr --chunks 1000000,1 --max-memory 2G",
      declare_rechunk},
+    {"sync", move, "make a copy like its source again, by carrying what differs", "sync SRC DST [--dry-run] [options]",
+     "Each array at and below DST that is also at SRC becomes equal to it: chunks as they are stored, shape, "
+     "attributes.\n"
+     "Chunks differ if their sizes do, or their MD5 sums, which S3 lists; where neither side lists one, bytes are\n"
+     "compared. What DST lacks is copied; chunks that SRC lacks are erased; nodes that only DST has stay. An array "
+     "that is\n"
+     "stored otherwise (format, chunks, codecs) is refused: `copy` makes it anew. A seal is not broken. Run it again "
+     "after\n"
+     "an interruption. `undo` cannot take it back.\n\n"
+     "Examples:\n"
+     "  tessera sync s3://bucket/survey.zarr survey.zarr\n"
+     "  tessera sync survey.zarr backup.zarr --dry-run",
+     declare_sync},
     {"refs", move, "where chunks lie, for programs that read them in place", "refs PATH [--out FILE] [options]",
      "Writes kerchunk's references (version 1): JSON that says in which bytes of which files chunks lie, so that "
      "other\n"
@@ -529,6 +544,18 @@ constexpr Command table[] = {
      "  tessera seal survey.zarr\n"
      "  tessera seal survey.zarr --bagit survey-bag",
      declare_seal},
+    {"cache", arrange, "list, remove or check what is kept of places over the network",
+     "cache ls|rm|verify [PATH] [--cache DIR] [options]",
+     "The folder is that of --cache or TESSERA_CACHE. PATH, such as s3://bucket/a.zarr, takes what is at and below "
+     "it.\n"
+     "`ls` lists entries: their sizes on the disk, what of the value they hold, and where it is from. `rm` removes "
+     "them.\n"
+     "`verify` reads them all and removes damaged ones; then the exit code is 1. A damaged entry is never an "
+     "answer.\n\n"
+     "Examples:\n"
+     "  tessera cache ls\n"
+     "  tessera cache rm s3://bucket/a.zarr --cache ~/.cache/tessera/values",
+     declare_cache},
 };
 
 }  // namespace

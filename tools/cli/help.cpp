@@ -70,9 +70,13 @@ constexpr const char* settings_text =
     "  TESSERA_THREADS     threads = 4              as --threads\n"
     "  TESSERA_COLOR       color = \"never\"         as view's --color\n"
     "\n"
+    "By variables alone, which the C++ library takes, too: TESSERA_CACHE, TESSERA_CACHE_SIZE, TESSERA_CACHE_AGE, as "
+    "--cache\n"
+    "and so on; TESSERA_OFFLINE=1, as --offline; TESSERA_ABSENT=403, as --absent.\n"
+    "\n"
     "The file is tessera.toml in $XDG_CONFIG_HOME, else in ~/.config, or what TESSERA_CONFIG names; if TESSERA_CONFIG "
     "is\n"
-    "empty, none is read. The Python module takes the same settings. The C++ library takes none of them.\n";
+    "empty, none is read. The Python module takes the same settings. Of these the C++ library takes none.\n";
 
 /// Edit distance: letters changed, inserted, deleted or swapped with their neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {

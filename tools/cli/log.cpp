@@ -40,6 +40,7 @@ const std::vector<Changing>& changing_commands() {
         {"export", "FILE"},
         {"copy", "DST"},
         {"rechunk", "DST"},
+        {"sync", "DST"},
         {"stack", "FILES…"},
         {"concat", "FILES…"},
         {"unstack", "DST"},

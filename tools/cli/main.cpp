@@ -7,7 +7,9 @@
 #include <tessera/array_file.h>
 #include <tessera/error_text.h>
 #include <tessera/in_process.h>
+#include <tessera/quantities.h>
 #include <tessera/reference_store.h>
+#include <tessera/remote_options.h>
 #include <tessera/store_kind.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -109,6 +111,12 @@ struct CommonTexts {
     std::string threads;
     std::string max_memory;
     std::string durability;
+    std::string cache;
+    std::string cache_size;
+    std::string cache_age;
+    std::string absent;
+    bool offline = false;
+    bool verbose = false;
     bool no_locks = false;
     bool follow_links = false;
     bool allow_outside = false;
@@ -149,6 +157,30 @@ struct CommonTexts {
                      "libhdf5 and libtiff read in this process, and not in child processes that may crash: for files\n"
                      "that you trust")
             ->group(group);
+        app.add_option("--cache", cache,
+                       "keep what is read over the network in this folder, for all programs of yours; \"\": do not")
+            ->option_text("DIR")
+            ->group(group);
+        app.add_option("--cache-size", cache_size, "bytes that the cache may take (default 10G)")
+            ->option_text("10G")
+            ->group(group);
+        app.add_option("--cache-age", cache_age,
+                       "how long a kept answer serves without asking the server whether it is still valid: 90s, 15m,\n"
+                       "6h, 7d (default 0: it asks each time)")
+            ->option_text("6h")
+            ->group(group);
+        app.add_option(
+               "--absent", absent,
+               "the status by which servers say that there is no such value: 403, as S3 does where the bucket may\n"
+               "not be listed, or 401 (else these are errors)")
+            ->option_text("403")
+            ->group(group);
+        if (app.get_option_no_throw("--verbose") == nullptr) {  // `verify` has one that says more of everything
+            app.add_flag("--verbose", verbose,
+                         "a line on stderr for each request over the network: what, the status, bytes, time")
+                ->group(group);
+        }
+        app.add_flag("--offline", offline, "ask nothing over the network: read from the cache alone")->group(group);
         app.add_flag(
                "--break-seal", break_seal,
                "allow changes to sealed data: until these are sealed again, `tessera repair` takes no difference\n"
@@ -178,6 +210,20 @@ struct CommonTexts {
             common.max_memory = parse_bytes(s->from, s->value);
         }
         return common;
+    }
+
+    /// How places over the network are reached: as the variables say, unless an option says something else.
+    void set_remote(const CLI::App& command) const {
+        RemoteOptions remote = *remote_options();
+        if (command.count("--cache") > 0) remote.cache = cache;
+        if (!cache_size.empty()) remote.cache_bytes = parse_bytes("--cache-size", cache_size);
+        if (!cache_age.empty()) remote.cache_age = tessera::parse_duration("--cache-age", cache_age);
+        remote.offline = remote.offline || offline;
+        if (!absent.empty()) remote.absent_status = parse_absent_status("--absent", absent);
+        if (command.count("--verbose") > 0) {
+            remote.log = [](std::string_view line) { fmt::print(stderr, "tessera: {}\n", printable(line)); };
+        }
+        set_remote_options(remote);
     }
 
 private:
@@ -345,6 +391,7 @@ int run(int argc, char** argv) {
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;
         require_local_paths(*sub);
+        texts.set_remote(*sub);
         std::optional<ChangeNote> note;
         if (!texts.no_log) note.emplace(*sub, typed);
         try {

@@ -13,6 +13,7 @@
 #include <tessera/dialect.h>
 #include <tessera/dtype.h>
 #include <tessera/error.h>
+#include <tessera/quantities.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
 
@@ -48,8 +49,6 @@ decltype(auto) about_options(std::initializer_list<std::string_view> settings, B
 /// What a selection may look like, for help texts.
 inline constexpr const char* selection_forms = "'10:20, ::2, 5, ...' or 'time=2020-01:2020-06, lat~45'";
 
-/// "512M": a whole number of bytes, with K, M, G or T as units of 1024.
-[[nodiscard]] std::uint64_t parse_bytes(std::string_view option, std::string_view text);
 /// A whole number from `least` to `most`.
 [[nodiscard]] int parse_number(std::string_view option, std::string_view text, int least, int most);
 [[nodiscard]] Shape parse_shape_option(std::string_view option, std::string_view text);

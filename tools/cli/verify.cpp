@@ -40,7 +40,8 @@ Run declare_verify(CLI::App& app) {
     app.add_option("PATH", o->paths, "arrays, groups, directories or zips of them, or array files")
         ->required()
         ->option_text(" ");
-    app.add_flag("--verbose", o->verbose, "a line for each finding, also where many are alike");
+    app.add_flag("--verbose", o->verbose,
+                 "a line for each finding, also where many are alike, and for each request over the network");
     app.add_flag("--complete", o->complete, "each chunk that is not stored counts as damage");
     return [o](Session& session) {
         return for_each_path(session, o->paths, [&](const auto& path) { return verify_path(session, *o, path); });

@@ -144,9 +144,11 @@ struct PlaceOptions {
     bool locks = true;
     bool follow_links = false;
     bool break_seal = false;
+    std::shared_ptr<const RemoteOptions> remote = nullptr;
     [[nodiscard]] StoreOptions store() const {
         StoreOptions options = store_options(read_only, durability, locks, follow_links);
         options.break_seal = break_seal;
+        options.remote = remote;
         return options;
     }
 };

@@ -10,8 +10,10 @@
 #include <tessera/locate.h>
 #include <tessera/npy.h>
 #include <tessera/place.h>
+#include <tessera/quantities.h>
 #include <tessera/raw_array.h>
 #include <tessera/rectilinear_at.h>
+#include <tessera/remote_options.h>
 
 #include <fmt/format.h>
 
@@ -214,18 +216,104 @@ ArrayOptions array_options(const py::dict& options) {
     return made;
 }
 
+namespace {
+
+std::string text_of(const py::handle& value, const std::string& name) {
+    if (py::isinstance<py::bool_>(value) || !(py::isinstance<py::str>(value) || py::isinstance<py::int_>(value))) {
+        throw invalid_argument("storage_options: {}: expected a text", name);  // without the value, maybe a secret
+    }
+    return py::cast<std::string>(py::str(value));
+}
+
+bool truth_of(const py::handle& value, const std::string& name) {
+    if (!py::isinstance<py::bool_>(value)) throw invalid_argument("storage_options: {}: expected True or False", name);
+    return py::cast<bool>(value);
+}
+
+py::dict dict_of(const py::handle& value, const std::string& name) {
+    if (!py::isinstance<py::dict>(value)) throw invalid_argument("storage_options: {}: expected a dict", name);
+    return py::cast<py::dict>(value);
+}
+
+/// The names of s3fs and of fsspec's HTTP file system, and those of Tessera's cache.
+void add_storage_option(RemoteOptions& remote, const std::string& name, const py::handle& value) {
+    const std::string what = "storage_options: " + name;
+    if (value.is_none()) return;
+    if (name == "key") {
+        remote.settings["AWS_ACCESS_KEY_ID"] = text_of(value, name);
+        remote.settings.try_emplace("AWS_SESSION_TOKEN");  // that of the environment belongs to other keys
+    } else if (name == "secret") {
+        remote.settings["AWS_SECRET_ACCESS_KEY"] = text_of(value, name);
+    } else if (name == "token") {
+        remote.settings["AWS_SESSION_TOKEN"] = text_of(value, name);
+    } else if (name == "profile") {
+        remote.settings["AWS_PROFILE"] = text_of(value, name);
+    } else if (name == "endpoint_url") {
+        remote.settings["AWS_ENDPOINT_URL_S3"] = text_of(value, name);
+    } else if (name == "region_name") {
+        remote.settings["AWS_REGION"] = text_of(value, name);
+    } else if (name == "anon") {
+        remote.anonymous = truth_of(value, name);
+    } else if (name == "requester_pays") {
+        remote.settings["AWS_REQUEST_PAYER"] = truth_of(value, name) ? "requester" : "";
+    } else if (name == "headers") {
+        for (const auto& [header, text] : dict_of(value, name)) {
+            const std::string line = text_of(header, name) + ": " + text_of(text, name);
+            if (line.find_first_of("\r\n") != std::string::npos) {
+                throw invalid_argument("storage_options: headers: a header is one line");
+            }
+            remote.headers.push_back(line);
+        }
+    } else if (name == "client_kwargs") {
+        for (const auto& [inner, text] : dict_of(value, name)) {
+            const std::string given = text_of(inner, name);
+            if (given != "endpoint_url" && given != "region_name" && given != "headers") {
+                throw invalid_argument("{}: found '{}'; there are endpoint_url, region_name and headers", what, given);
+            }
+            add_storage_option(remote, given, text);
+        }
+    } else if (name == "cache") {
+        remote.cache = path_from_python(py::reinterpret_borrow<py::object>(value));
+    } else if (name == "cache_size") {
+        remote.cache_bytes = parse_bytes(what, text_of(value, name));
+    } else if (name == "cache_age") {
+        remote.cache_age = parse_duration(what, text_of(value, name));
+    } else if (name == "offline") {
+        remote.offline = truth_of(value, name);
+    } else if (name == "absent") {
+        remote.absent_status = parse_absent_status(what, text_of(value, name));
+    } else {
+        throw invalid_argument(
+            "storage_options: there is no '{}'; there are key, secret, token, anon, profile, endpoint_url, "
+            "region_name, "
+            "requester_pays, client_kwargs, headers, cache, cache_size, cache_age, offline and absent",
+            name);
+    }
+}
+
+std::shared_ptr<const RemoteOptions> remote_from_python(const std::optional<py::dict>& options) {
+    if (!options || options->empty()) return nullptr;
+    auto remote = std::make_shared<RemoteOptions>(*remote_options());
+    for (const auto& [name, value] : *options) add_storage_option(*remote, text_of(name, "a name"), value);
+    return remote;
+}
+
+}  // namespace
+
 void bind_open(py::module_& module) {
     py::class_<PlaceOptions>(module, "PlaceOptions")
         .def(py::init([](bool read_only, std::optional<std::string> durability, bool locks, bool follow_links,
-                         bool break_seal) {
+                         bool break_seal, const std::optional<py::dict>& storage_options) {
                  const auto check = [](const std::string& name) { static_cast<void>(durability_named(name)); };
                  if (durability) check(*durability);
                  if (!durability) durability = checked_setting("durability", check);
                  if (durability->empty()) durability = "commit";
-                 return PlaceOptions{read_only, *std::move(durability), locks, follow_links, break_seal};
+                 return PlaceOptions{read_only,  *std::move(durability),
+                                     locks,      follow_links,
+                                     break_seal, remote_from_python(storage_options)};
              }),
              py::arg("read_only"), py::arg("durability") = py::none(), py::arg("locks") = true,
-             py::arg("follow_links") = false, py::arg("break_seal") = false)
+             py::arg("follow_links") = false, py::arg("break_seal") = false, py::arg("storage_options") = py::none())
         .def_readonly("read_only", &PlaceOptions::read_only);
     module.def("setting", [](const std::string& name) {
         const auto found = setting(name);

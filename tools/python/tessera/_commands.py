@@ -45,7 +45,8 @@ def _place(break_seal: bool) -> _tessera.PlaceOptions:
 
 
 def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
-         follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0) -> Opened:
+         follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
+         storage_options: Optional[dict[str, Any]] = None) -> Opened:
     """Open the array, group or file at a path.
 
     Parameters
@@ -69,6 +70,11 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
         Bytes, or text such as ``"1G"``, that a call may take for data whose size a file dictates: chunks that are
         decoded as a whole, texts of any length, documents. What needs more raises :class:`OverBudget`. By default 256
         MiB, or what the settings say (``TESSERA_MAX_MEMORY``). NumPy's own memory does not count.
+    storage_options : dict
+        For places over the network, by fsspec's names: ``key``, ``secret``, ``token``, ``anon``, ``profile``,
+        ``endpoint_url``, ``region_name``, ``requester_pays``, ``client_kwargs`` (``endpoint_url``, ``region_name``,
+        ``headers``), ``headers``; and ``cache`` (a folder), ``cache_size`` (``"10G"``), ``cache_age`` (``"6h"``),
+        ``offline`` and ``absent`` (403), which are the program's options. They go before the environment.
 
     Returns
     -------
@@ -92,10 +98,11 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
     options = {name: value for name, value, usual in (("durability", durability, None), ("locks", locks, True),
                                                       ("follow_links", follow_links, False),
                                                       ("break_seal", break_seal, False),
-                                                      ("max_memory", max_memory, 0)) if value != usual}
+                                                      ("max_memory", max_memory, 0),
+                                                      ("storage_options", storage_options, None)) if value != usual}
     place = _absolute(path)
     found = _tessera.open_path(place, _tessera.PlaceOptions(_MODES[mode], durability, locks, follow_links,
-                                                               break_seal))
+                                                               break_seal, storage_options))
     if isinstance(found, list):
         return Members(found, place, options)
     if isinstance(found, _tessera.GroupHandle):
@@ -104,17 +111,19 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
 
 
 def open_array(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
-               follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0) -> Array:
+               follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
+               storage_options: Optional[dict[str, Any]] = None) -> Array:
     """Open an array, as :func:`open` does; raises InvalidArgument for a group, and for a file of several arrays."""
     return _array(open(path, mode, durability=durability, locks=locks, follow_links=follow_links,
-                       break_seal=break_seal, max_memory=max_memory))
+                       break_seal=break_seal, max_memory=max_memory, storage_options=storage_options))
 
 
 def open_group(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
-               follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0) -> Group:
+               follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
+               storage_options: Optional[dict[str, Any]] = None) -> Group:
     """Open a group, as :func:`open` does; raises InvalidArgument for anything else."""
     found = open(path, mode, durability=durability, locks=locks, follow_links=follow_links, break_seal=break_seal,
-                 max_memory=max_memory)
+                 max_memory=max_memory, storage_options=storage_options)
     if not isinstance(found, Group):
         raise InvalidArgument(f"{found.path}: expected a group, found an array or a file")
     return found

@@ -18,7 +18,7 @@ class WorkOptions:
 class PlaceOptions:
     read_only: bool
     def __init__(self, read_only: bool, durability: Optional[str] = ..., locks: bool = ..., follow_links: bool = ...,
-                 break_seal: bool = ...) -> None: ...
+                 break_seal: bool = ..., storage_options: Optional[dict[str, Any]] = ...) -> None: ...
 
 class Picked:
     element: bool

@@ -138,11 +138,15 @@ class TesseraBackend(BackendEntrypoint):  # type: ignore
 
     def open_dataset(self, filename_or_obj: Any, *, drop_variables: Any = None, group: Optional[str] = None,
                      mask_and_scale: bool = True, decode_times: bool = True, concat_characters: bool = True,
-                     decode_coords: Any = True, use_cftime: Any = None, decode_timedelta: Any = None) -> Any:
-        """Open an array, a group (or the one below it that `group` names) or a file as a data set."""
+                     decode_coords: Any = True, use_cftime: Any = None, decode_timedelta: Any = None,
+                     storage_options: Optional[dict[str, Any]] = None) -> Any:
+        """Open an array, a group (or the one below it that `group` names) or a file as a data set.
+
+        `storage_options`: as of `tessera.open`.
+        """
         node = filename_or_obj
         if not isinstance(node, (Array, Group, Members)):
-            node = open_path(os.fspath(node))
+            node = open_path(os.fspath(node), storage_options=storage_options)
         if group:
             if isinstance(node, Array):
                 raise Unsupported(f"{node.path}: is an array, and has no group {group!r}")

@@ -60,6 +60,8 @@ public:
     virtual void notes(std::string_view /*text*/) {}
 };
 
+struct RemoteOptions;
+
 /// How a place is opened.
 struct StoreOptions {
     bool read_only = false;
@@ -79,6 +81,8 @@ struct StoreOptions {
     /// Whether sealed arrays and groups may be changed (tessera/seal.h). The first change durably marks the seal as
     /// broken.
     bool break_seal = false;
+    /// For places over the network; null: remote_options() (tessera/remote_options.h).
+    std::shared_ptr<const RemoteOptions> remote = nullptr;
 };
 
 /// Identifies a version of a value: a replaced value has another stamp.
@@ -273,6 +277,13 @@ public:
     using EachFolder = std::function<void(std::string_view name, bool link)>;
     virtual void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const = 0;
     void for_each(std::string_view prefix, const EachValue& each) const { for_each(prefix, each, nullptr); }
+    /// The same, with the MD5 sum of each value in hexadecimal digits, if the store knows it without reading the value;
+    /// else it is empty.
+    using EachSum = std::function<void(std::string_view name, std::uint64_t size, std::string_view md5)>;
+    virtual void for_each_sum(std::string_view prefix, const EachSum& each, const EachFolder& folder) const {
+        for_each(
+            prefix, [&](std::string_view name, const ValueSize& size) { each(name, size(), ""); }, folder);
+    }
 
     /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Excludes
     /// other threads of this process, even through other store objects for the same place, and in a directory other

@@ -1,0 +1,37 @@
+// Signatures of requests to AWS and what speaks like it (Signature Version 4). Private to the store module.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "s3_credentials.h"
+
+namespace tessera {
+
+using HeaderLines = std::map<std::string, std::string>;
+
+/// What a signature is for.
+struct AwsScope {
+    std::string authority;  ///< "bucket.s3.eu-west-1.amazonaws.com"
+    std::string region;
+    std::string service;  ///< "s3"
+};
+
+/// The lines of a request of a path and a sorted query, both encoded, with its signature at this moment.
+[[nodiscard]] std::vector<std::string> signed_lines(const AwsScope& scope, const S3Credentials& credentials,
+                                                    std::string_view method, std::string_view path,
+                                                    std::string_view query, HeaderLines lines);
+/// The same without a signature.
+[[nodiscard]] std::vector<std::string> plain_lines(const HeaderLines& lines);
+
+/// The text of the first element <tag> of an answer in XML; empty if there is none.
+[[nodiscard]] std::string xml_element(std::string_view xml, std::string_view tag);
+/// The text between <tag> and </tag> as it stands, from `at` on, which then is behind it.
+[[nodiscard]] bool next_xml_element(std::string_view xml, std::string_view tag, std::size_t& at,
+                                    std::string_view& text);
+/// SHA-256, in hexadecimal digits.
+[[nodiscard]] std::string sha256_text(std::string_view text);
+
+}  // namespace tessera

@@ -1,0 +1,145 @@
+"""Keys for S3 that services give for a time: roles, web identities, SSO, containers, machines. The services are our own,
+on this machine; botocore's variables name them.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import time
+import unittest
+
+import numpy as np
+
+import program
+import remote
+
+
+class RemoteKeysTest(program.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.save("a.npy", np.arange(100 * 90, dtype="<i4").reshape(100, 90))
+        self.tessera("import", "a.npy", "data/v2", "--format", "v2", "--chunks", "10,9", "--quiet")
+        self.right = self.tessera("digest", "data/v2").split()[0]
+        context = remote.serving(self.folder / "data")
+        self.double = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        self.services = self.double.services
+        self.home = self.folder / "home"
+        (self.home / ".aws").mkdir(parents=True)
+        base = self.double.origin + "/services"
+        self.seen = {"HOME": str(self.home), "AWS_CONFIG_FILE": "", "AWS_SHARED_CREDENTIALS_FILE": "",
+                     "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_ENDPOINT_URL": "",
+                     "AWS_ENDPOINT_URL_S3": self.double.origin, "AWS_ENDPOINT_URL_STS": base + "/sts",
+                     "AWS_ENDPOINT_URL_SSO": base + "/sso", "AWS_EC2_METADATA_SERVICE_ENDPOINT": base + "/machine"}
+
+    def run_program(self, *words, env=None, **options):
+        seen = {**self.double.environment, **self.seen} if hasattr(self, "seen") else {}
+        return super().run_program(*words, env={**os.environ, **seen, **(env or {})}, **options)
+
+    def config(self, text):
+        (self.home / ".aws" / "config").write_text(text)
+
+    def reads(self, way, **environment):
+        """The keys that were given for reading, once."""
+        self.services.given.clear()
+        digest = self.tessera("digest", "s3://bucket/v2", env=environment).split()[0]
+        self.assertEqual(digest, self.right)
+        self.assertEqual(self.services.given, [way] if way else [])
+
+    def test_roles(self):
+        keys = f"aws_access_key_id = {remote.KEY_ID}\naws_secret_access_key = {remote.SECRET}\n"
+        self.config(f"[profile base]\n{keys}[profile work]\nrole_arn = arn:aws:iam::1:role/w\nsource_profile = base\n"
+                    "external_id = x y&z\n[profile own]\nrole_arn = arn:aws:iam::1:role/o\nsource_profile = own\n" + keys +
+                    "[profile environment]\nrole_arn = arn:aws:iam::1:role/e\ncredential_source = Environment\n"
+                    "[profile a]\nrole_arn = arn:1\nsource_profile = b\n[profile b]\nrole_arn = arn:2\nsource_profile = a\n"
+                    "[profile lost]\nrole_arn = arn:1\nsource_profile = nobody\n"
+                    "[profile code]\nrole_arn = arn:1\nsource_profile = base\nmfa_serial = 7\n")
+        self.reads("role arn:aws:iam::1:role/w x y&z", AWS_PROFILE="work")
+        self.reads("role arn:aws:iam::1:role/o", AWS_PROFILE="own")
+        self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "a"}, says="leads back")
+        self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "lost"}, says="nobody is not there")
+        self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "code"}, says="mfa_serial")
+        self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "none"}, says='AWS_PROFILE is "none"')
+        self.double.keys.pop(remote.KEY_ID)
+        line = self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "work"}, says=["403", "InvalidAccessKeyId"])
+        self.assertNotIn(remote.SECRET, line)
+
+    def test_chains_of_roles(self):
+        self.config("[profile far]\nrole_arn = arn:far\nsource_profile = near\n"
+                    "[profile near]\nrole_arn = arn:near\nsource_profile = base\n"
+                    f"[profile base]\naws_access_key_id = {remote.KEY_ID}\naws_secret_access_key = {remote.SECRET}\n")
+        digest = self.tessera("digest", "s3://bucket/v2", env={"AWS_PROFILE": "far"}).split()[0]
+        self.assertEqual(digest, self.right)
+        self.assertEqual(self.services.given, ["role arn:near", "role arn:far"])
+
+    def test_web_identities(self):
+        token = pathlib.Path(self.path("token"))
+        token.write_text("a web token\n")
+        self.reads("web arn:web", AWS_WEB_IDENTITY_TOKEN_FILE=str(token), AWS_ROLE_ARN="arn:web")
+        self.config(f"[profile web]\nrole_arn = arn:p\nweb_identity_token_file = {token}\n")
+        self.reads("web arn:p", AWS_PROFILE="web")
+        token.write_text("another")
+        line = self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "web"}, says="InvalidIdentityToken")
+        self.assertNotIn("another", line)
+        token.unlink()
+        self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "web"}, says=str(token))
+
+    def test_sso(self):
+        self.config("[profile sso]\nsso_session = corp\nsso_account_id = 12\nsso_role_name = read\n"
+                    "[sso-session corp]\nsso_region = eu-test-1\nsso_start_url = https://x\n")
+        self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "sso"}, says="aws sso login --sso-session corp")
+        cache = self.home / ".aws" / "sso" / "cache"
+        cache.mkdir(parents=True)
+
+        def write(token, end):
+            (cache / (hashlib.sha1(b"corp").hexdigest() + ".json")).write_text(
+                json.dumps({"accessToken": token, "expiresAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end))}))
+
+        write("an sso token", time.time() + 3600)
+        self.reads("sso 12 read", AWS_PROFILE="sso")
+        write("an sso token", time.time() - 5)
+        self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "sso"}, says="has expired")
+        write("hush", time.time() + 3600)
+        line = self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "sso"}, says=["401", "aws sso login"])
+        self.assertNotIn("hush", line)
+
+    def test_containers(self):
+        token = pathlib.Path(self.path("token"))
+        token.write_text("a container's token\n")
+        address = self.double.origin + "/services/container"
+        self.reads("container", AWS_CONTAINER_CREDENTIALS_FULL_URI=address,
+                   AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=str(token))
+        self.reads("container", AWS_CONTAINER_CREDENTIALS_FULL_URI=address,
+                   AWS_CONTAINER_AUTHORIZATION_TOKEN="a container's token")
+        self.refused("digest", "s3://bucket/v2", env={"AWS_CONTAINER_CREDENTIALS_FULL_URI": address}, says="403")
+        self.refused("digest", "s3://bucket/v2", env={"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://example.org/x"},
+                     says="by https")
+
+    def test_machines(self):
+        self.refused("digest", "s3://bucket/v2", says="no credentials")  # the variable forbids it
+        self.reads("machine", AWS_EC2_METADATA_DISABLED="")
+        # Public data are read without a question to the machine.
+        self.double.faults.public = True
+        self.reads(None, AWS_EC2_METADATA_DISABLED="")
+        self.assertFalse([path for _, path, _ in self.double.requests[-130:] if "machine" in path and "token" in path
+                          and self.services.given])
+        # Keys that are configured go before those of the machine.
+        self.double.faults.public = False
+        self.reads(None, AWS_EC2_METADATA_DISABLED="", AWS_ACCESS_KEY_ID=remote.KEY_ID,
+                   AWS_SECRET_ACCESS_KEY=remote.SECRET)
+        # A service that is not there costs a second at most, and the error names what is missing.
+        self.refused("digest", "s3://bucket/v2", says="no credentials", env={
+            "AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:9"})
+
+    def test_keys_are_renewed(self):
+        self.config("[profile w]\nrole_arn = arn:w\nsource_profile = base\n"
+                    f"[profile base]\naws_access_key_id = {remote.KEY_ID}\naws_secret_access_key = {remote.SECRET}\n")
+        self.services.life = 200  # less than five minutes: they are fetched again for each request
+        digest = self.tessera("digest", "s3://bucket/v2", env={"AWS_PROFILE": "w"}).split()[0]
+        self.assertEqual(digest, self.right)
+        self.assertGreater(len(self.services.given), 10)
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,115 @@
+"""`tessera sync`: the destination becomes like the source, and only what differs is carried."""
+
+import os
+import unittest
+
+import numpy as np
+
+import program
+import remote
+
+
+class SyncTest(program.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.values = np.arange(100 * 90, dtype="<i4").reshape(100, 90)
+        self.save("a.npy", self.values)
+        (self.folder / "far").mkdir()
+        context = remote.serving(self.folder / "far")
+        self.double = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+
+    def run_program(self, *words, env=None, **options):
+        seen = self.double.environment if hasattr(self, "double") else {}
+        return super().run_program(*words, env={**os.environ, **seen, **(env or {})}, **options)
+
+    def make(self, place, *words):
+        self.tessera("import", "a.npy", place, "--chunks", "10,9", "--quiet", *words)
+
+    def sync(self, source, destination, *words):
+        done = self.tessera_json("sync", source, destination, *words)
+        return done["carried"], done["same"], done["erased"]
+
+    def alike(self, source, destination):
+        self.tessera("diff", source, destination)
+        self.assertEqual(self.tessera_json("attrs", source), self.tessera_json("attrs", destination))
+        self.tessera("verify", destination)
+
+    def test_only_what_differs(self):
+        places = {"local": "src.zarr", "s3": "s3://bucket/src.zarr"}
+        goals = {"local": "dst", "s3": "s3://bucket/dst"}
+        for kind, words in {"v2": ["--format", "v2"], "v3": ["--format", "v3"], "z": ["--format", "zmeta"],
+                            "shards": ["--format", "v3", "--shard", "50,45"]}.items():
+            values = 4 if kind == "shards" else 100
+            ways = [("local", "local"), ("local", "s3"), ("s3", "local"), ("s3", "s3")]
+            for a, b in ways if kind == "shards" else ways[1:3] if kind == "v2" else ways[:1]:
+                source, goal = places[a] + kind + b, goals[b] + kind + a
+                self.make(source, *words)
+                self.assertEqual(self.sync(source, goal), (values, 0, 0))
+                self.alike(source, goal)
+                self.double.reset()
+                self.assertEqual(self.sync(source, goal), (0, values, 0))
+                chunks = [path for method, path, _ in self.double.requests if method in ("GET", "PUT")
+                          and path.split("?")[0].rpartition("/")[2].replace(".", "").replace("blosc", "").isdigit()]
+                self.assertEqual(chunks, [], f"{kind} {a} {b}")  # the listings have the sums
+                self.tessera("set", source, "0:3,0:3", "-1", "--quiet")
+                self.tessera("attrs", source, "set", "title", '"new"', "--quiet")
+                self.assertEqual(self.sync(source, goal, "--dry-run"), (1, values - 1, 0))
+                self.assertEqual(self.sync(source, goal), (1, values - 1, 0))
+                self.alike(source, goal)
+
+    def test_growing_and_shrinking(self):
+        for source, goal in (("s", "d"), ("s3://bucket/s", "d2"), ("t", "s3://bucket/d3")):
+            self.make(source, "--format", "v2")
+            self.sync(source, goal)
+            self.tessera("append", source, "a.npy", "--quiet")
+            carried, same, erased = self.sync(source, goal)
+            self.assertEqual((carried, erased), (100, 0))
+            self.alike(source, goal)
+            self.tessera("resize", source, "55,90", "--quiet")
+            carried, same, erased = self.sync(source, goal)
+            self.assertEqual((carried + same, erased), (60, 140))
+            self.alike(source, goal)
+            self.tessera("resize", source, "100,90", "--quiet")
+            self.sync(source, goal)
+            self.alike(source, goal)
+
+    def test_groups(self):
+        self.tessera("group", "g", "--format", "v3", "--quiet")
+        for name in ("a", "b/c"):
+            self.make(f"g/{name}")
+        self.sync("g", "s3://bucket/g")
+        self.tessera("set", "g/a", "0,0", "7", "--quiet")
+        self.make("g/new")
+        self.tessera("attrs", "g", "set", "about", '"all"', "--quiet")
+        self.make("s3://bucket/g/only-there")
+        self.assertEqual(self.sync("g", "s3://bucket/g"), (101, 199, 0))
+        self.tessera("diff", "g/a", "s3://bucket/g/a")
+        self.tessera("diff", "g/new", "s3://bucket/g/new")
+        self.assertEqual(self.tessera_json("attrs", "s3://bucket/g")["about"], "all")
+        self.tessera("info", "s3://bucket/g/only-there")
+        # Back, by HTTP, which lists nothing: by the consolidated metadata.
+        self.tessera("consolidate", "s3://bucket/g", "--quiet")
+        self.tessera("sync", self.double.origin + "/files/g", "back", "--quiet")
+        self.tessera("diff", "g/a", "back/a")
+        self.assertEqual(self.sync(self.double.origin + "/files/g/a", "back/a"), (0, 100, 0))
+
+    def test_refusals(self):
+        self.make("a.zarr", "--format", "v2")
+        self.make("b.zarr", "--format", "v3")
+        self.tessera("import", "a.npy", "c.zarr", "--format", "v2", "--chunks", "20,20", "--quiet")
+        before = program.digest(self.folder / "b.zarr"), program.digest(self.folder / "c.zarr")
+        self.refused("sync", "a.zarr", "b.zarr", says=["format v2 there, v3 here"])
+        self.refused("sync", "a.zarr", "c.zarr", says="chunks of")
+        self.refused("sync", "a.npy", "d.zarr", says="only arrays and groups")
+        self.refused("sync", "nothing", "d.zarr", says="no array or group")
+        self.assertEqual((program.digest(self.folder / "b.zarr"), program.digest(self.folder / "c.zarr")), before)
+        self.assertFalse((self.folder / "d.zarr").exists())
+        self.tessera("copy", "a.zarr", "e.zarr", "--quiet")
+        self.tessera("seal", "e.zarr", "--quiet")
+        self.tessera("set", "a.zarr", "0,0", "9", "--quiet")
+        self.refused("sync", "a.zarr", "e.zarr", says="sealed")
+
+
+if __name__ == "__main__":
+    program.main()

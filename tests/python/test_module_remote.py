@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Arrays in S3 and behind HTTP from Python: `storage_options` by fsspec's names, which go before the environment."""
+import os
+import pickle
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TESSERA_SOURCE"], "tests", "cli"))
+
+import module  # noqa: F401
+import numpy as np
+import remote
+from module import tessera
+
+
+def keys(double):
+    return {"key": remote.KEY_ID, "secret": remote.SECRET, "endpoint_url": double.origin,
+            "client_kwargs": {"region_name": remote.REGION}}
+
+
+def refused(kind, call, says):
+    """The text of the error that a call must raise."""
+    try:
+        call()
+    except kind as error:
+        assert says in str(error), str(error)
+        return str(error)
+    raise AssertionError(f"no error that says {says}")
+
+
+def clean_environment():
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            del os.environ[name]
+    os.environ.update({"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "no_proxy": "*",
+                       "AWS_EC2_METADATA_DISABLED": "true"})
+
+
+def main():
+    clean_environment()
+    values = np.arange(600).reshape(20, 30)
+    with tempfile.TemporaryDirectory() as folder, remote.serving(folder) as double:
+        os.environ["XDG_CACHE_HOME"] = os.path.join(folder, ".cache-of-servers")
+        os.environ.update({"AWS_ACCESS_KEY_ID": remote.KEY_ID, "AWS_SECRET_ACCESS_KEY": remote.SECRET,
+                           "AWS_ENDPOINT_URL": double.origin, "AWS_REGION": remote.REGION})
+        tessera.create("s3://bucket/a", data=values, chunks=(5, 5), format="v3", dims=("y", "x"))
+        clean_environment()
+        tessera.open_array("s3://bucket/a", "r+", storage_options=keys(double))[3, 3] = -1
+        values[3, 3] = -1
+        a = tessera.open_array("s3://bucket/a", storage_options=keys(double))
+        np.testing.assert_array_equal(a[...], values)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[2:5, ::3], values[2:5, ::3])
+        assert remote.SECRET not in repr(a)
+
+        # What is chosen goes before the environment.
+        os.environ.update({"AWS_ACCESS_KEY_ID": "AKOTHER", "AWS_SECRET_ACCESS_KEY": "x", "AWS_SESSION_TOKEN": "t",
+                           "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_REGION": "nowhere"})
+        np.testing.assert_array_equal(tessera.open_array("s3://bucket/a", storage_options=keys(double))[...], values)
+        refused(tessera.Error, lambda: tessera.open("s3://bucket/a", storage_options={"endpoint_url": double.origin}),
+                      "InvalidAccessKeyId")
+        clean_environment()
+
+        # A profile of the user's, and nobody's keys.
+        profile = os.path.join(folder, ".aws-config")
+        with open(profile, "w") as file:
+            file.write(f"[profile work]\naws_access_key_id = {remote.KEY_ID}\naws_secret_access_key = {remote.SECRET}\n"
+                       f"region = {remote.REGION}\nendpoint_url = {double.origin}\n")
+        os.environ["AWS_CONFIG_FILE"] = profile
+        assert tessera.open("s3://bucket/a", storage_options={"profile": "work"})[3, 3] == -1
+        double.faults.public = True
+        anybody = {"anon": True, "endpoint_url": double.origin}
+        assert tessera.open("s3://bucket/a", storage_options=anybody)[3, 3] == -1
+        double.faults.public = False
+
+        # Groups and what lies in them, and a file server that wants a header.
+        group = tessera.create_group(os.path.join(folder, "g"))
+        group.create_array("t", shape=(4, 6), dtype="f8", dims=("y", "x"))[...] = 2.5
+        far = tessera.open_group("s3://bucket/g", storage_options=keys(double))
+        assert (far["t"][...] == 2.5).all()
+        double.faults.wants_header = "Bearer hush"
+        place = double.origin + "/files/g/t"
+        refused(tessera.Error, lambda: tessera.open(place), "401")
+        for options in ({"headers": {"Authorization": "Bearer hush"}},
+                        {"client_kwargs": {"headers": {"Authorization": "Bearer hush"}}}):
+            assert tessera.open(place, storage_options=options)[1, 1] == 2.5
+        double.faults.wants_header = None
+
+        # The cache.
+        cache = os.path.join(folder, ".cache-of-values")
+        with_cache = {**keys(double), "cache": cache, "cache_age": "1h", "cache_size": "10M"}
+        np.testing.assert_array_equal(tessera.open("s3://bucket/a", storage_options=with_cache)[...], values)
+        double.reset()
+        np.testing.assert_array_equal(tessera.open("s3://bucket/a", storage_options=with_cache)[...], values)
+        assert double.requests == []
+        np.testing.assert_array_equal(
+            tessera.open("s3://bucket/a", storage_options={**with_cache, "offline": True})[...], values)
+        assert double.requests == []
+
+        # What is wrong is named, without what may be a secret.
+        for wrong, says in (({"keys": "hush"}, "there is no 'keys'"), ({"anon": "yes"}, "True or False"),
+                            ({"key": b"hush"}, "expected a text"), ({"client_kwargs": {"verify": "hush"}}, "verify"),
+                            ({"headers": {"A": "hush\r\nB: c"}}, "one line"), ({"cache_age": "soon"}, "cache_age"),
+                            ({"absent": 404}, "401 or 403")):
+            text = refused(tessera.InvalidArgument, lambda: tessera.open("s3://bucket/a", storage_options=wrong), says)
+            assert "hush" not in text
+
+        try:
+            import xarray
+        except ImportError:
+            return
+        data = xarray.open_dataset("s3://bucket/g", engine="tessera", storage_options=keys(double))
+        assert (data["t"].values == 2.5).all()
+
+
+if __name__ == "__main__":
+    main()
