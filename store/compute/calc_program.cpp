@@ -479,8 +479,9 @@ std::vector<std::string_view> arguments_of(std::string_view text) {
 
 std::optional<CalledReduction> called_reduction(std::string_view expression) {
     for (const std::string_view word :
-         {"nanmean", "nanmedian", "nansum", "nanstd", "nanvar", "nanmin", "nanmax", "mean", "median", "sum", "std",
-          "var", "min", "max", "argmin", "argmax", "any", "all"}) {
+         {"nanmean", "nanmedian", "nansum", "nanstd", "nanvar",        "nanmin",    "nanmax",
+          "mean",    "median",    "sum",    "std",    "var",           "min",       "max",
+          "argmin",  "argmax",    "any",    "all",    "nanpercentile", "percentile"}) {
         for (std::size_t at = expression.find(word); at != expression.npos; at = expression.find(word, at + 1)) {
             const std::size_t end = at + word.size();
             if ((at > 0 && is_word(expression[at - 1])) || !expression.substr(end).starts_with("(")) continue;
@@ -501,6 +502,11 @@ std::optional<CalledReduction> called_reduction(std::string_view expression) {
             }
             called.text = expression.substr(from, expression.find(')', past) + 1 - from);
             if (std::ranges::all_of(arguments.front(), is_word)) called.operand = arguments.front();
+            if (called.with == "percentile") {  // percentile(a, 95): reduce calls it p95
+                if (arguments.size() < 2) continue;
+                called.with = fmt::format("p{}", arguments[1]);
+                arguments.erase(arguments.begin() + 1);
+            }
             for (std::size_t i = 1; i < arguments.size(); ++i) {
                 std::string_view axis = arguments[i];
                 if (axis.starts_with("keepdims")) continue;

@@ -74,9 +74,9 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    [[noreturn]] void refuse(std::string_view key) const override {
-        throw unsupported("{}: what lies in a file of another format is never changed in place; copy it",
-                          join_key(name_, key));
+    [[nodiscard]] Error refusal(std::string_view key) const override {
+        return unsupported("{}: what lies in a file of another format is never changed in place; copy it",
+                           join_key(name_, key));
     }
 
     [[nodiscard]] const PackedArray::Chunk* find(std::string_view key) const {

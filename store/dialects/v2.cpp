@@ -418,7 +418,7 @@ std::optional<Value> V2::load_consolidated(const KeyValueStore& store, std::stri
                 nodes[node].emplace_back(path.substr(slash + 1), metadata);  // npos + 1 is 0
             }
             Value::Object list;
-            for (auto& [path, documents] : nodes) list.emplace_back(path, std::move(documents));
+            for (auto& [path, held] : nodes) list.emplace_back(path, std::move(held));
             return Value(std::move(list));
         });
     });
@@ -426,13 +426,13 @@ std::optional<Value> V2::load_consolidated(const KeyValueStore& store, std::stri
 
 void V2::save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const {
     Value::Object metadata;
-    for (const std::string_view name : {group_name, attributes_name}) {
-        if (auto own = get_object(store, join_key(prefix, name))) metadata.emplace_back(name, std::move(*own));
+    for (const std::string_view key : {group_name, attributes_name}) {
+        if (auto own = get_object(store, join_key(prefix, key))) metadata.emplace_back(key, std::move(*own));
     }
-    for (const auto& [node, documents] : nodes.as_object()) {
+    for (const auto& [node, held] : nodes.as_object()) {
         if (node.empty()) continue;  // the group's own documents are kept
-        for (const auto& [name, document] : documents.as_object()) {
-            metadata.emplace_back(join_key(node, name), document);
+        for (const auto& [key, document] : held.as_object()) {
+            metadata.emplace_back(join_key(node, key), document);
         }
     }
     Value consolidated = Value::object();

@@ -605,7 +605,7 @@ void V3::save_group(KeyValueStore& store, std::string_view prefix, const Value& 
     group.set("attributes", attributes);
     group.set("zarr_format", 3);
     group.set("node_type", "group");
-    for (const auto& [name, value] : unknown.as_object()) group.set(name, value);
+    for (const auto& [key, value] : unknown.as_object()) group.set(key, value);
     put_document(store, prefix, group);
 }
 
@@ -632,8 +632,8 @@ std::optional<Value> V3::load_consolidated(const KeyValueStore& store, std::stri
 
 void V3::save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const {
     Value::Object metadata;
-    for (const auto& [path, documents] : nodes.as_object()) {
-        Value node = documents.at(document_name);
+    for (const auto& [path, held] : nodes.as_object()) {
+        Value node = held.at(document_name);
         // As zarr-python 3 writes it: a listed group has an empty copy of its own.
         const Value* type = node.find("node_type");
         if (type != nullptr && *type == Value("group")) {

@@ -219,7 +219,7 @@ std::optional<DiskCache::Entry> DiskCache::find(const std::string& key, bool wit
         drop(key);
         return std::nullopt;
     }
-    Entry entry{.text = std::move(head->text), .size = head->size, .checked = nanoseconds(status.st_mtim)};
+    Entry entry{.text = std::move(head->text), .size = head->size, .body = {}, .checked = nanoseconds(status.st_mtim)};
     if (entry.checked > now() + clocks_differ) entry.checked = 0;
     if (!with_body) return entry;
     if (entry.size > limit) return std::nullopt;
@@ -400,7 +400,9 @@ void walk(const fs::path& folder, bool read, const Each& each) {
     for_each_file(
         folder, [&](const std::string& first, const std::string& name, const fs::path& path, const struct stat& file) {
             if (!is_entry(first, name)) return;
-            CachedValue value{.bytes = rounded(static_cast<std::uint64_t>(file.st_size)),
+            CachedValue value{.name = {},
+                              .part = {},
+                              .bytes = rounded(static_cast<std::uint64_t>(file.st_size)),
                               .used = std::chrono::system_clock::time_point(
                                   std::chrono::duration_cast<std::chrono::system_clock::duration>(
                                       std::chrono::nanoseconds(nanoseconds(file.st_atim))))};

@@ -246,9 +246,9 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    [[noreturn]] void refuse(std::string_view key) const override {
+    [[nodiscard]] Error refusal(std::string_view key) const override {
         require_prefix(key);
-        throw unsupported("{}: references are never changed; copy the array and change the copy", join_key(name_, key))
+        return unsupported("{}: references are never changed; copy the array and change the copy", join_key(name_, key))
             .advising(Action::copy, "copies it", name_);
     }
 

@@ -118,12 +118,13 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    [[noreturn]] void refuse(std::string_view key) const override {
+    [[nodiscard]] Error refusal(std::string_view key) const override {
         require_prefix(key);
-        throw unsupported(
-            "{}: a zip archive is never changed in place; repack it: copy it to a directory, change what is there, and "
-            "copy that to a new zip",
-            join_key(name_, key))
+        return unsupported(
+                   "{}: a zip archive is never changed in place; repack it: copy it to a directory, change what is "
+                   "there, and "
+                   "copy that to a new zip",
+                   join_key(name_, key))
             .advising(Action::copy, "copies it out", name_);
     }
 

@@ -52,6 +52,7 @@ WORKS = {
     "set": [["toy:x", "0:2, 0:2", "7"], ["toy:x", ":", "values.npy"]],
     "stack": [["toy:x", "toy:g/a", "toy:new"]],
     "stats": [["toy:x"]],
+    "sync": [["toy:x", "toy:g/a"], ["toy:g", "toy:new"], ["toy:x", "here"]],
     "tree": [["toy:g"], ["toy:x"]],
     "unstack": [["toy:x", "row-{}.npy"]],
     "verify": [["toy:x"], ["toy:g"]],
@@ -67,6 +68,7 @@ REFUSES = {
 }
 # What cannot lie there, or must not be done; with a part of the line that says so.
 OTHERWISE = {
+    "cache": [(["ls", "--cache", "toy:x"], "no cache of Tessera")],
     "copy": [(["toy:x", "toy:x.npy"], "an array file needs"), (["toy:x", "toy:x.zip"], "a zip needs"),
              (["toy:x", "toy:g/a"], "already"), (["toy:nothing", "toy:new"], "toy:nothing: no array here"),
              (["toy:x", "toy:a/../b"], "not a key")],
