@@ -486,8 +486,9 @@ std::optional<CalledReduction> called_reduction(std::string_view expression) {
             const std::size_t end = at + word.size();
             if ((at > 0 && is_word(expression[at - 1])) || !expression.substr(end).starts_with("(")) continue;
             const bool skip_nan = word.starts_with("nan");
-            CalledReduction called{
-                .text = {}, .with = std::string(word.substr(skip_nan ? 3 : 0)), .skip_nan = skip_nan};
+            CalledReduction called;
+            called.with = word.substr(skip_nan ? 3 : 0);
+            called.skip_nan = skip_nan;
             std::vector<std::string_view> arguments = arguments_of(expression.substr(end + 1));
             if (arguments.empty()) continue;
             const std::size_t past =

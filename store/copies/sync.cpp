@@ -178,7 +178,7 @@ private:
     void compare_grid() {
         const auto loaded = from_.loaded();
         for (std::int64_t i = 0; i < loaded->grid.chunk_count(); ++i) {
-            add({.key = loaded->metadata.keys.key(loaded->grid.index(i)), .unlisted = true});
+            add({.key = loaded->metadata.keys.key(loaded->grid.index(i)), .source = {}, .there = {}, .unlisted = true});
         }
     }
 

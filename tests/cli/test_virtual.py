@@ -176,8 +176,10 @@ class Virtual(ProgramTest):
         for path in "../secret", str(outside), "link", "folder/secret":
             self.write(self.array([path, 6, 6]), name)
             self.assertEqual(self.exported(name, "--allow-outside").tobytes(), b"SECRET")
-        self.write(self.array(["https://example.org/x"]), name)
-        self.refused("get", name, "--allow-outside", says="URL")
+        self.write(self.array(["http://127.0.0.1:1/x"]), name)
+        self.refused("get", name, "--allow-outside", says="http://127.0.0.1:1/x")
+        self.write(self.array(["file:///etc/passwd"]), name)
+        self.refused("get", name, "--allow-outside", says="no kind of store")
 
     def test_documents_that_lie(self):
         (self.folder / "data").write_bytes(b"0123456789")
