@@ -134,9 +134,9 @@ def test_zarrita_reads_all_fixtures():
                     if np.asarray(expected).dtype != object:
                         unknown.append((f"{format}/{path}", "text of fixed length is not understood here"))
                         continue
-                    # What is no text is served as the text of its JSON.
-                    texts = [e if isinstance(e, (str, bytes)) else json.dumps(e) for e in np.ravel(expected)]
-                    assert np.ravel(got).tolist() == texts, (format, path, expected, got)
+                    # Here a value of json2 that is no text is the text of its JSON.
+                    texts = [e if isinstance(e, (str, bytes)) else json.dumps(e) for e in np.ravel(got)]
+                    assert np.ravel(expected).tolist() == texts, (format, path, expected, got)
                 elif not comparable(expected, got):
                     # zarrita has its own mistakes (delta of big-endian elements, some frames of blosc): in them
                     # zarr-python reads the same URL as we do, or zarrita reads the same of the files.
