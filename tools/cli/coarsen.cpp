@@ -18,6 +18,7 @@
 #include "computed.h"
 #include "job.h"
 #include "options.h"
+#include "report.h"
 #include "transfer_report.h"
 
 namespace tessera::cli {

@@ -15,7 +15,7 @@ from ._array import Array
 from ._converted import Converted
 from ._errors import InvalidArgument
 from ._group import Group, Members
-from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute as _absolute, work
+from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute, work
 from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _MODES = {"r": True, "r+": False}
 def _new_place(path: Path, file: bool = True) -> str:
     """Where an array is made, or a file if its name says so; not a directory that is named as a file of another kind."""
     text = os.fspath(path)
-    place = _absolute(text)
+    place = absolute(text)
     if not file and _tessera.is_array_file(place):
         raise InvalidArgument(f"{text}: named as an array file, and this makes a directory: choose another name; "
                               "tessera.save and tessera.copy write array files")
@@ -100,7 +100,7 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
                                                       ("break_seal", break_seal, False),
                                                       ("max_memory", max_memory, 0),
                                                       ("storage_options", storage_options, None)) if value != usual}
-    place = _absolute(path)
+    place = absolute(path)
     found = _tessera.open_path(place, _tessera.PlaceOptions(_MODES[mode], durability, locks, follow_links,
                                                                break_seal, storage_options))
     if isinstance(found, list):
@@ -302,7 +302,7 @@ def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]]
     AlreadyExists
         An array or a group is there.
     """
-    place = _absolute(path)
+    place = absolute(path)
     handle = _tessera.create_group(place, format, dict(attrs or {}), _tessera.PlaceOptions(False))
     return Group(handle, place, "r+", {})
 
@@ -370,7 +370,7 @@ def _array(array: Union[Path, Array, Group, Members]) -> Array:
 
 
 def _path_of(node: Any) -> str:
-    return node.path if isinstance(node, (Array, Group, Members)) else _absolute(node)
+    return node.path if isinstance(node, (Array, Group, Members)) else absolute(node)
 
 
 def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
@@ -523,8 +523,8 @@ def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
     found: dict[str, Any] = _tessera.references(_path_of(path))
     if out is not None:
         # As everything else: the old file or the new one, never a part.
-        store = _tessera.KeyStoreHandle(os.path.dirname(_absolute(out)), _tessera.PlaceOptions(False))
-        store.put(os.path.basename(_absolute(out)), json.dumps(found, indent=1).encode())
+        store = _tessera.KeyStoreHandle(os.path.dirname(absolute(out)), _tessera.PlaceOptions(False))
+        store.put(os.path.basename(absolute(out)), json.dumps(found, indent=1).encode())
     return found
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from . import _tessera
 from ._array import Array
 from ._errors import AlreadyExists, InvalidArgument, OutOfBounds
-from ._options import ComputedOptions, LevelOptions, ProgressCallback, StepOptions, work
-from ._commands import _absolute, _json_fill, _new_place, copy, open, open_array
+from ._options import ComputedOptions, LevelOptions, ProgressCallback, StepOptions, absolute, work
+from ._commands import _json_fill, _new_place, copy, open, open_array
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,7 +26,7 @@ _KNOWN = tuple(ComputedOptions.__annotations__)
 def _operand(given: Operand) -> Any:
     if isinstance(given, np.ndarray):
         return given
-    return given._handle if isinstance(given, Array) else _absolute(given)
+    return given._handle if isinstance(given, Array) else absolute(given)
 
 
 _CALENDAR = ("year", "month", "month-of-year", "day-of-year", "season")
@@ -40,7 +40,7 @@ def _place_of(given: Operand) -> str:
     """Where an operand lies; nowhere, of values in memory."""
     if isinstance(given, np.ndarray):
         return ""
-    return given.path if isinstance(given, Array) else _absolute(given)
+    return given.path if isinstance(given, Array) else absolute(given)
 
 
 def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bool, dtype: Any, cast: str,
@@ -210,7 +210,7 @@ def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axi
     if isinstance(arrays, (str, bytes, os.PathLike, Array)):
         raise InvalidArgument("expected a list of arrays; for a pattern: sorted(glob.glob(pattern))")
     way = _way(destination, arrays, overwrite, dtype, cast, options)
-    paths = [array.path if isinstance(array, Array) else _absolute(array) for array in arrays]
+    paths = [array.path if isinstance(array, Array) else absolute(array) for array in arrays]
     result: Optional[np.ndarray[Any, Any]] = _tessera.join(paths, str(axis), new_axis=new_axis, way=way,
                                                            work=running)
     return result
@@ -352,7 +352,7 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
     count = opened.shape[axis]
     if resume and overwrite:
         raise InvalidArgument("resume and overwrite: choose one; overwrite makes all of them anew")
-    paths = [_absolute(f"{head}{n:0{len(str(max(count - 1, 0)))}}{tail}") for n in range(count)]
+    paths = [absolute(f"{head}{n:0{len(str(max(count - 1, 0)))}}{tail}") for n in range(count)]
     for path in paths:
         _tessera.require_apart([_place_of(array)], path)
         if not overwrite and not resume and os.path.lexists(path):

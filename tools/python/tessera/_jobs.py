@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Iterator, NamedTuple, Optional, Union, overload
 
 from . import _tessera
-from ._commands import Path, _absolute, _new_place
+from ._commands import Path, _new_place
 from ._compute import _KNOWN, Operand, _place_of
 from ._errors import InvalidArgument
-from ._options import ProgressCallback, work
+from ._options import ProgressCallback, absolute, work
 
 _local = threading.local()
 
@@ -97,7 +97,7 @@ class Job:
     """
 
     def __init__(self, path: Path):
-        self.path = _absolute(path)
+        self.path = absolute(path)
         self.target, self._count, parts = _tessera.job_facts(self.path)
         self.parts: Optional[int] = parts or None
 
@@ -209,7 +209,7 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     if rest:
         raise TypeError(f"unexpected argument {next(iter(rest))!r}")
     place = _tessera.PlaceOptions(read_only=False)
-    _tessera.plan_job(json.dumps(recipe), _new_place(target), _absolute(out), given, sel, overwrite, parts, place,
+    _tessera.plan_job(json.dumps(recipe), _new_place(target), absolute(out), given, sel, overwrite, parts, place,
                       work(threads, max_memory, progress))
     return Job(out)
 

@@ -18,7 +18,7 @@ def absolute(path: Any) -> str:
 
     One that leads to another kind of store stays as it is.
     """
-    text = os.fspath(path)
+    text: str = os.fspath(path)
     return os.path.abspath(text) if _tessera.is_local(text) else text
 
 

@@ -8,9 +8,9 @@ from . import _tessera
 from ._array import Array
 from ._errors import InvalidArgument
 from ._group import Group
-from ._options import ProgressCallback, work
+from ._options import ProgressCallback, absolute, work
 from ._results import Finding, Repair, Seal, Verification, verification
-from ._commands import Path, _absolute, _path_of, _place, open
+from ._commands import Path, _path_of, _place, open
 
 
 def verify(path: Any, *, seals: bool = True, complete: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
@@ -113,7 +113,7 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
     options = _tessera.PlaceOptions(False)
     redundancy = "" if parity is None else str(parity)
     if bag is not None:
-        return Seal(_tessera.make_bag(place, _absolute(bag), redundancy, options, work(0, 0, progress)))
+        return Seal(_tessera.make_bag(place, absolute(bag), redundancy, options, work(0, 0, progress)))
     return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
                               place=options, options=work(0, 0, progress)))
 
