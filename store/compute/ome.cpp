@@ -51,10 +51,10 @@ Value as_0_5(const Value& attributes) {
             rest.set(key, value);
             continue;
         }
-        ome.set(key, for_objects(value, [&](Value& object) {
+        ome.set(key, for_objects(value, [&, &of = key](Value& object) {
                     const Value* version = object.find("version");
                     if (version != nullptr && *version != Value("0.4")) {
-                        throw unsupported("its \"{}\" are of OME-NGFF {}; 0.4 and later are upgraded", key,
+                        throw unsupported("its \"{}\" are of OME-NGFF {}; 0.4 and later are upgraded", of,
                                           version->dump());
                     }
                     object = without(object, "version");
