@@ -31,7 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kept_writes = 17;  ///< a write's own id and the 16 before
+constexpr std::size_t kept_writes = 49;  ///< a write's own id and the 48 before: S3 takes 2 KiB of metadata
 constexpr int most_writes = 20;
 constexpr std::chrono::seconds longest_write{180};
 constexpr std::chrono::hours conduct_age{24};

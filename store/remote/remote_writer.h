@@ -1,7 +1,7 @@
 // RemoteWriter: changes of values over HTTP that take effect once, whatever answers are lost, and that replace no
 // version but the one that was read. Private to the store module.
 //
-// Each PUT carries an id, the same whenever it is sent, and the ids of the 16 writes before it. If an answer is lost or
+// Each PUT carries an id, the same whenever it is sent, and the ids of the 48 writes before it. If an answer is lost or
 // says that the condition failed, a HEAD decides: a list with our id means done; a list that reaches back to the
 // version that was read, without our id, means that somebody else was faster; else nobody can tell.
 #pragma once
