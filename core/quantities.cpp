@@ -49,21 +49,22 @@ std::uint64_t parse_bytes(std::string_view what, std::string_view text) {
     return number * *factor;
 }
 
-std::chrono::seconds parse_duration(std::string_view what, std::string_view text) {
+std::chrono::milliseconds parse_duration(std::string_view what, std::string_view text) {
     std::int64_t number = -1;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
     const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
     std::int64_t factor = 0;
-    if (unit.empty() || unit == "s") factor = 1;
-    if (unit == "m") factor = 60;
-    if (unit == "h") factor = 3'600;
-    if (unit == "d") factor = 86'400;
-    constexpr std::int64_t most = std::int64_t{100} * 366 * 86'400;
+    if (unit == "ms") factor = 1;
+    if (unit.empty() || unit == "s") factor = 1'000;
+    if (unit == "m") factor = 60'000;
+    if (unit == "h") factor = 3'600'000;
+    if (unit == "d") factor = 86'400'000;
+    constexpr std::int64_t most = std::int64_t{100} * 366 * 86'400'000;
     if (error != std::errc{} || number < 0 || factor == 0 || number > most / factor) {
-        throw invalid_argument("{}: expected a time such as 90s, 15m, 6h or 7d, found '{}'", what, text);
+        throw invalid_argument("{}: expected a time such as 500ms, 90s, 15m, 6h or 7d, found '{}'", what, text);
     }
-    return std::chrono::seconds(number * factor);
+    return std::chrono::milliseconds(number * factor);
 }
 
 }  // namespace tessera

@@ -12,7 +12,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::chrono::seconds longest_absence{60};
+constexpr std::chrono::milliseconds longest_absence{60'000};
 constexpr std::size_t longest_absent_body = 4'096;
 /// What later readers want to know of an answer.
 constexpr std::array<std::string_view, 3> kept_lines{"etag", "last-modified", "content-type"};
@@ -159,7 +159,7 @@ std::optional<HttpCache::Found> HttpCache::look(const HttpRequest& request, std:
     const auto found = entry(request, false);
     if (!found) return std::nullopt;
     const bool absent = found->response.status >= 300;
-    const std::chrono::seconds age = absent ? std::min(age_, longest_absence) : age_;
+    const std::chrono::milliseconds age = absent ? std::min(age_, longest_absence) : age_;
     const std::int64_t oldest = DiskCache::now() - std::chrono::nanoseconds(age).count();
     const bool pinned = !request.if_match.empty();  // the version is known; its bytes do not change
     const bool recent =

@@ -23,7 +23,7 @@ class HttpCache {
 public:
     /// Null if there is neither a cache nor a wish to stay offline. Throws as DiskCache::open().
     static std::shared_ptr<HttpCache> of(const RemoteOptions& options);
-    HttpCache(std::shared_ptr<DiskCache> disk, std::chrono::seconds age, bool offline)
+    HttpCache(std::shared_ptr<DiskCache> disk, std::chrono::milliseconds age, bool offline)
         : disk_(std::move(disk)), age_(age), offline_(offline) {}
 
     struct Found {
@@ -57,7 +57,7 @@ private:
     [[nodiscard]] std::optional<Entry> entry(const HttpRequest& request, bool with_body) const;
 
     std::shared_ptr<DiskCache> disk_;  ///< null: there is none
-    std::chrono::seconds age_;
+    std::chrono::milliseconds age_;
     bool offline_;
 };
 

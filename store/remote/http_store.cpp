@@ -1,6 +1,7 @@
 // Arrays behind HTTP and HTTPS, read only. A server of files lists nothing: what is there is learnt from the documents,
 // and below a group from its consolidated metadata.
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/store_kind.h>
 #include <tessera/value.h>
@@ -57,8 +58,9 @@ public:
                 throw Error(
                     ErrorCode::io,
                     fmt::format("{}: the server answers {}: reading it is not allowed, or it is not there and the "
-                                "server does not say so (TESSERA_ABSENT={} takes this for absent)",
-                                join_key(url_.name(), key), response.status, response.status));
+                                "server does not say so",
+                                join_key(url_.name(), key), response.status))
+                    .advising(Action::absent_status, "takes this for absent", std::to_string(response.status));
             default:
                 throw Error(ErrorCode::io,
                             fmt::format("{}: the server answers {}", join_key(url_.name(), key), response.status));

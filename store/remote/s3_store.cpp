@@ -2,6 +2,7 @@
 // conditions (If-Match, If-None-Match), and values sent in parts (multipart uploads).
 // Source: the Amazon S3 API reference.
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/stop.h>
 #include <tessera/store_kind.h>
@@ -229,7 +230,7 @@ private:
         } else if (status == 403 && access_.credentials != nullptr) {
             why +=
                 ": reading it is not allowed with these credentials, or it is not there and listing the bucket is not "
-                "allowed (TESSERA_ABSENT=403 takes this for absent)";
+                "allowed";
         } else if (status == 403) {
             why +=
                 ": no credentials were found (AWS_ACCESS_KEY_ID, AWS_PROFILE), and it is not public, or it is not "
@@ -237,7 +238,9 @@ private:
         }
         const std::string_view region = response.header("x-amz-bucket-region");
         if (!region.empty() && region != access_.region) why += fmt::format("; the bucket is in AWS_REGION={}", region);
-        throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), why));
+        const Error error(ErrorCode::io, fmt::format("{}: {}", name_of(key), why));
+        if (status != 403 || doing == "writing") throw error;
+        throw error.advising(Action::absent_status, "takes this for absent", "403");
     }
 
     [[nodiscard]] HttpRequest request_of(const std::string& path, const std::string& query, std::string name,

@@ -191,7 +191,7 @@ class RemoteTest(program.ProgramTest):
         (self.folder / "g" / "z" / "__zdata__" / "3.3.blosc").unlink()
         self.double.faults.forbid_absent = True
         for place in self.places.values():
-            self.refused("get", f"{place}/g/z", says=["403", "TESSERA_ABSENT"])
+            self.refused("get", f"{place}/g/z", says=["403", "--absent 403 takes this for absent"])
             self.tessera("get", f"{place}/g/z", env={"TESSERA_ABSENT": "403"})
 
     # ---- faults

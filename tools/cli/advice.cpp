@@ -9,6 +9,7 @@ namespace tessera::cli {
 namespace {
 
 constexpr std::array names{
+    ActionName{Action::absent_status, "--absent", "--absent {}"},
     ActionName{Action::accept, "--accept", "--accept {}"},
     ActionName{Action::accept_snapshot, "`tessera snapshot PATH accept`", "`tessera snapshot PATH accept {}`"},
     ActionName{Action::allow_outside, "--allow-outside"},

@@ -5,6 +5,7 @@
 
 #include <tessera/error_text.h>
 #include <tessera/job.h>
+#include <tessera/quantities.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -125,21 +126,6 @@ struct WorkCommand {
     bool claim = false;
     std::string lease = "60s", grace = "20s";
 };
-
-/// "20s", "500ms", "5m" or "1h".
-std::chrono::milliseconds parse_duration(std::string_view option, std::string_view text) {
-    static const std::vector<std::pair<std::string_view, std::int64_t>> words{
-        {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
-    std::int64_t number = -1;
-    const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-    const std::string_view unit = text.substr(static_cast<std::size_t>(end.ptr - text.data()));
-    for (const auto& [word, length] : words) {
-        if (end.ec == std::errc{} && unit == word && number >= 0 && number <= 1'000'000) {
-            return std::chrono::milliseconds(number * length);
-        }
-    }
-    throw invalid_argument("{}: expected a time such as 20s, 500ms or 5m, found '{}'", option, text);
-}
 
 /// A number in the environment; nullopt if the variable is not set, or says that there is none.
 std::optional<std::int64_t> environment_number(const char* name) {

@@ -212,12 +212,12 @@ struct CommonTexts {
         return common;
     }
 
-    /// How places over the network are reached: as the variables say, unless an option says something else.
+    /// How places over the network are reached: as the settings say, unless an option says something else.
     void set_remote(const CLI::App& command) const {
-        RemoteOptions remote = *remote_options();
+        RemoteOptions remote = remote_settings();
         if (command.count("--cache") > 0) remote.cache = cache;
         if (!cache_size.empty()) remote.cache_bytes = parse_bytes("--cache-size", cache_size);
-        if (!cache_age.empty()) remote.cache_age = tessera::parse_duration("--cache-age", cache_age);
+        if (!cache_age.empty()) remote.cache_age = parse_duration("--cache-age", cache_age);
         remote.offline = remote.offline || offline;
         if (!absent.empty()) remote.absent_status = parse_absent_status("--absent", absent);
         if (command.count("--verbose") > 0) {

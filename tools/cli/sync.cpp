@@ -20,11 +20,8 @@ struct Options {
 };
 
 int sync(Session& session, const Options& o) {
-    const Synced done = sync_hierarchy(
-        o.source, o.destination,
-        {.dry_run = o.dry_run, .io = session.io(), .store = session.store(), .note = [&](const std::string& text) {
-             session.note(text);
-         }});
+    const Synced done =
+        sync_hierarchy(o.source, o.destination, {.dry_run = o.dry_run, .io = session.io(), .store = session.store()});
     Value value = Value::object();
     value.set("path", path_value(o.destination));
     value.set("dry_run", o.dry_run);

@@ -1,8 +1,11 @@
 #include "settings.h"
 
+#include <fmt/ranges.h>
+
 #include <tessera/byte_io.h>
 #include <tessera/error.h>
 #include <tessera/error_text.h>
+#include <tessera/quantities.h>
 
 #include <algorithm>
 #include <array>
@@ -17,7 +20,8 @@ namespace tessera {
 
 namespace {
 
-constexpr std::array names{"format", "codec", "durability", "max_memory", "threads", "color"};
+constexpr std::array names{"format", "codec",      "durability", "max_memory", "threads", "color",
+                           "cache",  "cache_size", "cache_age",  "offline",    "absent"};
 constexpr std::uint64_t longest_file = 64 << 10;
 
 using Values = std::map<std::string, std::string, std::less<>>;
@@ -79,10 +83,7 @@ Values parse_settings(std::string_view text, const std::string& path) {
         const auto value = equals == std::string_view::npos ? std::nullopt : value_in(trimmed(line.substr(equals + 1)));
         if (!value) throw corrupt("{}: line {} is not NAME = \"TEXT\" or NAME = NUMBER", path, number);
         if (std::ranges::count(names, std::string_view(name)) == 0) {
-            throw corrupt(
-                "{}: line {}: '{}' is no setting; there are format, codec, durability, max_memory, threads "
-                "and color",
-                path, number, name);
+            throw corrupt("{}: line {}: '{}' is no setting; there are {}", path, number, name, fmt::join(names, ", "));
         }
         if (!values.emplace(name, *value).second) throw corrupt("{}: line {}: {} is there twice", path, number, name);
     }
@@ -120,6 +121,26 @@ std::optional<Setting> setting(std::string_view name) {
     const auto found = values.find(name);
     if (found == values.end()) return {};
     return Setting{found->second, path + ": " + std::string(name)};
+}
+
+RemoteOptions remote_settings() {
+    RemoteOptions remote;
+    const auto take = [](std::string_view name, const auto& use) {
+        if (const auto found = setting(name)) use(found->from, found->value);
+    };
+    take("cache", [&](const std::string&, const std::string& value) { remote.cache = value; });
+    take("cache_size",
+         [&](const std::string& from, const std::string& value) { remote.cache_bytes = parse_bytes(from, value); });
+    take("cache_age",
+         [&](const std::string& from, const std::string& value) { remote.cache_age = parse_duration(from, value); });
+    take("offline", [&](const std::string& from, const std::string& value) {
+        if (value != "0" && value != "1") throw invalid_argument("{}: expected 0 or 1, found '{}'", from, value);
+        remote.offline = value == "1";
+    });
+    take("absent", [&](const std::string& from, const std::string& value) {
+        remote.absent_status = parse_absent_status(from, value);
+    });
+    return remote;
 }
 
 std::string setting_or(std::string_view name, std::string_view otherwise) {

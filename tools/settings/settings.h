@@ -8,6 +8,11 @@
 //   max_memory  TESSERA_MAX_MEMORY   max_memory = "1G"
 //   threads     TESSERA_THREADS      threads = 4
 //   color       TESSERA_COLOR        color = "never"         auto, always or never
+//   cache       TESSERA_CACHE        cache = "/data/cache"   folder of what is read over the network
+//   cache_size  TESSERA_CACHE_SIZE   cache_size = "10G"
+//   cache_age   TESSERA_CACHE_AGE    cache_age = "6h"
+//   offline     TESSERA_OFFLINE      offline = 1
+//   absent      TESSERA_ABSENT       absent = 403
 //
 // The file is tessera.toml in $XDG_CONFIG_HOME, else in ~/.config, or what TESSERA_CONFIG names; if that is empty, none
 // is read. It is TOML with nothing but these keys, texts, whole numbers and comments.
@@ -19,6 +24,7 @@
 #include <utility>
 
 #include <tessera/error.h>
+#include <tessera/remote_options.h>
 
 namespace tessera {
 
@@ -38,6 +44,8 @@ template <class Check>
     in_context([&] { return found->from; }, [&] { check(found->value); });
     return std::move(found->value);
 }
+/// What the settings say of places over the network. Throws invalid_argument, naming the setting, for another text.
+[[nodiscard]] RemoteOptions remote_settings();
 /// Its value, or `otherwise`.
 [[nodiscard]] std::string setting_or(std::string_view name, std::string_view otherwise);
 

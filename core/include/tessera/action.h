@@ -15,6 +15,7 @@ namespace tessera {
 
 enum class Action : std::uint8_t {
     // Settings of what was called.
+    absent_status,  ///< take a status for absent: "403"
     accept,         ///< seal the files that are named as they are
     allow_outside,  ///< let references lead out of their folder
     break_seal,     ///< change sealed data

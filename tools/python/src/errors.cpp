@@ -39,6 +39,7 @@ const char* class_name(ErrorCode code) {
 
 /// What the library advises, in Python's keywords and functions.
 constexpr std::array names{
+    ActionName{Action::absent_status, "storage_options", "storage_options={{'absent': {}}}"},
     ActionName{Action::accept, "accept=[...]", "accept={}"},
     ActionName{Action::break_seal, "break_seal=True"},
     ActionName{Action::cast, "cast", "cast=\"{}\""},

@@ -292,8 +292,9 @@ void add_storage_option(RemoteOptions& remote, const std::string& name, const py
 }
 
 std::shared_ptr<const RemoteOptions> remote_from_python(const std::optional<py::dict>& options) {
+    auto remote = std::make_shared<RemoteOptions>(remote_settings());
+    set_remote_options(*remote);  // for what is opened by its path later on
     if (!options || options->empty()) return nullptr;
-    auto remote = std::make_shared<RemoteOptions>(*remote_options());
     for (const auto& [name, value] : *options) add_storage_option(*remote, text_of(name, "a name"), value);
     return remote;
 }

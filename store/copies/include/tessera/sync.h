@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include <tessera/key_value_store.h>
@@ -14,8 +13,6 @@ struct SyncOptions {
     bool dry_run = false;  ///< only counts
     IoOptions io = {};
     StoreOptions store = {};  ///< how the destination is opened
-    /// Called with a sentence about what a person should know; may be null.
-    std::function<void(const std::string& text)> note = nullptr;
 };
 
 struct Synced {

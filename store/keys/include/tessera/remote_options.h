@@ -21,7 +21,7 @@ struct RemoteOptions {
     std::uint64_t cache_bytes = std::uint64_t{10} << 30;  ///< the most that all processes together keep in it
     /// So long an answer serves without asking the server whether it is still valid; that a value is absent, for a
     /// minute of it at most. Programs that write ask always.
-    std::chrono::seconds cache_age{0};
+    std::chrono::milliseconds cache_age{0};
     /// Nothing is asked over the network: what is not in the cache is an error.
     bool offline = false;
 
@@ -37,11 +37,9 @@ struct RemoteOptions {
     std::function<void(std::string_view line)> log = nullptr;
 };
 
-/// The options of this process where StoreOptions::remote is null: those of set_remote_options(), else what
-/// TESSERA_CACHE, TESSERA_CACHE_SIZE ("10G"), TESSERA_CACHE_AGE ("90", "15m", "6h", "7d"), TESSERA_OFFLINE ("1") and
-/// TESSERA_ABSENT ("403") say. Throws invalid_argument, naming the variable, for other texts. Any thread.
+/// The options of this process where StoreOptions::remote is null: those of set_remote_options(). Any thread.
 [[nodiscard]] std::shared_ptr<const RemoteOptions> remote_options();
-/// For programs with options of their own. Call it at the start.
+/// For what is opened from now on. Any thread.
 void set_remote_options(const RemoteOptions& options);
 
 /// What this process has asked over the network until now.
