@@ -279,6 +279,13 @@ assert bytes(store["a"]) == b"123" and list(store) == ["a"]
             self.assertEqual(process.returncode, 0, error)
             self.assertEqual(len(out.split()), each)
 
+    def killed(self, process):
+        """Kills a process; returns how many writes it had acknowledged that nobody has read of."""
+        process.kill()
+        out = process.stdout.read()  # communicate() would pass over the lines that readline() has read ahead
+        process.communicate()
+        return len(out.split())
+
     def killed_writers(self, count, rounds, what, place):
         """Kills each process with -9 after some writes; returns how many were acknowledged, and how many processes
         may have begun one more."""
@@ -290,9 +297,7 @@ assert bytes(store["a"]) == b"123" and list(store) == ["a"]
                 process = self.writer(what, place, 1 << 20, seed)
                 for _ in range(life):
                     process.stdout.readline()
-                process.kill()
-                out, _ = process.communicate()
-                acknowledged.append(life + len(out.split()))
+                acknowledged.append(life + self.killed(process))
 
         threads = [threading.Thread(target=run, args=(seed, draws.integers(1, 6, rounds))) for seed in range(count)]
         for thread in threads:
@@ -343,8 +348,7 @@ assert bytes(store["a"]) == b"123" and list(store) == ["a"]
                 process.stdout.readline()
             while self.double.written < written + 9 + seed:
                 time.sleep(0.001)
-            process.kill()
-            done = 2 + len(process.communicate()[0].split())
+            done = 2 + self.killed(process)
             self.double.faults.age = 100  # its lease has ended
             rows = self.read("s3://bucket/r")[:, 0]
             self.assertIn(len(rows) - len(right), (done, done + 1))
