@@ -786,5 +786,19 @@ def test_memory_does_not_grow():
     assert resident() - before < 8 << 20, resident() - before
 
 
+def test_names_that_are_not_utf8():
+    try:
+        import h5py
+    except ImportError:
+        print("  left out: no h5py")
+        return
+    with h5py.File("names.h5", "w") as file:
+        file.create_dataset(b"caf\xe9", data=np.arange(3))
+        file["ok"] = np.arange(2)
+    members = tessera.open("names.h5")
+    assert sorted(members) == ["caf\udce9", "ok"], list(members)
+    assert members["caf\udce9"][...].tolist() == [0, 1, 2]
+
+
 if __name__ == "__main__":
     module.run(dict(globals()))

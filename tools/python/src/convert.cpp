@@ -110,16 +110,16 @@ py::dtype dtype_to_numpy(const DType& dtype) {
     }
 }
 
+py::object text_to_python(std::string_view text) {
+    return py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+}
+
 py::object value_to_python(const Value& value) {
     if (value.is_null()) return py::none();
     if (value.is_bool()) return py::bool_(value.as_bool());
     if (value.is_double()) return py::float_(value.as_double());
-    if (value.is_string()) {
-        // Text that is not UTF-8 comes from file names, and is decoded as by os.fsdecode().
-        const std::string& text = value.as_string();
-        return py::reinterpret_steal<py::object>(
-            PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
-    }
+    if (value.is_string()) return text_to_python(value.as_string());
     if (value.is_array()) {
         py::list list;
         for (const Value& item : value.as_array()) list.append(value_to_python(item));
@@ -127,7 +127,7 @@ py::object value_to_python(const Value& value) {
     }
     if (value.is_object()) {
         py::dict dict;
-        for (const auto& [name, item] : value.as_object()) dict[py::str(name)] = value_to_python(item);
+        for (const auto& [name, item] : value.as_object()) dict[text_to_python(name)] = value_to_python(item);
         return dict;
     }
     if (value.is_big_integer()) {

@@ -4,6 +4,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <string_view>
+
 #include <tessera/dtype.h>
 #include <tessera/ndarray.h>
 #include <tessera/selection.h>
@@ -22,6 +24,8 @@ namespace py = pybind11;
 /// The NumPy dtype that shows elements of `dtype`: objects for variable-length text and bytes, V2 for bfloat16.
 [[nodiscard]] py::dtype dtype_to_numpy(const DType& dtype);
 
+/// A str, decoded as by os.fsdecode(): names of files and of members need not be UTF-8.
+[[nodiscard]] py::object text_to_python(std::string_view text);
 [[nodiscard]] py::object value_to_python(const Value& value);
 /// None, bool, int, float, str, lists, tuples, dicts with str keys, NumPy scalars and arrays. Throws TypeError.
 [[nodiscard]] Value value_from_python(const py::handle& object);

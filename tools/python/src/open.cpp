@@ -100,7 +100,11 @@ std::unique_ptr<Group> open_group(const std::string& path, const PlaceOptions& o
 py::object open_path(const py::object& path, const PlaceOptions& options) {
     const std::string text = path_from_python(path);
     Found found = Work().run([&](const IoOptions&) { return find(text, options); });
-    if (found.several) return py::cast(found.members);
+    if (found.several) {
+        py::list names;
+        for (const std::string& member : found.members) names.append(text_to_python(member));
+        return names;
+    }
     if (!found.array) {
         return py::cast(std::make_unique<GroupHandle>([text, options] { return open_group(text, options); }));
     }
