@@ -148,6 +148,15 @@ class Page(PageTest):
             self.script("document.querySelector('.fit').click()")
             self.wait(f"Math.abs({fills} - {first}) < 0.01")
 
+    def test_the_picture_is_printed(self):
+        np.save(self.path("p.npy"), np.arange(6000.0).reshape(60, 100))
+        self.open(self.serve("p.npy"))
+        self.complete()
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.setEmulatedMedia", {"media": ""})
+        tile = "document.querySelector('#map .leaflet-tile').getBoundingClientRect()"
+        self.wait(f"document.getElementById('map').clientHeight > 300 && {tile}.height > 100 && {tile}.bottom > 0")
+
     def test_drawn_tiles_have_no_seams(self):
         self.save("even.npy", np.full((700, 900), 7, "u1"))
         self.open(self.serve("even.npy"))
