@@ -54,10 +54,11 @@ std::unique_ptr<ArraySource> open_beside(const Array& array, const std::string& 
     }
     const std::string_view folder = group_of(path);
     if (folder.empty()) return nullptr;
-    return at_located(std::string(folder) + name, [](const Located& at) -> std::unique_ptr<ArraySource> {
+    const auto opened = [](const Located& at) -> std::unique_ptr<ArraySource> {
         if (at.kind != PathKind::array) return nullptr;
         return std::make_unique<Array>(at.array());
-    });
+    };
+    return at_located(std::string(folder) + name, opened, state.store->options_beside());
 }
 
 /// Beside a member of a file, or beside the array that a field or what is computed has the name of.

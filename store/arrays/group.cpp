@@ -397,8 +397,8 @@ std::vector<fs::path> stale_above(const fs::path& path) {
     return stale;
 }
 
-const Dialect* format_above(const fs::path& path) {
-    const Place seen = enclosing_place(path);
+const Dialect* format_above(const fs::path& path, const StoreOptions& options) {
+    const Place seen = enclosing_place(path, to_read(options));
     for (std::string above = seen.prefix; !above.empty();) {
         above = fs::path(above).parent_path().string();
         if (const Dialect* dialect = probe_group_dialect(*seen.store, above)) return dialect;

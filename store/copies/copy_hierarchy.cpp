@@ -81,8 +81,8 @@ std::string without_query(std::string_view path) {
 
 /// The same as state_of(), of what lies in another kind of store. The path of an array may lack a query that reading it
 /// needs, but the store that was opened has it.
-std::string state_far_away(const ArraySource& from, const Located& at) {
-    if (!at.place) return version_text(find_place(at.file.path, {.read_only = true}));
+std::string state_far_away(const ArraySource& from, const Located& at, const StoreOptions& options) {
+    if (!at.place) return version_text(find_place(at.file.path, options));
     Place place = *at.place;
     if (const auto* array = dynamic_cast<const Array*>(&from)) place.prefix = ArrayAccess::state(*array)->prefix;
     return version_text(place);
@@ -95,7 +95,7 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
     const fs::path path = file_of(from, *o.at);
     const bool below = o.at->is_directory() && path != o.at->file.path;
     const std::string state =
-        is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts) : state_far_away(from, *o.at);
+        is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts) : state_far_away(from, *o.at, to_read(o.from));
     const auto* cast = dynamic_cast<const CastSource*>(&from);
     const std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
     return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(),
@@ -122,7 +122,7 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
 /// A group is created, or replaced on request. Existing arrays inside it are refused one by one.
 void require_free_group(const HierarchyCopy& o) {
     if (o.overwrite || o.resume) return;
-    if (const std::optional<Group> there = group_at(locate(o.destination))) {
+    if (const std::optional<Group> there = group_at(locate(o.destination, to_read(o.store)))) {
         throw already_exists("{} is already a group", there->name())
             .advising(Action::overwrite, fmt::format("replaces those of its arrays that {} has too", o.source));
     }
@@ -218,7 +218,7 @@ void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
     const std::optional<Group> group = group_at(*o.at);
     if (!group || !group->consolidated_state().present) return;
     const bool folder = !is_local(o.destination) || fs::is_directory(o.destination);
-    if (!folder || !group_at(locate(o.destination))) {
+    if (!folder || !group_at(locate(o.destination, to_read(o.store)))) {
         o.tell(fmt::format("the consolidated metadata of {} are not copied: {} cannot hold them", o.source,
                            o.destination));
         return;
@@ -229,10 +229,10 @@ void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
 
 /// Copies everything in the plan except unreadable arrays, and commits it.
 CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const DestinationLock& building) {
-    const bool replaces = o.overwrite && is_anything_at(o.destination) && !o.skip_unreadable;
+    const bool replaces = o.overwrite && is_anything_at(o.destination, o.store) && !o.skip_unreadable;
     if (replaces && !plan.unreadable.empty()) {
         HierarchyCopy beside = o;
-        beside.destination = incomplete_name(o.destination);
+        beside.destination = incomplete_name(o.destination, o.store);
         beside.overwrite = false;
         const DestinationLock building_beside(beside.destination, o.store);
         return copy_planned(beside, plan, building_beside);
@@ -260,12 +260,12 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
     destination->commit();
     make_links(o.destination, plan.passed);
     const bool folder = is_local(o.destination) && fs::is_directory(o.destination);
-    const auto whole = folder ? std::nullopt : probe_place(o.destination, {.read_only = true});
+    const auto whole = folder ? std::nullopt : probe_place(o.destination, to_read(o.store));
     CopiedHierarchy result{.path = o.destination};
     for (const PlannedCopy& job : plan.jobs) {
         const std::string place = place_of(o, job);
         const Array array = whole ? Array::open(whole->store, join_key(whole->prefix, job.node))
-                                  : Array::open(place, {.read_only = true});
+                                  : Array::open(place, to_read(o.store));
         result.made.push_back(copied_array(place, array));
         result.bytes += result.made.back().bytes.value_or(0);
     }
@@ -279,7 +279,7 @@ DestinationLock lock_for(const HierarchyCopy& o) {
 
 /// Chooses the format of the group around the destination, unless one is given.
 void follow_group_above(HierarchyCopy& o) {
-    const Dialect* above = o.arrays.format ? nullptr : format_above(o.destination);
+    const Dialect* above = o.arrays.format ? nullptr : format_above(o.destination, o.store);
     if (above == nullptr) return;
     o.arrays.format = above->name;
     const bool is_node = o.at && (o.at->kind == PathKind::array || o.at->kind == PathKind::group);
@@ -378,7 +378,7 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     require_destination(destination);
     HierarchyCopy o{options, source, destination};
     const DestinationLock building = lock_for(o);
-    if (!o.open) o.at = locate(source);
+    if (!o.open) o.at = locate(source, to_read(o.from));
     if (o.at) o.members = several_members(*o.at);
     // Groups, names of dimensions and attributes, in the format of which xarray of every age reads them.
     const bool grouped = o.at && o.at->format != nullptr && o.at->format->groups != nullptr;
@@ -387,7 +387,7 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, passed) : std::vector<std::string>{};
     if (to_file) require_free_file(split_array_path(destination).path, o.overwrite);
-    const bool existed = is_anything_at(split_array_path(destination).path);
+    const bool existed = is_anything_at(split_array_path(destination).path, o.store);
     try {
         if (!to_file) return copy_to_arrays(o, building);
         CopiedHierarchy result = bundle.empty() ? copy_to_file(o) : copy_to_bundle(o, bundle);

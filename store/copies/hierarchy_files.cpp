@@ -196,7 +196,7 @@ std::optional<std::string> why_unreadable(const HierarchyCopy& o, const std::str
     }
 }
 
-std::string incomplete_name(const std::string& destination) {
+std::string incomplete_name(const std::string& destination, const StoreOptions& options) {
     const fs::path path =
         fs::path(destination).has_filename() ? fs::path(destination) : fs::path(destination).parent_path();
     const bool file = is_zip_name(path) || named_array_file_format(destination) != nullptr;
@@ -204,7 +204,7 @@ std::string incomplete_name(const std::string& destination) {
         fs::path beside = path;
         beside += n == 1 ? ".incomplete" : fmt::format(".incomplete-{}", n);
         if (file) beside += path.extension();
-        const bool there = is_local(beside) ? fs::exists(fs::symlink_status(beside)) : is_anything_at(beside);
+        const bool there = is_local(beside) ? fs::exists(fs::symlink_status(beside)) : is_anything_at(beside, options);
         if (!there) return beside.string();
     }
 }
@@ -260,7 +260,7 @@ CopiedHierarchy copy_to_bundle(const HierarchyCopy& o, std::vector<std::string> 
             return std::ranges::find(result.left_out, name, &LeftOut::node) != result.left_out.end();
         });
         if (o.overwrite && fs::exists(o.destination) && !o.skip_unreadable) {
-            own.destination = result.path = incomplete_name(o.destination);
+            own.destination = result.path = incomplete_name(o.destination, o.store);
             building_beside = DestinationLock(own.destination, o.store);
         }
         result.made = write_bundle(own, names);

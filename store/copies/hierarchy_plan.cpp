@@ -56,7 +56,8 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
         const std::string node = join_key(o.at->place->prefix, path.substr(o.source.size() + 1));
         source = std::make_unique<Array>(Array::open(o.at->place->store, node));
     } else {
-        source = open_source(path, options);
+        source = at_located(
+            path, [&](const Located& at) { return open_source(at, options); }, to_read(o.from));
     }
     source = readable(std::move(source));
     return o.view ? o.view(std::move(source)) : std::move(source);
@@ -319,7 +320,7 @@ HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
         throw o.selection ? several.advising(Action::selection, "takes a part of one array")
                           : several.advising(Action::dimension_names, "names those of one array");
     }
-    if (occupant(o.destination) == Occupant::array) {
+    if (occupant(o.destination, o.store) == Occupant::array) {
         throw already_exists("{} is an array, and {} holds several, which need a directory", o.destination, o.source);
     }
     if (!members.empty()) plan_member_groups(o, members, plan.groups);

@@ -76,6 +76,6 @@ void require_distinct(const std::string& source, const std::vector<std::string>&
 /// Why an array of the source cannot be read as a whole; nullopt if it can.
 [[nodiscard]] std::optional<std::string> why_unreadable(const HierarchyCopy& copy, const std::string& source);
 /// A free name beside the destination, for an incomplete copy that must not replace an existing one.
-[[nodiscard]] std::string incomplete_name(const std::string& destination);
+[[nodiscard]] std::string incomplete_name(const std::string& destination, const StoreOptions& options);
 
 }  // namespace tessera

@@ -86,7 +86,7 @@ private:
 };
 
 /// A path without going through links, zips and exchanged directories.
-Place place_at(const fs::path& path, const StoreOptions& options = {}) {
+Place place_at(const fs::path& path, const StoreOptions& options) {
     return store_kind_of(path).place(path, options);
 }
 
@@ -100,8 +100,8 @@ void for_each_name(const Place& place, const std::function<void(const std::strin
     for (const auto* names : {&top.prefixes, &top.keys}) std::ranges::for_each(*names, each);
 }
 
-void require_nothing_foreign(const fs::path& path) {
-    const Place place = place_at(path, {.read_only = true});
+void require_nothing_foreign(const fs::path& path, const StoreOptions& options) {
+    const Place place = place_at(path, to_read(options));
     const Ownership ownership(place);
     for_each_name(place, [&](const std::string& name) {
         if (ownership.owns(name)) return;
@@ -197,11 +197,11 @@ void replace_elsewhere(const Place& place, const Dialect& dialect, const ArrayMe
     store.sync();
 }
 
-Occupant occupant_elsewhere(const fs::path& path) {
-    const Place place = place_at(path, {.read_only = true});
+Occupant occupant_elsewhere(const fs::path& path, const StoreOptions& options) {
+    const Place place = place_at(path, to_read(options));
     if (probe_dialect(*place.store, place.prefix) != nullptr) return Occupant::array;
     if (has_marker(place)) return Occupant::unfinished;
-    if (!is_anything_at(path)) return Occupant::nothing;
+    if (!is_anything_at(path, options)) return Occupant::nothing;
     const Listing top = place.store->list(place.prefix);
     const bool own = top.keys.empty() && top.prefixes == std::vector<std::string>{std::string(own_folder)};
     const auto passes = [](const std::string& name) { return name == "lease" || name.starts_with("probe-"); };
@@ -213,8 +213,8 @@ Occupant occupant_elsewhere(const fs::path& path) {
 }  // namespace
 
 // Without locate(), which refuses an array with a damaged batch: --overwrite replaces that too.
-Occupant occupant(const fs::path& path) {
-    if (!is_local(path)) return occupant_elsewhere(path);
+Occupant occupant(const fs::path& path, const StoreOptions& options) {
+    if (!is_local(path)) return occupant_elsewhere(path, options);
     std::error_code error;
     const fs::file_status status = status_of(path);
     if (!fs::exists(status)) {
@@ -253,10 +253,10 @@ void require_may_replace(const fs::path& path, Occupant there, const Existing& e
 
 void remove_unfinished(const fs::path& path, const StoreOptions& options) {
     const DestinationLock lock(path, options);
-    if (occupant(path) != Occupant::unfinished) {
+    if (occupant(path, options) != Occupant::unfinished) {
         throw not_found("{}: no unfinished copy is there any more", path.string());
     }
-    require_nothing_foreign(path);
+    require_nothing_foreign(path, options);
     erase_own(place_at(path, options));
     if (!is_local(path)) return;
     std::error_code error;
@@ -311,7 +311,7 @@ struct NewArray::State {
     void take_permissions() {
         if (!in_folder) return;
         if (built == place) return follow_mask(*store);
-        successor_of = place_at(place, {.read_only = true}).store;
+        successor_of = place_at(place, to_read(options)).store;
         share_like(*store, *successor_of);
     }
 
@@ -337,7 +337,7 @@ struct NewArray::State {
         if (!built_id || directory_id(built) != built_id) return;  // somebody else's by now
         if (rests && marker_stamp() != marker) return;             // or another directory with that inode
         if (built == place && !made_directory) {
-            erase_own(place_at(place));  // the directory existed, empty or with an unfinished copy
+            erase_own(place_at(place, options));  // the directory existed, empty or with an unfinished copy
         } else {
             remove_tree(built);
         }
@@ -346,9 +346,9 @@ struct NewArray::State {
 
 namespace {
 
-void require_same_copy(const fs::path& path, const Value& wanted) {
+void require_same_copy(const fs::path& path, const Value& wanted, const StoreOptions& options) {
     Buffer text;
-    const Place at = place_at(path, {.read_only = true});
+    const Place at = place_at(path, to_read(options));
     (void)at.store->get(join_key(at.prefix, marker_key), text, metadata_limit);
     const std::string place = path.string();
     const Value found = in_context([&] { return fmt::format("{}: {}", place, marker_key); },
@@ -374,7 +374,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     place = lock->place();
     built = place;
     in_folder = is_local(place);
-    if (there != Occupant::nothing) require_nothing_foreign(place);
+    if (there != Occupant::nothing) require_nothing_foreign(place, options);
     if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
     if (there == Occupant::array && !in_folder) {
         const Place old = place_at(place, options);
@@ -389,15 +389,15 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
             built /= new_folder;
         }
     }
-    const Occupant before = built == place ? there : occupant(built);
+    const Occupant before = built == place ? there : occupant(built, existing.store);
     if (before == Occupant::unfinished && existing.resume) {
-        require_same_copy(built, own_marker);
+        require_same_copy(built, own_marker, options);
         resumed = true;
     } else if (built != place && in_folder) {
         rescue_set_aside(built, place, options);
         remove_tree(built);  // leftovers of an earlier attempt: a copy, or a part of the replaced array
     } else if (built != place || before == Occupant::unfinished) {
-        erase_own(place_at(built));
+        erase_own(place_at(built, options));
     }
     if (in_folder) {
         const Durability waits = existing.together ? Durability::none : options.durability;
@@ -450,7 +450,7 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     dialect.require_expressible(metadata);
     if (existing.lock == nullptr) state_->own_lock = DestinationLock(path, existing.store);
     state_->lock = existing.lock == nullptr ? &state_->own_lock : existing.lock;
-    const Occupant there = occupant(path);
+    const Occupant there = occupant(path, existing.store);
     require_may_replace(path, there, existing);
     const Value marker = make_marker(dialect, metadata, made_from);
     state_->prepare(there, existing, marker);
@@ -568,7 +568,7 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
     }
     require_node_names(path.string());
     const DestinationLock building(path, store);
-    require_may_replace(path, occupant(path), {});
+    require_may_replace(path, occupant(path, store), {});
     Place place = store_kind_of(path).place(path, store);
     return ArrayAccess::create_whole(std::move(place.store), place.prefix, options, store.waiter);
 }

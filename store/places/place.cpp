@@ -182,9 +182,9 @@ Error absence(const KeyValueStore& store, std::string_view prefix, std::string_v
                      names_text(below), deep == 0 ? "" : too_deep_text(deep));
 }
 
-bool is_anything_at(const fs::path& path) {
+bool is_anything_at(const fs::path& path, const StoreOptions& options) {
     if (is_local(path)) return fs::exists(path);
-    const Place place = find_place(path, {.read_only = true});
+    const Place place = find_place(path, to_read(options));
     const Listing below = place.store->list(place.prefix);
     return !below.keys.empty() || !below.prefixes.empty() ||
            (!place.prefix.empty() && place.store->contains(place.prefix));

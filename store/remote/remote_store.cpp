@@ -298,6 +298,7 @@ public:
         return std::make_unique<Ahead>(*this, limit, std::move(next));
     }
     [[nodiscard]] bool is_far() const override { return true; }
+    [[nodiscard]] StoreOptions options_beside() const override { return tessera::to_read(options_); }
     [[nodiscard]] bool lists() const override { return service_->lists(); }
 
     // ---- writing

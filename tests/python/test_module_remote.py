@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Arrays in S3 and behind HTTP from Python: `storage_options` by fsspec's names, which go before the environment."""
+"""Arrays in S3 and behind HTTP from Python: `storage_options` by fsspec's names, which go before the environment. The
+server runs in this process, so that whoever talks to it while it holds Python's lock waits for ever."""
 import os
 import pickle
 import sys
@@ -77,6 +78,9 @@ def main():
         group.create_array("t", shape=(4, 6), dtype="f8", dims=("y", "x"))[...] = 2.5
         far = tessera.open_group("s3://bucket/g", storage_options=keys(double))
         assert (far["t"][...] == 2.5).all()
+        assert (far.format, dict(far.attrs), "t" in far, list(far)) == ("v3", {}, True, ["t"])
+        assert "t (4, 6)" in far.tree() and far.info.format == "v3" and far["t"].info.dimension_names == ["y", "x"]
+        assert far["t"].sel(y=1).shape == (6,) and dict(far["t"].attrs) == {}
         double.faults.wants_header = "Bearer hush"
         place = double.origin + "/files/g/t"
         refused(tessera.Error, lambda: tessera.open(place), "401")
@@ -95,6 +99,36 @@ def main():
         np.testing.assert_array_equal(
             tessera.open("s3://bucket/a", storage_options={**with_cache, "offline": True})[...], values)
         assert double.requests == []
+
+        # What is made and copied.
+        given = {"storage_options": keys(double)}
+        made = tessera.create("s3://bucket/made", (3, 4), "<i2", **given)
+        made[1] = 5
+        np.testing.assert_array_equal(tessera.load("s3://bucket/made", **given), [[0] * 4, [5] * 4, [0] * 4])
+        assert tessera.create("s3://bucket/data", data=values, **given)[3, 3] == -1
+        refused(tessera.AlreadyExists, lambda: tessera.create("s3://bucket/made", (3, 4), "<i2", **given), "overwrite")
+        tessera.save("s3://bucket/made", values, overwrite=True, **given)
+        np.testing.assert_array_equal(tessera.load("s3://bucket/made", **given), values)
+        group = tessera.create_group("s3://bucket/hierarchy", **given)
+        group.attrs["title"] = "of tests"
+        below = group.create_array("one/below", data=values)
+        below.append(values)
+        below.resize((10, 30))
+        below.attrs.update(unit="K")
+        below.resize((20, 30))
+        below[10:] = values[10:]
+        assert (below[...] == values).all() and group.attrs == {"title": "of tests"}
+        assert group.create_array("empty", shape=(3,), dtype="u1").dtype == "u1"
+        assert sorted(pickle.loads(pickle.dumps(group))) == ["empty", "one"]
+        local = os.path.join(folder, "fetched")
+        tessera.copy(group, local)
+        np.testing.assert_array_equal(tessera.load(os.path.join(local, "one/below")), values)
+        tessera.copy(local, "s3://bucket/again", **given)
+        tessera.copy(tessera.open("s3://bucket/again/one/below", **given), "s3://bucket/once", format="v2", **given)
+        np.testing.assert_array_equal(tessera.load("s3://bucket/once", **given), values)
+        store = pickle.loads(pickle.dumps(tessera.KeyStore("s3://bucket/keys", **given)))
+        store["a/b"] = b"value"
+        assert (store["a/b"], list(store)) == (b"value", ["a/b"])
 
         # What is wrong is named, without what may be a secret.
         for wrong, says in (({"keys": "hush"}, "there is no 'keys'"), ({"anon": "yes"}, "True or False"),

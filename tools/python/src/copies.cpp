@@ -155,10 +155,13 @@ std::vector<std::string> copy_array_handle(ArrayHandle& from, const Picked* pick
     return copy_at(source, path_from_python(to), std::move(made), way, work);
 }
 
-/// Copies everything at and below a path.
-std::vector<std::string> copy_tree(const py::object& from, const py::object& to, const py::dict& options,
-                                   const CopyWay& way, const PlaceOptions& place, const WorkOptions& work) {
-    return copy_at(path_from_python(from), path_from_python(to), hierarchy_options(options, way, place), way, work);
+/// Copies everything at and below a path, which is opened as `source` says.
+std::vector<std::string> copy_tree(const py::object& from, const PlaceOptions& source, const py::object& to,
+                                   const py::dict& options, const CopyWay& way, const PlaceOptions& place,
+                                   const WorkOptions& work) {
+    HierarchyOptions made = hierarchy_options(options, way, place);
+    made.from = source.store();
+    return copy_at(path_from_python(from), path_from_python(to), std::move(made), way, work);
 }
 
 }  // namespace

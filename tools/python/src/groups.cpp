@@ -69,7 +69,10 @@ py::dict consolidated(GroupHandle& handle) {
 }
 
 void bind_attributes(py::class_<GroupHandle>& handle) {
-    handle.def("attributes", [](GroupHandle& h) { return value_to_python(h.group().attributes().all()); });
+    handle.def("attributes", [](GroupHandle& h) {
+        const Group& group = h.group();
+        return value_to_python(Work({}, Length::brief).run([&](const IoOptions&) { return group.attributes().all(); }));
+    });
     handle.def("set_attribute", [](GroupHandle& h, const std::string& name, const py::object& value) {
         const Value json = value_from_python(value);
         Attributes attributes = h.group().attributes();

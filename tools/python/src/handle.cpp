@@ -21,7 +21,7 @@ std::shared_ptr<ArrayParts> ArrayHandle::parts() {
                 "a batch of edits or a cache belongs to the process that began it, and this is a fork of "
                 "that; begin one here");
         }
-        parts_ = Held<ArrayParts>(reopen_());
+        parts_ = Held<ArrayParts>(Work({}, Length::brief).run([&](const IoOptions&) { return reopen_(); }));
     }
     if (!parts_.usable()) {
         throw invalid_argument(reopen_ ? "the array is closed; open it again"

@@ -122,10 +122,10 @@ private:
 class GroupHandle {
 public:
     using Open = std::function<std::unique_ptr<Group>()>;
-    explicit GroupHandle(Open open) : open_(std::move(open)), group_(open_()) {}
+    explicit GroupHandle(Open open) : open_(std::move(open)), group_(opened()) {}
     /// This process's group: a forked child reopens it.
     [[nodiscard]] Group& group() {
-        if (group_.inherited()) group_ = Held<Group>(open_());
+        if (group_.inherited()) group_ = Held<Group>(opened());
         if (!group_.usable()) throw invalid_argument("the group is closed; open it again");
         return *group_;
     }
@@ -133,6 +133,10 @@ public:
     [[nodiscard]] bool closed() const { return !group_.usable() && !group_.inherited(); }
 
 private:
+    [[nodiscard]] std::unique_ptr<Group> opened() const {
+        return Work().run([&](const IoOptions&) { return open_(); });
+    }
+
     Open open_;
     Held<Group> group_;
 };

@@ -110,8 +110,10 @@ public:
 private:
     /// A directory need not be there yet; places of other kinds of stores may lie deeper in theirs.
     [[nodiscard]] std::unique_ptr<Place> open() const {
-        if (is_local(path_)) return std::make_unique<Place>(Place{directory_store(path_, options_.store()), ""});
-        return std::make_unique<Place>(store_kind_of(path_).place(path_, options_.store()));
+        return Work({}, Length::brief).run([&](const IoOptions&) {
+            if (is_local(path_)) return std::make_unique<Place>(Place{directory_store(path_, options_.store()), ""});
+            return std::make_unique<Place>(store_kind_of(path_).place(path_, options_.store()));
+        });
     }
     /// In the store.
     [[nodiscard]] std::string at(std::string_view key) const { return join_key(place_->prefix, key); }

@@ -112,16 +112,15 @@ py::object open_path(const py::object& path, const PlaceOptions& options) {
         std::make_unique<ArrayHandle>(std::move(found.array), [text, options] { return find(text, options).array; }));
 }
 
-/// The dialect of the group around a path; null if there is none.
-const Dialect* group_around(const std::string& path) {
-    const Place around = enclosing_place(path, {.read_only = true});
-    return probe_group_dialect(*around.store, "");
+/// The dialect of the group around a path; null if there is none. Over the network this takes time: without the GIL.
+const Dialect* group_around(const std::string& path, const PlaceOptions& place) {
+    return Work().run([&](const IoOptions&) { return format_above(path, place.store()); });
 }
 
 py::object create_array(const py::object& path, const py::dict& options, const PlaceOptions& place, bool overwrite) {
     const std::string text = path_from_python(path);
     ArrayOptions wanted = array_options(options);
-    settle_format(text, group_around(text), wanted);
+    settle_format(text, group_around(text, place), wanted);
     auto parts = Work().run([&](const IoOptions&) {
         if (!overwrite) return chunked(Array::create(text, wanted, place.store()));
         return chunked(NewArray(text, wanted, {.overwrite = true, .store = place.store()}, "tessera.create").commit());
@@ -142,7 +141,7 @@ void save(const py::object& path, const py::array& values, const py::dict& optio
           bool overwrite, const WorkOptions& work) {
     const std::string text = path_from_python(path);
     ArrayOptions wanted = array_options(options);
-    settle_format(text, group_around(text), wanted, true);
+    settle_format(text, group_around(text, place), wanted, true);
     const bool variable = wanted.dtype.is_variable();
     const NDArray slots = variable ? objects_to_slots(values, wanted.dtype) : NDArray();
     const ArrayView v = variable ? slots.view() : view_to_read(values, wanted.dtype);

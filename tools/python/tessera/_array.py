@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Union
@@ -624,7 +625,7 @@ class Array(Closing):
     def __reduce__(self) -> Any:
         from . import open as reopen
 
-        return reopen, (self._path, self._mode), None, None, None
+        return functools.partial(reopen, **self._options), (self._path, self._mode), None, None, None
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:

@@ -15,7 +15,7 @@ from ._array import Array
 from ._converted import Converted
 from ._errors import InvalidArgument
 from ._group import Group, Members
-from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute, work
+from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute, place_options, work
 from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
 
 if TYPE_CHECKING:
@@ -39,9 +39,14 @@ def _new_place(path: Path, file: bool = True) -> str:
     return place
 
 
-def _place(break_seal: bool) -> _tessera.PlaceOptions:
+def _place(break_seal: bool, storage_options: Optional[dict[str, Any]] = None) -> _tessera.PlaceOptions:
     """For functions that change the node at a path."""
-    return _tessera.PlaceOptions(False, break_seal=break_seal)
+    return _tessera.PlaceOptions(False, break_seal=break_seal, storage_options=storage_options)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Of options, each with its usual value, those that differ from it."""
+    return {name: value for name, (value, usual) in options.items() if value != usual}
 
 
 def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
@@ -95,11 +100,9 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
     """
     if mode not in _MODES:
         raise InvalidArgument(f'mode {mode!r}: expected "r" to read or "r+" to read and write; create() makes arrays')
-    options = {name: value for name, value, usual in (("durability", durability, None), ("locks", locks, True),
-                                                      ("follow_links", follow_links, False),
-                                                      ("break_seal", break_seal, False),
-                                                      ("max_memory", max_memory, 0),
-                                                      ("storage_options", storage_options, None)) if value != usual}
+    options = _given(durability=(durability, None), locks=(locks, True), follow_links=(follow_links, False),
+                     break_seal=(break_seal, False), max_memory=(max_memory, 0),
+                     storage_options=(storage_options, None))
     place = absolute(path)
     found = _tessera.open_path(place, _tessera.PlaceOptions(_MODES[mode], durability, locks, follow_links,
                                                                break_seal, storage_options))
@@ -219,7 +222,8 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
            fill_value: Any = _DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
            separator: Optional[str] = None, structures: Optional[str] = None, dims: Optional[Sequence[Optional[str]]] = None,
            attrs: Optional[dict[str, Any]] = None,
-           overwrite: bool = False, durability: Optional[str] = None, locks: bool = True) -> Array:
+           overwrite: bool = False, durability: Optional[str] = None, locks: bool = True,
+           storage_options: Optional[dict[str, Any]] = None) -> Array:
     """Make a new array.
 
     Parameters
@@ -258,6 +262,8 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
         Attributes.
     overwrite : bool
         Replace an existing array, in one step.
+    durability, locks, storage_options
+        As in :func:`open`.
 
     Returns
     -------
@@ -285,17 +291,19 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
     if data is None and (shape is None or dtype is None):
         raise TypeError("create() needs shape and dtype, or data")
     place = _new_place(path, file=False)
-    around = _tessera.PlaceOptions(False, durability, locks, False)
+    opening = _given(durability=(durability, None), locks=(locks, True), storage_options=(storage_options, None))
+    around = _tessera.PlaceOptions(False, **opening)
     if data is None:
         return Array(_tessera.create_array(place, creation_options(shape, dtype, options), around, overwrite), place,
-                     "r+", {})
+                     "r+", opening)
     values, dtype = as_stored(data, dtype, shape)
     _tessera.save(place, values, creation_options(values.shape, dtype, options), around, overwrite, work())
-    return open_array(place, "r+", durability=durability, locks=locks)
+    return open_array(place, "r+", **opening)
 
 
-def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]] = None) -> Group:
-    """Make a group for arrays and further groups.
+def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]] = None,
+                 storage_options: Optional[dict[str, Any]] = None) -> Group:
+    """Make a group for arrays and further groups. `storage_options` as in :func:`open`.
 
     Raises
     ------
@@ -303,12 +311,14 @@ def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]]
         An array or a group is there.
     """
     place = absolute(path)
-    handle = _tessera.create_group(place, format, dict(attrs or {}), _tessera.PlaceOptions(False))
-    return Group(handle, place, "r+", {})
+    opening = _given(storage_options=(storage_options, None))
+    handle = _tessera.create_group(place, format, dict(attrs or {}), _tessera.PlaceOptions(False, **opening))
+    return Group(handle, place, "r+", opening)
 
 
 def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None, deflate: int = 0,
-         object_strings: bool = False, progress: ProgressCallback = None, **options: Unpack[CreationOptions]) -> None:
+         object_strings: bool = False, progress: ProgressCallback = None,
+         storage_options: Optional[dict[str, Any]] = None, **options: Unpack[CreationOptions]) -> None:
     """Write a NumPy array as a new array of chunks, or as an array file by its extension.
 
     Parameters
@@ -327,6 +337,8 @@ def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None,
         For ``.npy`` and ``.npz``: text of any length as Python objects, not as ``U``.
     progress : callable or True
         As in :meth:`Array.read`.
+    storage_options : dict, optional
+        As in :func:`open`.
     **options
         For an array of chunks, the options of :func:`create`: chunks, codec, format, fill_value, …
 
@@ -346,12 +358,13 @@ def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None,
             raise TypeError(f"an array file has no {sorted(options)[0]}")
         _tessera.save_file(place, array, wanted, fortran, deflate, object_strings, overwrite, running)
         return
-    _tessera.save(place, array, creation_options(array.shape, wanted, options), _tessera.PlaceOptions(False), overwrite,
-                  running)
+    _tessera.save(place, array, creation_options(array.shape, wanted, options), _place(False, storage_options),
+                  overwrite, running)
 
 
-def load(path: Path, progress: ProgressCallback = None) -> np.ndarray[Any, Any]:
-    """All elements of an array as a NumPy array.
+def load(path: Path, progress: ProgressCallback = None,
+         storage_options: Optional[dict[str, Any]] = None) -> np.ndarray[Any, Any]:
+    """All elements of an array as a NumPy array. `storage_options` as in :func:`open`.
 
     Examples
     --------
@@ -359,7 +372,7 @@ def load(path: Path, progress: ProgressCallback = None) -> np.ndarray[Any, Any]:
     >>> tessera.load("plain.npy")
     array([0, 1, 2])
     """
-    return np.asarray(_array(path).read(..., progress=progress))
+    return np.asarray(open_array(path, storage_options=storage_options).read(..., progress=progress))
 
 
 def _array(array: Union[Path, Array, Group, Members]) -> Array:
@@ -378,7 +391,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
          separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0,
          cf: Optional[str] = None, where: Optional[str] = None, drop_attributes: bool = False, resume: bool = False,
          link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
-         verify: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
+         verify: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+         storage_options: Optional[dict[str, Any]] = None) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
 
     Works block by block within `max_memory`, and keeps dtype, fill, attributes and names of dimensions. Chunks are
@@ -423,6 +437,9 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         Decode every chunk before it is copied as it is, so that damage raises `Corrupt` instead of being copied.
     threads, max_memory, progress
         As in :meth:`Array.read`.
+    storage_options : dict, optional
+        Of the destination, as in :func:`open`. A source that needs its own is opened before: ``copy(open(path,
+        storage_options=…), …)``.
 
     Returns
     -------
@@ -445,7 +462,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
                                "separator": separator, "structures": structures, "deflate": deflate}
     way = _tessera.CopyWay(overwrite=overwrite, resume=resume, link=link, dry_run=dry_run,
                            skip_unreadable=skip_unreadable, verify=verify)
-    place = _place(break_seal)
+    place = _place(break_seal, storage_options)
     to = _new_place(destination)
     if shards is not _DEFAULT:
         options["shards"] = shards
@@ -460,8 +477,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
             raise InvalidArgument(f"{array.path}: sel picks from one array, and this holds several")
         if fill_value is not _DEFAULT:
             raise InvalidArgument(f"{array.path}: fill_value is of one array, and this holds several")
-        return _tessera.copy_tree(array.path, to, options, way, place,
-                                  work(threads, max_memory, progress))
+        opened = _tessera.PlaceOptions(True, **place_options(array._options))
+        return _tessera.copy_tree(array.path, opened, to, options, way, place, work(threads, max_memory, progress))
     if fill_value is not _DEFAULT:
         options["fill_value"] = _json_fill(fill_value, array.dtype)
     picked = None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import os
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from ._array import Array
 from ._attrs import Attributes
 from ._closing import Closing
 from ._errors import AlreadyExists, Error, InvalidArgument, NotFound
-from ._options import CreationOptions, Lengths, work
+from ._options import CreationOptions, Lengths, place_options, work
 from ._results import GroupInfo
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ class Group(Closing, Mapping[str, Any]):
     def __reduce__(self) -> Any:
         from . import open as reopen
 
-        return reopen, (self._path, self._mode)
+        return functools.partial(reopen, **self._options), (self._path, self._mode)
 
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, Group):
@@ -310,7 +311,8 @@ class Group(Closing, Mapping[str, Any]):
         values, dtype = as_stored(data, dtype, shape)
         wanted = creation_options(values.shape, dtype, {"format": self.format, **options})
         self._make_groups_above(name)
-        _tessera.save(place, values, wanted, _tessera.PlaceOptions(False, **self._options), overwrite, work())
+        around = _tessera.PlaceOptions(False, **place_options(self._options))
+        _tessera.save(place, values, wanted, around, overwrite, work(0, self._options.get("max_memory", 0)))
 
     def _place(self, name: str) -> str:
         self._handle.format()  # raises if it is closed
@@ -394,4 +396,4 @@ class Members(Closing, Mapping[str, Array]):
     def __reduce__(self) -> Any:
         from . import open as reopen
 
-        return reopen, (self._path, "r")
+        return functools.partial(reopen, **self._options), (self._path, "r")

@@ -22,6 +22,11 @@ def absolute(path: Any) -> str:
     return os.path.abspath(text) if _tessera.is_local(text) else text
 
 
+def place_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Of the options of :func:`tessera.open` those for how a place is opened."""
+    return {name: value for name, value in options.items() if name != "max_memory"}
+
+
 class StorageOptions(TypedDict, total=False):
     """How new arrays are stored."""
 

@@ -147,7 +147,7 @@ class CopyWay:
 
 def copy(source: ArrayHandle, picked: Optional[Picked], to: str, options: dict[str, Any], way: CopyWay,
          place: PlaceOptions, work: WorkOptions) -> list[str]: ...
-def copy_tree(source: str, to: str, options: dict[str, Any], way: CopyWay, place: PlaceOptions,
+def copy_tree(source: str, source_place: PlaceOptions, to: str, options: dict[str, Any], way: CopyWay, place: PlaceOptions,
               work: WorkOptions) -> list[str]: ...
 class ComputedWay:
     def __init__(self, to: Optional[str], options: dict[str, Any], *, overwrite: bool, dtype: Any, cast: str,

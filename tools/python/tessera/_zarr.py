@@ -227,6 +227,8 @@ class KeyStore(_Base):  # type: ignore
         The directory, which the first value creates, or the place.
     durability : {"none", "commit", "each"}
         As in :func:`tessera.open`; with ``"none"`` the system decides when values reach the disk.
+    storage_options : dict, optional
+        As in :func:`tessera.open`.
 
     Examples
     --------
@@ -241,10 +243,11 @@ class KeyStore(_Base):  # type: ignore
     _erasable = True
     _listable = True
 
-    def __init__(self, path: Any, durability: str = "commit"):
+    def __init__(self, path: Any, durability: str = "commit", storage_options: Optional[dict[str, Any]] = None):
         self._path: str = absolute(path)
-        self._durability = durability
-        self._handle = _tessera.KeyStoreHandle(self._path, _tessera.PlaceOptions(False, durability))
+        self._options = (durability, storage_options)
+        self._handle = _tessera.KeyStoreHandle(
+            self._path, _tessera.PlaceOptions(False, durability, storage_options=storage_options))
 
     @property
     def path(self) -> str:
@@ -252,7 +255,7 @@ class KeyStore(_Base):  # type: ignore
         return self._path
 
     def __reduce__(self) -> Any:
-        return KeyStore, (self._path, self._durability)
+        return KeyStore, (self._path, *self._options)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, KeyStore) and other._path == self._path

@@ -32,7 +32,7 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix);
 
 /// The format of the nearest group with metadata above a path, which need not exist; nullptr if
 /// there is none.
-[[nodiscard]] const Dialect* format_above(const std::filesystem::path& path);
+[[nodiscard]] const Dialect* format_above(const std::filesystem::path& path, const StoreOptions& options = {});
 
 /// Whether the consolidated metadata of a group matches the nodes below it.
 struct ConsolidatedState {

@@ -65,6 +65,7 @@ struct HierarchyOptions {
     std::optional<bool> header = std::nullopt;
 
     IoOptions io = {};
+    StoreOptions from = {};   ///< how a source that is a path is opened, always to read
     StoreOptions store = {};  ///< how the destination is opened
     /// Called with a sentence for each difference from the source; may be null.
     std::function<void(const Note& note)> note = nullptr;

@@ -14,7 +14,7 @@ namespace tessera {
 
 /// The present content of the place for a new array.
 enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
-[[nodiscard]] Occupant occupant(const std::filesystem::path& path);
+[[nodiscard]] Occupant occupant(const std::filesystem::path& path, const StoreOptions& options = {});
 
 /// Removes an unfinished copy; waits for a run that is still making it. Throws not_found if there is none, and
 /// already_exists, naming it, if the directory holds anything else.

@@ -85,6 +85,12 @@ struct StoreOptions {
     std::shared_ptr<const RemoteOptions> remote = nullptr;
 };
 
+/// The same, for reading.
+[[nodiscard]] inline StoreOptions to_read(StoreOptions options) {
+    options.read_only = true;
+    return options;
+}
+
 /// Identifies a version of a value: a replaced value has another stamp.
 struct ValueStamp {
     std::uint64_t size = 0;
@@ -223,6 +229,8 @@ public:
     [[nodiscard]] virtual bool get(std::string_view key, Buffer& out, std::uint64_t limit = UINT64_MAX) const;
     /// Whether each read is a request over the network, so that it pays to announce them.
     [[nodiscard]] virtual bool is_far() const { return false; }
+    /// How to open, for reading, what lies beside the store.
+    [[nodiscard]] virtual StoreOptions options_beside() const { return {.read_only = true}; }
     /// Whether list() and for_each() name everything that is there; a server of files over HTTP does not say it.
     [[nodiscard]] virtual bool lists() const { return true; }
     /// Announces values that get() and open() will be asked for in about this order, each once. Values for get() have

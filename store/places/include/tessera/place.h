@@ -49,7 +49,7 @@ auto at_place(const std::filesystem::path& path, const StoreOptions& options, co
 [[nodiscard]] Error absence(const KeyValueStore& store, std::string_view prefix, std::string_view wanted);
 
 /// Whether anything is at a path: a file, a folder, or in another kind of store a value at it or below it.
-[[nodiscard]] bool is_anything_at(const std::filesystem::path& path);
+[[nodiscard]] bool is_anything_at(const std::filesystem::path& path, const StoreOptions& options = {});
 
 /// Text that changes when an array does, for much less than reading it: from the stamps of its documents, and the
 /// number and sizes of the values directly at the place.
