@@ -94,8 +94,8 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
     const ArrayInfo info = from.info();
     const fs::path path = file_of(from, *o.at);
     const bool below = o.at->is_directory() && path != o.at->file.path;
-    const std::string state =
-        is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts) : state_far_away(from, *o.at, to_read(o.from));
+    const std::string state = is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts)
+                                             : state_far_away(from, *o.at, to_read(o.from));
     const auto* cast = dynamic_cast<const CastSource*>(&from);
     const std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
     return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(),
@@ -264,8 +264,8 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
     CopiedHierarchy result{.path = o.destination};
     for (const PlannedCopy& job : plan.jobs) {
         const std::string place = place_of(o, job);
-        const Array array = whole ? Array::open(whole->store, join_key(whole->prefix, job.node))
-                                  : Array::open(place, to_read(o.store));
+        const Array array =
+            whole ? Array::open(whole->store, join_key(whole->prefix, job.node)) : Array::open(place, to_read(o.store));
         result.made.push_back(copied_array(place, array));
         result.bytes += result.made.back().bytes.value_or(0);
     }
