@@ -533,6 +533,15 @@ class Page(PageTest):
         self.browser.back()
         self.wait("document.querySelectorAll('.members tbody tr').length === 4 && !document.getElementById('panel-members').hidden")
 
+    def test_back_leads_to_a_group_that_was_left_at_once(self):
+        server = self.climate()
+        self.open(server, "#path=&tab=members")
+        self.script("const t = setInterval(() => { const m = document.querySelector('.member');"
+                    " if (m) { clearInterval(t); m.click(); } }, 1)")
+        self.wait("location.hash.startsWith('#path=air')")
+        self.browser.back()
+        self.wait("document.querySelectorAll('.members tbody tr').length === 4 && !document.getElementById('panel-members').hidden")
+
     def test_the_tree_is_searched(self):
         """Through groups that were never opened, of thousands of arrays, by any part of the path."""
         self.tessera("import", self.save("one.npy", np.ones((2, 3))), "many/group/first", "--format", "v2", "--quiet")

@@ -106,6 +106,7 @@ class Page {
   // ---- nodes
 
   async open(path, wishes) {
+    if (this.entry === undefined) this.writeLink();  // what came first is an entry, too, however soon it is left
     this.opening?.abort();
     const opening = (this.opening = new AbortController());
     this.loading = opening;
