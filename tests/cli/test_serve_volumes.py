@@ -77,9 +77,11 @@ class Volumes(PageTest):
     def test_two_arrays_and_their_difference(self):
         self.open(self.server, "#path=volume&tab=compare&at=2,0,0")
         self.wait("document.getElementById('compare-note')?.textContent.includes('Name another array')")
+        self.assertEqual(self.script("return document.getElementById('tool-colours').clientHeight"), 0)
         self.wait("document.querySelectorAll('#others option').length === 2")
         self.by_id("other").send_keys("other" + Keys.ENTER)
         self.wait("document.getElementById('compare-note')?.textContent.startsWith('Differences in view')")
+        self.assertGreater(self.script("return document.getElementById('tool-colours').clientHeight"), 100)
         self.assertIn("−7 to 0", self.text("compare-note"))
         np.testing.assert_array_equal(self.values("tesseraPage.compare.views[2].visible()[0].values").reshape(50, 60),
                                       self.volume[2] - self.other[2])

@@ -65,6 +65,7 @@ export class Compare {
     this.hide();
     this.note.textContent = text;
     for (const { box } of this.boxes) box.hidden = true;
+    document.body.classList.add('uncompared');
   }
 
   async show(info, quantity, view, where) {
@@ -94,6 +95,7 @@ export class Compare {
     this.ranging = view.range === null;
     this.note.textContent = '';
     for (const { box } of this.boxes) box.hidden = false;
+    document.body.classList.remove('uncompared');
     const common = { composite: { value: null }, range: { get: () => view.range, set: (range) => (view.range = range) } };
     const second = { from: { value: view.other }, field: { value: this.field } };
     const first = { ...info, levels: [] };
