@@ -3,6 +3,7 @@ checks signatures and ranges, and whose answers go wrong when a test says so.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import pty
@@ -74,6 +75,26 @@ class RemoteTest(program.ProgramTest):
             self.tessera("verify", f"{place}/g/v3")
             self.tessera("export", f"{place}/g/z", f"{kind}.npy", "--quiet")
             np.testing.assert_array_equal(np.load(self.path(f"{kind}.npy")), self.values)
+
+    def test_references_lead_to_urls(self):
+        """Whole values and ranges of them; only where a person allows it."""
+        own = json.loads(self.tessera("refs", "g/v2"))["refs"]
+        npy = json.loads(self.tessera("refs", "a.npy"))["refs"]
+        for place in self.places.values():
+            refs = {f"v2/{key}": [at[0].replace(str(self.folder), place), *at[1:]] if isinstance(at, list) else at
+                    for key, at in own.items()}
+            refs |= {f"npy/{key}": [at[0].replace(str(self.folder), place), *at[1:]] if isinstance(at, list) else at
+                     for key, at in npy.items()}
+            self.assertTrue(any(isinstance(at, list) and at[0].startswith(place) for at in refs.values()), refs)
+            (self.folder / "far.refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
+            for name in "v2", "npy":
+                self.refused("digest", f"far.refs.json/{name}", says="--allow-outside")
+                self.double.reset()
+                self.assertEqual(self.tessera("digest", f"far.refs.json/{name}", "--allow-outside").split()[0], self.digest("g/v2"))
+                self.assertTrue(self.double.requests)
+        refs["v2/0.0"] = [place + "/g/v2/gone"]
+        (self.folder / "far.refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
+        self.refused("digest", "far.refs.json/v2", "--allow-outside", says="it is not there")
 
     def test_array_files(self):
         np.savez(self.path("m.npz"), x=self.values)
