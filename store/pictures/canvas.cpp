@@ -1,11 +1,24 @@
 #include "canvas.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "font.h"
 
 namespace tessera {
+
+namespace {
+
+/// The size of text, and how far below its upper edge it stands.
+constexpr int em_of(int scale) {
+    return 10 * scale;
+}
+constexpr int line_of(int scale) {
+    return 7 * scale;
+}
+
+}  // namespace
 
 Canvas::Canvas(std::int64_t height, std::int64_t width, Rgb background)
     : pixels_(DType::of<std::uint8_t>(), {height, width, 3}), height_(height), width_(width) {
@@ -46,27 +59,27 @@ void Canvas::chequer(std::int64_t x, std::int64_t y, std::int64_t width, std::in
     }
 }
 
-template <class Dot>
-void Canvas::for_each_dot(std::string_view text, const Dot& dot) {
-    int left = 0;
-    for (const Glyph& glyph : glyphs_of(text)) {
-        for (int column = 0; column < 5; ++column) {
-            for (int row = 0; row < glyph_height; ++row) {
-                const unsigned bits = glyph.at(static_cast<std::size_t>(column));
-                if ((bits >> static_cast<unsigned>(row) & 1U) != 0) dot(left + column, row);
-            }
-        }
-        left += glyph_width;
-    }
+void Canvas::blend(std::int64_t x, std::int64_t y, Rgb colour, double coverage) {
+    if (x < 0 || y < 0 || x >= width_ || y >= height_) return;
+    auto* const pixel = pixels_.values<std::uint8_t>().data() + (y * width_ + x) * 3;
+    const auto mix = [&](std::uint8_t under, std::uint8_t over) {
+        return static_cast<std::uint8_t>(std::lround(under + (over - under) * coverage));
+    };
+    pixel[0] = mix(pixel[0], colour.red);
+    pixel[1] = mix(pixel[1], colour.green);
+    pixel[2] = mix(pixel[2], colour.blue);
 }
 
 void Canvas::text(std::int64_t x, std::int64_t y, std::string_view text, int scale, Rgb colour) {
-    for_each_dot(text, [&](int column, int row) { box(x + column * scale, y + row * scale, scale, scale, colour); });
+    for_each_text_pixel(text, em_of(scale), [&](std::int64_t right, std::int64_t below, double coverage) {
+        blend(x + right, y + line_of(scale) + below, colour, coverage);
+    });
 }
 
 void Canvas::text_up(std::int64_t x, std::int64_t y, std::string_view text, int scale, Rgb colour) {
-    for_each_dot(text,
-                 [&](int column, int row) { box(x + row * scale, y - (column + 1) * scale, scale, scale, colour); });
+    for_each_text_pixel(text, em_of(scale), [&](std::int64_t right, std::int64_t below, double coverage) {
+        blend(x + line_of(scale) + below, y - right - 1, colour, coverage);
+    });
 }
 
 Rgb chequer_colour(std::int64_t x, std::int64_t y) {
@@ -76,8 +89,7 @@ Rgb chequer_colour(std::int64_t x, std::int64_t y) {
 }
 
 std::int64_t text_width(std::string_view text, int scale) {
-    const auto n = static_cast<std::int64_t>(glyphs_of(text).size());
-    return n == 0 ? 0 : (n * glyph_width - 1) * scale;
+    return text_pixels(text, em_of(scale));
 }
 
 std::string fitted_text(std::string_view text, int scale, std::int64_t width) {

@@ -10,7 +10,8 @@
 
 namespace tessera {
 
-inline constexpr int glyph_width = 6;   ///< of a character, the gap behind it included
+/// Of text, in pixels for each step of its scale.
+inline constexpr int glyph_width = 6;   ///< of a character, about
 inline constexpr int glyph_height = 8;  ///< the room for what hangs below the line included
 
 /// u1 pixels (height, width, 3). What is drawn outside of them is left out.
@@ -25,8 +26,7 @@ public:
     void line(std::int64_t x0, std::int64_t y0, std::int64_t x1, std::int64_t y1, int pen, Rgb colour);
     /// A board of two greys, as pictures show what is transparent.
     void chequer(std::int64_t x, std::int64_t y, std::int64_t width, std::int64_t height);
-    /// Text whose first character has its upper left corner at x, y; each dot is `scale` pixels wide. Characters
-    /// without a glyph are boxes.
+    /// Text whose first character has its upper left corner at x, y; capitals are nearly 7 `scale` pixels high.
     void text(std::int64_t x, std::int64_t y, std::string_view text, int scale, Rgb colour);
     /// The same turned to the left, from x, y upwards.
     void text_up(std::int64_t x, std::int64_t y, std::string_view text, int scale, Rgb colour);
@@ -34,8 +34,8 @@ public:
     [[nodiscard]] NDArray take() && { return std::move(pixels_); }
 
 private:
-    template <class Dot>
-    static void for_each_dot(std::string_view text, const Dot& dot);
+    /// Lets a colour cover a part of a pixel.
+    void blend(std::int64_t x, std::int64_t y, Rgb colour, double coverage);
 
     NDArray pixels_;
     std::int64_t height_, width_;

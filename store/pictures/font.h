@@ -1,17 +1,19 @@
-// Letters of 5×7 dots. Private to the store module.
+// Grey letters of any size. Private to the store module.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <functional>
 #include <string_view>
-#include <vector>
 
 namespace tessera {
 
-/// Five columns from left to right; bit 0 is the uppermost dot, bit 7 hangs below the line.
-using Glyph = std::array<std::uint8_t, 5>;
+/// Pixels that UTF-8 text is wide; `em` is its size in pixels. ASCII, Latin-1, Greek and signs of units have shapes; a
+/// box stands for any other character.
+[[nodiscard]] std::int64_t text_pixels(std::string_view text, int em);
 
-/// One glyph for each character of UTF-8 text: ASCII and a few signs of units; a box for any other.
-[[nodiscard]] std::vector<Glyph> glyphs_of(std::string_view text);
+/// Calls each(x, y, coverage) for every pixel that the text touches: x from the pen, y from the line on which letters
+/// stand (above it, y is negative), and how much of the pixel is covered, from 0 to 1.
+void for_each_text_pixel(std::string_view text, int em,
+                         const std::function<void(std::int64_t x, std::int64_t y, double coverage)>& each);
 
 }  // namespace tessera
