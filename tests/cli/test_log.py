@@ -70,6 +70,18 @@ class Log(ProgramTest):
             self.tessera("copy", "a", file, "--quiet")
         self.assertEqual([p.name for p in self.folder.iterdir() if p.name == ".tessera"], [])
 
+    def test_a_job_is_noted_once_it_is_finished(self):
+        self.save("a.npy", np.arange(12.0).reshape(3, 4))
+        self.tessera("import", "a.npy", "a", "--chunks", "1,4", "--quiet")
+        self.tessera("plan", "copy", "a", "b", "--out", "job.json", "--quiet")
+        self.tessera("work", "job.json", "--units", "0-1", "--quiet")
+        self.tessera("finish", "job.json", "--quiet", code=1)
+        self.assertFalse((self.folder / "b/.tessera/log").exists())
+        self.tessera("work", "job.json", "--part", "0/1", "--quiet")
+        self.tessera("finish", "job.json", "--quiet")
+        self.assertEqual(self.lines("b"), [["finish", "job.json", "--quiet"]])
+        self.refused("finish", "none.json", says="none.json")
+
     def test_what_has_no_log_is_noted_in_its_group(self):
         self.save("a.npy", np.arange(12).reshape(3, 4))
         self.tessera("group", "g", "--quiet")

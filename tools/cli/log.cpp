@@ -6,6 +6,7 @@
 #include <tessera/array_file.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
+#include <tessera/job.h>
 #include <tessera/place.h>
 #include <tessera/seal.h>
 #include <CLI/CLI.hpp>
@@ -31,6 +32,8 @@ struct Changing {
     /// It changes something only with one of these arguments, and nothing with one of those.
     std::vector<std::string> only_with = {};
     std::vector<std::string> not_with = {"--dry-run"};
+    /// The place that the argument leads to; null: it is the place.
+    std::string (*place_of)(const std::string& argument) = nullptr;
 };
 
 const std::vector<Changing>& changing_commands() {
@@ -62,6 +65,7 @@ const std::vector<Changing>& changing_commands() {
         {"consolidate", "PATH", {}, {"--check"}},
         {"repair", "PATH"},
         {"seal", "PATH", {}, {"--bagit"}},
+        {"finish", "JOB", {}, {}, [](const std::string& job) { return Job::open(job).target; }},
     };
     return table;
 }
@@ -130,7 +134,8 @@ std::optional<fs::path> changed_place(const CLI::App& command) {
     if (row == table.end() || has_one_of(command, row->not_with)) return {};
     if (!row->only_with.empty() && !has_one_of(command, row->only_with)) return {};
     if (!is_given(command, row->place)) return {};
-    fs::path path = split_array_path(command.get_option_no_throw(row->place)->results().back()).path;
+    const std::string argument = command.get_option_no_throw(row->place)->results().back();
+    fs::path path = split_array_path(row->place_of == nullptr ? argument : row->place_of(argument)).path;
     if (!is_local(path)) return {};  // other kinds of stores have no log
     return path;
 }
@@ -139,6 +144,7 @@ ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) 
     directory_ = changed_place(command);
     if (!directory_) return;
     removes_ = command.get_name() == "rm";
+    finishes_ = command.get_name() == "finish";
     if (command.get_name() == "mv" && is_given(command, "SRC")) {
         left_ = group_left(command.get_option_no_throw("SRC")->results().back(), *directory_);
     }
@@ -150,9 +156,10 @@ ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) 
     }
 }
 
-void ChangeNote::write() const noexcept {
+void ChangeNote::write(int code) const noexcept {
     try {
         if (!directory_) return;
+        if (finishes_ && code != 0) return;  // units are missing
         if (!left_.empty() && !place_beside(left_, {.read_only = true})) {
             append_log(left_, log_line(command_text(words_)));
         }

@@ -25,8 +25,8 @@ class ChangeNote {
 public:
     /// `command` is parsed, from `words`. Does nothing if the command changes no directory.
     ChangeNote(const CLI::App& command, std::vector<std::string> words);
-    /// Notes the command in the log, once it has done its work. Never fails.
-    void write() const noexcept;
+    /// Notes the command in the log, once it has ended with an exit code. Never fails.
+    void write(int code) const noexcept;
 
 private:
     std::vector<std::string> words_;
@@ -34,6 +34,7 @@ private:
     std::filesystem::path left_;   ///< the group that a node is moved out of; empty if none
     std::vector<LogLine> before_;  ///< the lines of the log so far, if the directory may be replaced
     bool removes_ = false;         ///< the command removes what is at `directory_`
+    bool finishes_ = false;        ///< it changes something only where it ends with 0
 };
 
 }  // namespace tessera::cli

@@ -300,12 +300,12 @@ void describe(CLI::App& app) {
 int run_command(Session& session, const Run& command, const MadeFolder& folder, std::optional<ChangeNote> note) {
     try {
         const int code = command(session);
-        if (note) note->write();
+        if (note) note->write(code);
         folder.report(session);
         flush_output();
         return code;
     } catch (const Error& e) {
-        if (note && e.code() == ErrorCode::recorded) note->write();
+        if (note && e.code() == ErrorCode::recorded) note->write(0);
         // For a program that reads the JSON but not the exit code: it must not repeat the command.
         if (e.code() == ErrorCode::recorded && session.options().json) {
             Value value = Value::object();
