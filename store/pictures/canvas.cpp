@@ -18,6 +18,9 @@ constexpr int line_of(int scale) {
     return 7 * scale;
 }
 
+/// In place of what is cut off.
+constexpr const char* dots = "..";
+
 }  // namespace
 
 Canvas::Canvas(std::int64_t height, std::int64_t width, Rgb background)
@@ -94,14 +97,13 @@ std::int64_t text_width(std::string_view text, int scale) {
 
 std::string fitted_text(std::string_view text, int scale, std::int64_t width) {
     if (text_width(text, scale) <= width) return std::string(text);
-    std::string cut(text);
-    while (!cut.empty() && text_width(cut + "..", scale) > width) {
-        do cut.pop_back();
-        while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xC0U) == 0x80U);
-    }
-    // Half of a character may be left.
-    while (!cut.empty() && static_cast<unsigned char>(cut.back()) >= 0x80U) cut.pop_back();
-    return cut + "..";
+    return std::string(text.substr(0, bytes_within(text, em_of(scale), width - text_width(dots, scale)))) + dots;
+}
+
+std::string fitted_end(std::string_view text, int scale, std::int64_t width) {
+    if (text_width(text, scale) <= width) return std::string(text);
+    const std::size_t bytes = bytes_within_end(text, em_of(scale), width - text_width(dots, scale));
+    return dots + std::string(text.substr(text.size() - bytes));
 }
 
 }  // namespace tessera

@@ -47,5 +47,7 @@ private:
 [[nodiscard]] std::int64_t text_width(std::string_view text, int scale);
 /// A text cut, with "..", to what fits into a width.
 [[nodiscard]] std::string fitted_text(std::string_view text, int scale, std::int64_t width);
+/// The same, cut at its beginning.
+[[nodiscard]] std::string fitted_end(std::string_view text, int scale, std::int64_t width);
 
 }  // namespace tessera

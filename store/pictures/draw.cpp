@@ -104,9 +104,8 @@ public:
     void title(const std::string& first, const std::string& second) {
         const std::int64_t room = canvas_width_ - 2 * at_.gap;
         // The end of a long name says more than its beginning.
-        std::string name = first;
-        while (text_width(name, at_.scale) > room) name = ".." + name.substr(std::min<std::size_t>(name.size(), 3));
-        canvas_.text(at_.gap, at_.gap + (second.empty() ? at_.text / 2 : 0), name, at_.scale, ink);
+        canvas_.text(at_.gap, at_.gap + (second.empty() ? at_.text / 2 : 0), fitted_end(first, at_.scale, room),
+                     at_.scale, ink);
         canvas_.text(at_.gap, 2 * at_.gap + at_.text, fitted_text(second, at_.scale, room), at_.scale, faint);
     }
 

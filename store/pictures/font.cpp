@@ -37,16 +37,20 @@ const FontGlyph& glyph_of(char32_t character) {
     return found != glyphs.end() && found->character == character ? *found : *find(box);
 }
 
-/// Calls each(glyph, pen) for the letters of a text.
+/// Calls each(glyph, pen, end) for the letters of a text; each ends before the byte `end`. Returns the width in dots.
 template <class Each>
-int for_each_glyph(std::string_view text, const Each& each) {
-    int pen = 0;
+std::int64_t for_each_glyph(std::string_view text, const Each& each) {
+    std::int64_t pen = 0;
     for (std::size_t at = 0; at < text.size();) {
         const FontGlyph& glyph = glyph_of(next_character(text, at));
-        each(glyph, pen);
+        each(glyph, pen, at);
         pen += glyph.advance;
     }
     return pen;
+}
+
+std::int64_t dots_of(std::string_view text) {
+    return for_each_glyph(text, [](const FontGlyph&, std::int64_t, std::size_t) {});
 }
 
 /// A length in the digits of make_font_data.py.
@@ -54,17 +58,22 @@ int length_of(char digit) {
     return digit - '#' - (digit > '?' ? 1 : 0) - (digit > '\\' ? 1 : 0);
 }
 
-/// How much of each pixel is covered: a grid over a text, whose uppermost row is `above` pixels above the line.
+/// How much of each pixel is covered: a grid over a text that begins `before` pixels before it and `above` pixels above
+/// its line.
 class Coverage {
 public:
-    Coverage(std::int64_t width, std::int64_t above, std::int64_t below)
-        : width_(width), above_(above), cells_(static_cast<std::size_t>(width * (above + below))) {}
+    Coverage(std::int64_t before, std::int64_t width, std::int64_t above, std::int64_t below)
+        : before_(before),
+          width_(before + width),
+          above_(above),
+          cells_(static_cast<std::size_t>(width_ * (above + below))) {}
 
-    /// Adds a rectangle between two places in pixels, the line being at 0.
+    /// Adds a rectangle between two places in pixels; the line begins at 0, 0.
     void add(double left, double top, double right, double bottom) {
         spread(top + static_cast<double>(above_), bottom + static_cast<double>(above_),
                [&](std::int64_t y, double high) {
-                   spread(left, right, [&](std::int64_t x, double wide) {
+                   const auto before = static_cast<double>(before_);
+                   spread(left + before, right + before, [&](std::int64_t x, double wide) {
                        if (x < 0 || x >= width_) return;
                        const std::int64_t cell = y * width_ + x;
                        if (cell >= 0 && cell < std::ssize(cells_))
@@ -77,7 +86,7 @@ public:
     void for_each(const Each& each) const {
         for (std::size_t cell = 0; cell < cells_.size(); ++cell) {
             const auto at = static_cast<std::int64_t>(cell);
-            if (cells_[cell] > 0) each(at % width_, at / width_ - above_, std::min(1.0, cells_[cell]));
+            if (cells_[cell] > 0) each(at % width_ - before_, at / width_ - above_, std::min(1.0, cells_[cell]));
         }
     }
 
@@ -91,23 +100,40 @@ private:
         }
     }
 
-    std::int64_t width_, above_;
+    std::int64_t before_, width_, above_;
     std::vector<double> cells_;
 };
 
 }  // namespace
 
 std::int64_t text_pixels(std::string_view text, int em) {
-    const int dots = for_each_glyph(text, [](const FontGlyph&, int) {});
-    return (std::int64_t{dots} * em + font_em - 1) / font_em;
+    return (dots_of(text) * em + font_em - 1) / font_em;
+}
+
+std::size_t bytes_within(std::string_view text, int em, std::int64_t width) {
+    std::size_t bytes = 0;
+    for_each_glyph(text, [&](const FontGlyph& glyph, std::int64_t pen, std::size_t end) {
+        if ((pen + glyph.advance) * em <= width * font_em) bytes = end;
+    });
+    return bytes;
+}
+
+std::size_t bytes_within_end(std::string_view text, int em, std::int64_t width) {
+    const std::int64_t dots = dots_of(text);
+    std::size_t first = dots * em <= width * font_em ? 0 : text.size();
+    for_each_glyph(text, [&](const FontGlyph& glyph, std::int64_t pen, std::size_t end) {
+        if ((dots - pen - glyph.advance) * em <= width * font_em) first = std::min(first, end);
+    });
+    return text.size() - first;
 }
 
 void for_each_text_pixel(std::string_view text, int em,
                          const std::function<void(std::int64_t x, std::int64_t y, double coverage)>& each) {
     const double pixel = static_cast<double>(em) / font_em;  // a dot's
     // Letters hang over their advances, and accents over capitals, by less than a quarter of the em.
-    Coverage covered(text_pixels(text, em) + em / 4 + 1, em + em / 4 + 1, em / 2 + 1);
-    for_each_glyph(text, [&](const FontGlyph& glyph, int pen) {
+    const std::int64_t over = em / 4 + 1;
+    Coverage covered(over, text_pixels(text, em) + over, em + over, em / 2 + 1);
+    for_each_glyph(text, [&](const FontGlyph& glyph, std::int64_t pen, std::size_t) {
         int at = 0;  // dots of the box so far
         for (const char* run = glyph.runs; *run != '\0'; run += 2) {
             at += length_of(run[0]);
@@ -115,8 +141,8 @@ void for_each_text_pixel(std::string_view text, int em,
                 const int column = at % glyph.width;
                 const int row = at / glyph.width;
                 const int part = std::min(left, glyph.width - column);
-                const int x = pen + glyph.left + column;
-                const int y = row - glyph.top;
+                const auto x = static_cast<double>(pen + glyph.left + column);
+                const auto y = static_cast<double>(row - glyph.top);
                 covered.add(x * pixel, y * pixel, (x + part) * pixel, (y + 1) * pixel);
                 at += part;
                 left -= part;

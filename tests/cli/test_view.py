@@ -236,6 +236,17 @@ class Png(View):
         np.testing.assert_array_equal(slice_, ramp[numbers])
         self.assertEqual(report["sampled"], False)
 
+    def test_long_names_are_cut(self):
+        """At once, whatever a file says: that of an array in a file, and a label of a megabyte."""
+        name = "é" * 16000 + "end"
+        np.savez(self.path("long.npz"), **{name: RANDOM.normal(size=(30, 40))})
+        self.save("a.npy", RANDOM.normal(size=(30, 40)))
+        self.tessera("import", "a.npy", "a.zarr", "--format", "v2", "--quiet")
+        (self.folder / "a.zarr/.zattrs").write_text(json.dumps({"long_name": "ø" * 500_000, "units": "m" * 500_000}))
+        for path in f"long.npz::{name}", "a.zarr":
+            self.tessera("view", path, "--png", "cut.png", "--overwrite", "--quiet")
+            self.assertEqual(decode((self.folder / "cut.png").read_bytes()).shape[2], 3)
+
     def test_sizes_and_what_is_written_beside(self):
         self.save("a.npy", RANDOM.normal(size=(300, 400)))
         self.tessera("import", "a.npy", "a.zarr", "--format", "v3", "--dims", "y,x", "--quiet", "--fill", "NaN")

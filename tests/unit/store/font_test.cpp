@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -26,9 +27,9 @@ double area_of(std::string_view text, int em) {
 }
 
 TEST(Font, LettersAreBlackAtTheirOwnSizeAndKeepTheirAreaAtEveryOther) {
-    const std::string_view text = "Ag0 °µ²Ω≤";
+    const std::string_view text = "Jag0 °µ²ÅÇîΩℓ≤";  // J, î and ℓ begin left of the pen
     for (const auto& [at, coverage] : pixels_of(text, font_em)) EXPECT_EQ(coverage, 1) << at.first << ' ' << at.second;
-    const double area = area_of(text, font_em);
+    const double area = area_of("  " + std::string(text) + "  ", font_em);
     EXPECT_GT(area, 3000);
     for (int em = 1; em <= 3 * font_em; em += 7) {
         EXPECT_NEAR(area_of(text, em), area * em * em / (font_em * font_em), 1e-6 * area * em) << em;
@@ -49,6 +50,25 @@ TEST(Font, WidthsAreThoseOfTheLetters) {
     EXPECT_EQ(text_pixels("", 20), 0);
     EXPECT_LT(text_pixels("iii", 20), text_pixels("WWW", 20));
     EXPECT_EQ(text_pixels("0123456789", font_em), 10 * text_pixels("8", font_em));
+}
+
+TEST(Font, LongTextsAreCutBetweenLetters) {
+    std::string text;
+    for (int n = 0; n < 100'000; ++n) text += "aµ≤";
+    for (const int width : {0, 7, 100, 5'000}) {
+        const std::size_t first = bytes_within(text, 20, width);
+        const std::size_t last = bytes_within_end(text, 20, width);
+        EXPECT_LE(text_pixels(text.substr(0, first), 20), width);
+        EXPECT_LE(text_pixels(text.substr(text.size() - last), 20), width);
+        // The next letter, of at most three bytes, does not fit.
+        EXPECT_GT(text_pixels(text.substr(0, first + 3), 20), width);
+        EXPECT_GT(text_pixels(text.substr(text.size() - last - 3), 20), width);
+        for (const std::size_t at : {first, text.size() - last}) {
+            EXPECT_NE(static_cast<unsigned char>(text[at]) & 0xC0U, 0x80U) << width;
+        }
+    }
+    EXPECT_EQ(bytes_within("ab", 20, 1'000), 2U);
+    EXPECT_EQ(bytes_within_end("ab", 20, 1'000), 2U);
 }
 
 TEST(Font, ABoxStandsForWhatHasNoShape) {
