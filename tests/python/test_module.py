@@ -800,5 +800,16 @@ def test_names_that_are_not_utf8():
     assert members["caf\udce9"][...].tolist() == [0, 1, 2]
 
 
+def test_options_go_on():
+    """Those of open() hold for what is opened below, and in another process."""
+    group = tessera.create_group("options.zarr")
+    group["x"] = np.arange(5)
+    assert tessera.load(group["x"]).tolist() == tessera.load("options.zarr/x").tolist() == [0, 1, 2, 3, 4]
+    opened = tessera.open_group("options.zarr", "r+", max_memory="1G", durability="none")
+    opened["y"] = np.arange(3)
+    for node in opened, opened["y"], pickle.loads(pickle.dumps(opened)), pickle.loads(pickle.dumps(opened["y"])):
+        assert node._options == {"max_memory": "1G", "durability": "none"}, node._options
+
+
 if __name__ == "__main__":
     module.run(dict(globals()))

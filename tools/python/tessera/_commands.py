@@ -372,11 +372,11 @@ def load(path: Path, progress: ProgressCallback = None,
     >>> tessera.load("plain.npy")
     array([0, 1, 2])
     """
-    return np.asarray(open_array(path, storage_options=storage_options).read(..., progress=progress))
+    return np.asarray(_array(path, storage_options).read(..., progress=progress))
 
 
-def _array(array: Union[Path, Array, Group, Members]) -> Array:
-    opened = array if isinstance(array, (Array, Group, Members)) else open(array)
+def _array(array: Union[Path, Array, Group, Members], storage_options: Optional[dict[str, Any]] = None) -> Array:
+    opened = array if isinstance(array, (Array, Group, Members)) else open(array, storage_options=storage_options)
     if not isinstance(opened, Array):
         raise InvalidArgument(f"{opened.path}: expected an array; it holds: {', '.join(opened)}")
     return opened
