@@ -1,7 +1,6 @@
 #include "canvas.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "font.h"
@@ -62,11 +61,12 @@ void Canvas::chequer(std::int64_t x, std::int64_t y, std::int64_t width, std::in
     }
 }
 
-void Canvas::blend(std::int64_t x, std::int64_t y, Rgb colour, double coverage) {
+void Canvas::blend(std::int64_t x, std::int64_t y, Rgb colour, int coverage) {
     if (x < 0 || y < 0 || x >= width_ || y >= height_) return;
     auto* const pixel = pixels_.values<std::uint8_t>().data() + (y * width_ + x) * 3;
     const auto mix = [&](std::uint8_t under, std::uint8_t over) {
-        return static_cast<std::uint8_t>(std::lround(under + (over - under) * coverage));
+        return static_cast<std::uint8_t>((under * (full_coverage - coverage) + over * coverage + full_coverage / 2) /
+                                         full_coverage);
     };
     pixel[0] = mix(pixel[0], colour.red);
     pixel[1] = mix(pixel[1], colour.green);
@@ -74,13 +74,13 @@ void Canvas::blend(std::int64_t x, std::int64_t y, Rgb colour, double coverage) 
 }
 
 void Canvas::text(std::int64_t x, std::int64_t y, std::string_view text, int scale, Rgb colour) {
-    for_each_text_pixel(text, em_of(scale), [&](std::int64_t right, std::int64_t below, double coverage) {
+    for_each_text_pixel(text, em_of(scale), [&](std::int64_t right, std::int64_t below, int coverage) {
         blend(x + right, y + line_of(scale) + below, colour, coverage);
     });
 }
 
 void Canvas::text_up(std::int64_t x, std::int64_t y, std::string_view text, int scale, Rgb colour) {
-    for_each_text_pixel(text, em_of(scale), [&](std::int64_t right, std::int64_t below, double coverage) {
+    for_each_text_pixel(text, em_of(scale), [&](std::int64_t right, std::int64_t below, int coverage) {
         blend(x + line_of(scale) + below, y - right - 1, colour, coverage);
     });
 }

@@ -35,7 +35,7 @@ public:
 
 private:
     /// Lets a colour cover a part of a pixel.
-    void blend(std::int64_t x, std::int64_t y, Rgb colour, double coverage);
+    void blend(std::int64_t x, std::int64_t y, Rgb colour, int coverage);
 
     NDArray pixels_;
     std::int64_t height_, width_;

@@ -1,7 +1,6 @@
 #include "font.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -59,7 +58,8 @@ int length_of(char digit) {
 }
 
 /// How much of each pixel is covered: a grid over a text that begins `before` pixels before it and `above` pixels above
-/// its line.
+/// its line. Lengths are in parts of a pixel, font_em of them, and whole numbers: compilers round fractions in their
+/// own ways, and a picture is the same everywhere.
 class Coverage {
 public:
     Coverage(std::int64_t before, std::int64_t width, std::int64_t above, std::int64_t below)
@@ -68,40 +68,39 @@ public:
           above_(above),
           cells_(static_cast<std::size_t>(width_ * (above + below))) {}
 
-    /// Adds a rectangle between two places in pixels; the line begins at 0, 0.
-    void add(double left, double top, double right, double bottom) {
-        spread(top + static_cast<double>(above_), bottom + static_cast<double>(above_),
-               [&](std::int64_t y, double high) {
-                   const auto before = static_cast<double>(before_);
-                   spread(left + before, right + before, [&](std::int64_t x, double wide) {
-                       if (x < 0 || x >= width_) return;
-                       const std::int64_t cell = y * width_ + x;
-                       if (cell >= 0 && cell < std::ssize(cells_))
-                           cells_[static_cast<std::size_t>(cell)] += high * wide;
-                   });
-               });
+    /// Adds a rectangle between two places; the line begins at 0, 0.
+    void add(std::int64_t left, std::int64_t top, std::int64_t right, std::int64_t bottom) {
+        spread(top + above_ * font_em, bottom + above_ * font_em, [&](std::int64_t y, std::int64_t high) {
+            spread(left + before_ * font_em, right + before_ * font_em, [&](std::int64_t x, std::int64_t wide) {
+                if (x < 0 || x >= width_) return;
+                const std::int64_t cell = y * width_ + x;
+                if (cell >= 0 && cell < std::ssize(cells_)) cells_[static_cast<std::size_t>(cell)] += high * wide;
+            });
+        });
     }
 
     template <class Each>
     void for_each(const Each& each) const {
         for (std::size_t cell = 0; cell < cells_.size(); ++cell) {
             const auto at = static_cast<std::int64_t>(cell);
-            if (cells_[cell] > 0) each(at % width_ - before_, at / width_ - above_, std::min(1.0, cells_[cell]));
+            if (cells_[cell] > 0) each(at % width_ - before_, at / width_ - above_, std::min(whole, cells_[cell]));
         }
     }
 
+    static constexpr std::int64_t whole = std::int64_t{font_em} * font_em;  ///< a pixel
+
 private:
-    /// Calls each(pixel, part) for the pixels of which an interval covers a part.
+    /// Calls each(pixel, part) for the pixels of which an interval, not below 0, covers a part.
     template <class Each>
-    static void spread(double from, double to, const Each& each) {
-        for (auto pixel = static_cast<std::int64_t>(std::floor(from)); static_cast<double>(pixel) < to; ++pixel) {
-            const auto start = static_cast<double>(pixel);
-            each(pixel, std::min(to, start + 1) - std::max(from, start));
+    static void spread(std::int64_t from, std::int64_t to, const Each& each) {
+        for (std::int64_t pixel = std::max<std::int64_t>(from, 0) / font_em; pixel * font_em < to; ++pixel) {
+            const std::int64_t start = pixel * font_em;
+            each(pixel, std::min(to, start + font_em) - std::max(from, start));
         }
     }
 
     std::int64_t before_, width_, above_;
-    std::vector<double> cells_;
+    std::vector<std::int64_t> cells_;
 };
 
 }  // namespace
@@ -128,8 +127,7 @@ std::size_t bytes_within_end(std::string_view text, int em, std::int64_t width) 
 }
 
 void for_each_text_pixel(std::string_view text, int em,
-                         const std::function<void(std::int64_t x, std::int64_t y, double coverage)>& each) {
-    const double pixel = static_cast<double>(em) / font_em;  // a dot's
+                         const std::function<void(std::int64_t x, std::int64_t y, int coverage)>& each) {
     // Letters hang over their advances, and accents over capitals, by less than a quarter of the em.
     const std::int64_t over = em / 4 + 1;
     Coverage covered(over, text_pixels(text, em) + over, em + over, em / 2 + 1);
@@ -141,15 +139,18 @@ void for_each_text_pixel(std::string_view text, int em,
                 const int column = at % glyph.width;
                 const int row = at / glyph.width;
                 const int part = std::min(left, glyph.width - column);
-                const auto x = static_cast<double>(pen + glyph.left + column);
-                const auto y = static_cast<double>(row - glyph.top);
-                covered.add(x * pixel, y * pixel, (x + part) * pixel, (y + 1) * pixel);
+                // A dot is `em` parts wide.
+                const std::int64_t x = pen + glyph.left + column;
+                const std::int64_t y = row - glyph.top;
+                covered.add(x * em, y * em, (x + part) * em, (y + 1) * em);
                 at += part;
                 left -= part;
             }
         }
     });
-    covered.for_each(each);
+    covered.for_each([&](std::int64_t x, std::int64_t y, std::int64_t parts) {
+        each(x, y, static_cast<int>((parts * full_coverage + Coverage::whole / 2) / Coverage::whole));
+    });
 }
 
 }  // namespace tessera
