@@ -281,6 +281,21 @@ void answer_all(int socket, int memory) {
 
 // ---- in the parent
 
+/// A child began while another thread held a lock that no library knows of (of the C library, of a static that was
+/// being made): it waits for it for ever.
+struct ChildHasLock {};
+
+/// Whether a child waits for a lock; while it takes no processor time, no thread of it will free that. False where the
+/// system does not say.
+bool waits_for_lock(pid_t child) {
+    std::array<char, 16> text{};
+    const int file = ::open(fmt::format("/proc/{}/syscall", child).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    const ssize_t n = ::read(file, text.data(), text.size() - 1);
+    ::close(file);
+    return n > 0 && std::string_view(text.data()).starts_with(fmt::format("{} ", SYS_futex));
+}
+
 /// A child. Thread rule: one thread at a time.
 class ReaderProcess {
 public:
@@ -354,6 +369,7 @@ public:
 
 private:
     static constexpr std::size_t kept_space = std::size_t{8} << 20U;
+    static constexpr std::int64_t second = 1'000'000'000;
 
     Buffer exchange(const ReaderWish& wish, ReaderHead& reply) {
         if (wish.space > sized_) {
@@ -386,28 +402,37 @@ private:
         return bytes;
     }
 
+    /// In nanoseconds.
     [[nodiscard]] std::int64_t processor_time() const {
         clockid_t clock{};
         timespec time{};
         if (::clock_getcpuclockid(child_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
-        return time.tv_sec;
+        return time.tv_sec * second + time.tv_nsec;
     }
 
     /// As receive_all, but it ends on request, and where the library finds no end.
     bool receive(void* to, std::size_t size, const ReaderWish& wish) {
         constexpr int between = 50;  // milliseconds
         constexpr std::int64_t most_seconds = 120;
+        constexpr int looks_for_locks = 20;  // each second
+        std::int64_t locked_at = -1;         // processor time: a plug-in may have threads, which go on
         auto* p = static_cast<char*>(to);
-        while (size > 0) {
+        for (int waits = 1; size > 0; ++waits) {
             pollfd wait{.fd = socket_, .events = POLLIN, .revents = 0};
             const int ready = ::poll(&wait, 1, between);
             if (ready <= 0) {
                 if (stop_requested()) throw cancelled("stopped on request");
                 const std::int64_t now = processor_time();
                 if (spent_ < 0) spent_ = now;
-                if (now - spent_ > most_seconds) {
+                if (now - spent_ > most_seconds * second) {
                     throw corrupt("{} was ended after {} s of work on it: the file is damaged, or too large",
                                   wish.library, most_seconds);
+                }
+                if (waits % looks_for_locks == 0) {
+                    const bool locked = waits_for_lock(child_);
+                    // Looking after its parent takes some time, too.
+                    if (locked && locked_at >= 0 && now - locked_at < second / 100) throw ChildHasLock{};
+                    locked_at = locked ? now : -1;
                 }
                 continue;
             }
@@ -488,18 +513,26 @@ void ReaderCall::read_source(std::uint64_t offset, MutableByteSpan out) const {
 }
 
 Buffer read_apart(const ReaderWish& wish) {
-    std::unique_ptr<ReaderProcess> reader;
-    do {
-        reader = idle_reader();
-    } while (reader && !reader->waits());
-    if (!reader) reader = std::make_unique<ReaderProcess>(wish);
-    try {
-        Buffer answer = reader->call(wish);
-        rest_reader(std::move(reader));
-        return answer;
-    } catch (...) {
-        rest_reader(std::move(reader));
-        throw;
+    constexpr int most_tries = 5;
+    for (int tried = 1;; ++tried) {
+        std::unique_ptr<ReaderProcess> reader;
+        do {
+            reader = idle_reader();
+        } while (reader && !reader->waits());
+        if (!reader) reader = std::make_unique<ReaderProcess>(wish);
+        try {
+            Buffer answer = reader->call(wish);
+            rest_reader(std::move(reader));
+            return answer;
+        } catch (const ChildHasLock&) {
+            if (tried == most_tries) {
+                throw Error(ErrorCode::io,
+                            fmt::format("the processes in which {} reads it wait for a lock: try again", wish.library));
+            }
+        } catch (...) {
+            rest_reader(std::move(reader));
+            throw;
+        }
     }
 }
 

@@ -386,7 +386,7 @@ int run(int argc, char** argv) {
     }
 
     allow_outside_references(texts.allow_outside);
-    read_in_process(texts.in_process);
+    if (texts.in_process) read_in_process(true);
     Session session(texts.parsed(), command_text(typed));
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;
