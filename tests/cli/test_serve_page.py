@@ -148,14 +148,59 @@ class Page(PageTest):
             self.script("document.querySelector('.fit').click()")
             self.wait(f"Math.abs({fills} - {first}) < 0.01")
 
+    def on_paper(self):
+        """Prints; returns a script for the picture's place on the page, which is 800 pixels wide."""
+        self.script("dispatchEvent(new Event('beforeprint'))")
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                     {"width": 800, "height": 1100, "deviceScaleFactor": 1, "mobile": False})
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.clearDeviceMetricsOverride", {})
+        self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.setEmulatedMedia", {"media": ""})
+
     def test_the_picture_is_printed(self):
+        """Whole, as it stands on the screen, whatever the size of the paper."""
         np.save(self.path("p.npy"), np.arange(6000.0).reshape(60, 100))
         self.open(self.serve("p.npy"))
         self.complete()
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-        self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.setEmulatedMedia", {"media": ""})
-        tile = "document.querySelector('#map .leaflet-tile').getBoundingClientRect()"
-        self.wait(f"document.getElementById('map').clientHeight > 300 && {tile}.height > 100 && {tile}.bottom > 0")
+        wide, tall = self.script("const s = document.getElementById('stage'); return [s.clientWidth, s.clientHeight]")
+        self.on_paper()
+        box = self.script("const r = document.querySelector('#paper canvas').getBoundingClientRect(); return [r.width, r.height, r.right]")
+        self.assertAlmostEqual(box[1] / box[0], tall / wide, delta=0.01)
+        self.assertGreater(box[0], 500)
+        self.assertLessEqual(box[2], 800)
+        inside = """const c = document.querySelector('#paper canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+            const seen = new Set(); for (let i = 0; i < d.length; i += 40) seen.add(d[i] * 65536 + d[i + 1] * 256 + d[i + 2]);
+            return seen.size"""
+        self.assertGreater(self.script(inside), 150)  # the colours of the map
+        self.assertFalse(self.find("#stage")[0].is_displayed())
+        self.script("dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(self.script("return document.getElementById('paper').children.length"), 0)
+
+    def test_a_line_is_printed(self):
+        np.save(self.path("line.npy"), np.arange(40.0))
+        self.open(self.serve("line.npy"))
+        self.wait("tesseraPage.linePlot?.line")
+        self.on_paper()
+        self.assertGreater(self.script("return document.querySelector('#paper canvas').getBoundingClientRect().height"), 300)
+
+    def test_a_table_is_printed(self):
+        np.save(self.path("line.npy"), np.arange(40.0))
+        self.open(self.serve("line.npy"), "#path=&tab=table")
+        self.wait("document.getElementById('panel-table').textContent.includes('17')")
+        self.on_paper()
+        self.assertGreater(self.script("return document.getElementById('panel-table').getBoundingClientRect().height"), 300)
+
+    def test_lines_have_axes(self):
+        """Round values beside the line, what stands along it below, and its name and units above."""
+        self.open(self.climate(), "#path=lat")
+        self.wait("tesseraPage.linePlot?.line")
+        texts = self.script("""const kept = CanvasRenderingContext2D.prototype.fillText, texts = [];
+            CanvasRenderingContext2D.prototype.fillText = function (text) { texts.push(text); };
+            tesseraPage.linePlot.draw();
+            CanvasRenderingContext2D.prototype.fillText = kept;
+            return texts""")
+        self.assertEqual(texts[-1], "lat (°N)")
+        self.assertTrue({"−40", "0", "40"} <= set(texts), texts)
 
     def test_drawn_tiles_have_no_seams(self):
         self.save("even.npy", np.full((700, 900), 7, "u1"))
@@ -532,6 +577,22 @@ class Page(PageTest):
         self.wait("location.hash.startsWith('#path=air')")
         self.browser.back()
         self.wait("document.querySelectorAll('.members tbody tr').length === 4 && !document.getElementById('panel-members').hidden")
+
+    def test_thumbnails_of_colours_are_coloured(self):
+        colours = np.zeros((20, 30, 3), "u1")
+        colours[..., 0], colours[..., 1] = 200, 100
+        self.tessera("import", self.save("one.npy", colours), "g/rgb", "--format", "v3", "--quiet")
+        self.tessera("group", "g", "--quiet")
+        self.open(self.serve("g"), "#path=&tab=members")
+        self.wait("document.querySelector('.thumb[data-state=drawn]')")
+        pixel = "const t = document.querySelector('.thumb'); return [...t.getContext('2d').getImageData(4, 4, 1, 1).data, t.height, t.width]"
+        self.assertEqual(self.script(pixel), [200, 100, 0, 255, 20, 30])
+
+    def test_only_missing_elements_have_no_histogram(self):
+        self.save("nan.npy", np.full((30, 40), np.nan))
+        self.open(self.serve("nan.npy"))
+        self.complete()
+        self.assertFalse(self.by_id("histogram").is_displayed())
 
     def test_back_leads_to_a_group_that_was_left_at_once(self):
         server = self.climate()

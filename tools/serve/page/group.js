@@ -1,6 +1,7 @@
 // The page of a group: its members with thumbnails, and what they are.
 
 import { aborted, address, json, known, numbers } from './api.js';
+import { Blend, colourComposite } from './channels.js';
 import { Painter, percentiles } from './colour.js';
 import { bytesText, el, shapeText, typeText } from './dom.js';
 import { Quantity } from './quantity.js';
@@ -90,19 +91,30 @@ export class Members {
     const { path } = canvas.child;
     const info = await json('api/picture', { path }, signal);
     if (info.kind !== 'number' && info.kind !== 'bool') return;
-    const [rows, columns] = info.axes.map((d) => info.shape[d]);
+    const composite = colourComposite(info);
+    const axes = composite ? info.shape.map((_, d) => d).filter((d) => d !== composite.axis && info.shape[d] > 1).slice(-2) : info.axes;
+    const [rows, columns] = axes.map((d) => info.shape[d]);
     const quantity = new Quantity(info);
-    const parameters = { path, axes: info.axes.join(','), at: info.middle.join(','), v: info.version };
     const level = Math.max(0, Math.ceil(Math.log2(Math.max(rows, columns) / side)));
     const small = rows * columns <= mostElements;
-    const url = small ? address('api/tile', { ...parameters, level: `${level},${level}`, tile: '0,0', with: level > 0 ? 'mean' : 'nearest' })
-                      : address('api/preview', parameters);
-    const data = await numbers(url, signal, (values) => quantity.decode(values));
-    const range = percentiles(Array.from(data.values), quantity.missing, 2, 98) ?? [0, 1];
-    const map = /label|mask|segment/i.test(canvas.child.name) ? 'labels' : 'viridis';
-    const up = info.dimensions?.[info.axes[0]]?.up === true;
-    new Painter({ map, scale: 'linear', range }, quantity.missing)
-      .paint(canvas, data, { first: 0, count: data.rows }, { first: 0, count: data.columns }, [up, false]);
+    const read = (at) => {
+      const parameters = { path, axes: axes.join(','), at: at.join(','), v: info.version };
+      const url = small ? address('api/tile', { ...parameters, level: `${level},${level}`, tile: '0,0', with: level > 0 ? 'mean' : 'nearest' })
+                        : address('api/preview', parameters);
+      return numbers(url, signal, (values) => quantity.decode(values));
+    };
+    const up = info.dimensions?.[axes[0]]?.up === true;
+    const paint = (painter, what, data) =>
+      painter.paint(canvas, what, { first: 0, count: data.rows }, { first: 0, count: data.columns }, [up, false]);
+    if (composite) {
+      const parts = await Promise.all(composite.channels.map(({ index }) => read(info.middle.with(composite.axis, index))));
+      paint(new Blend(composite), parts, parts[0]);
+    } else {
+      const data = await read(info.middle);
+      const range = percentiles(Array.from(data.values), quantity.missing, 2, 98) ?? [0, 1];
+      const map = /label|mask|segment/i.test(canvas.child.name) ? 'labels' : 'viridis';
+      paint(new Painter({ map, scale: 'linear', range }, quantity.missing), data, data);
+    }
     canvas.style.aspectRatio = `${columns} / ${rows}`;
     canvas.setAttribute('aria-label', `Thumbnail of ${canvas.child.name}`);
     canvas.dataset.state = 'drawn';

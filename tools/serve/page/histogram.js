@@ -128,7 +128,8 @@ export class Histogram {
   }
 
   draw() {
-    if (!this.domain || !this.range) return;
+    this.element.hidden = !this.domain || !this.range;  // only missing numbers are in view
+    if (this.element.hidden) return;
     this.width = this.element.clientWidth;
     if (this.width < 20) return;
     const context = sharpen(this.canvas, this.width, height);

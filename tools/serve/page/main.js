@@ -21,6 +21,10 @@ import { Watch } from './watch.js';
 
 const tabNames = { members: 'Members', picture: 'Picture', planes: 'Planes', compare: 'Compare', line: 'Line', table: 'Table', chunks: 'Chunks', details: 'Details' };
 
+/** Colours of a drawing on white. */
+const paper = { ink: '#1d2430', soft: '#4a5260', line: '#868b94' };
+const paperWidth = 680;  // between the margins of A4 and Letter, in CSS pixels
+
 class Page {
   constructor() {
     this.tree = new Tree((path) => this.open(path, {}));
@@ -408,7 +412,7 @@ class Page {
     });
     try {
       const line = await json('api/profile', { path: view.from, field: view.field, axis: 0, width: 1024 }, this.opening.signal);
-      this.linePlot.show(line, null, `All elements along ${line.name}`, this.quantity, this.dimensions[0]);
+      this.linePlot.show(line, null, `All elements along ${line.name}`, this.quantity, this.dimensions[0], this.label());
     } catch (error) {
       this.fail(error);
     }
@@ -483,6 +487,8 @@ class Page {
     });
     byId('link').addEventListener('click', () => this.copyLink());
     byId('theme').addEventListener('click', () => this.theme(true));
+    addEventListener('beforeprint', () => this.beforePrint());
+    addEventListener('afterprint', () => this.afterPrint());
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
   }
 
@@ -776,9 +782,13 @@ class Page {
     const [rows, columns] = view.axes.map((d) => this.dimensions[d]);
     const others = this.dimensions.filter((along, d) => !view.axes.includes(d) && along.length > 1 && d !== view.composite?.axis)
       .map((along) => `${along.name} ${along.known ? `= ${along.text(view.at[this.dimensions.indexOf(along)])}${along.units && ` ${along.units}`}` : `[${view.at[this.dimensions.indexOf(along)]}]`}`);
-    const name = this.info.label ?? (view.field ? `${byId('name').textContent} · ${view.field}` : byId('name').textContent);
-    return { map, extent: fitted, rows, columns, flipped: view.flipped, title: [name, ...others].join(' · '), bar: this.bar(),
+    return { map, extent: fitted, rows, columns, flipped: view.flipped, title: [this.label(), ...others].join(' · '), bar: this.bar(),
              ink: theme('ink'), soft: theme('soft'), line: theme('edge'), font: theme('sans') };
+  }
+
+  /** What the array is called above its picture. */
+  label() {
+    return this.info.label ?? (view.field ? `${byId('name').textContent} · ${view.field}` : byId('name').textContent);
   }
 
   /** The bar of colours: what they stand for. */
@@ -919,8 +929,27 @@ class Page {
     context.fillRect(0, 0, stage.clientWidth, stage.clientHeight);
     const map = { left: place.offsetLeft, top: place.offsetTop, width: place.clientWidth, height: place.clientHeight };
     this.slice.drawOn(context, map);
-    drawFrame(context, { ...this.frameWhat(map, this.slice.extent()), ink: '#1d2430', soft: '#4a5260', line: '#868b94' });
+    drawFrame(context, { ...this.frameWhat(map, this.slice.extent()), ...paper });
     return canvas;
+  }
+
+  /** A printer gets the picture or the line as it stands on the screen, in the colours of paper. */
+  beforePrint() {
+    const picture = view.tab === 'picture' && this.slice?.layer ? this.drawn()
+      : view.tab === 'line' && this.linePlot?.line ? this.linePlot.drawn({ ...paper, line: '#d0d4da', accent: theme('accent'), font: theme('sans') }) : null;
+    byId('paper').replaceChildren(...(picture ? [picture] : []));
+    document.body.classList.toggle('on-paper', picture !== null);
+    if (view.tab !== 'table' && view.tab !== 'compare') return;
+    // What lays itself out for the size of its stage keeps that size.
+    const stage = byId('stage');
+    const { clientWidth: width, clientHeight: height } = stage;
+    Object.assign(stage.style, { width: `${width}px`, height: `${height}px`, zoom: Math.min(1, paperWidth / width) });
+  }
+
+  afterPrint() {
+    byId('paper').replaceChildren();
+    document.body.classList.remove('on-paper');
+    byId('stage').removeAttribute('style');
   }
 
   // ---- links and looks

@@ -2,10 +2,14 @@
 // elements is their mean, with their extremes as a band.
 
 import { aborted, json } from './api.js';
+import { Dimension, roundTicks, tickText } from './axes.js';
 import { numberText } from './colour.js';
+import { el, sharpen, theme } from './dom.js';
 
 const plain = { text: numberText };
-import { el, sharpen, theme } from './dom.js';
+
+/** The colours of the page. */
+const screen = () => ({ ink: theme('ink'), soft: theme('soft'), line: theme('line'), accent: theme('accent'), font: theme('sans') });
 
 /** Draws a line into an element; returns what hover() takes. */
 export class Plot {
@@ -27,14 +31,15 @@ export class Plot {
     });
   }
 
-  /** `quantity` says what the values mean, `along` (Dimension) what stands at the ends of the axis. */
-  show(line, mark, title, quantity = plain, along = null) {
+  /** `quantity` says what the values mean, `along` (Dimension) what stands along the axis; `name` is written above. */
+  show(line, mark, title, quantity = plain, along = null, name = '') {
     this.quantity = quantity;
-    this.along = along;
+    this.along = along ?? new Dimension('', line.length, null);
+    this.name = name;
     this.line = line;
     this.mark = mark;
     this.canvas.setAttribute('aria-label', title);
-    this.note.textContent = line.sampled ? `${line.how}` : line.how;
+    this.note.textContent = line.how;
     this.note.hidden = !this.note.textContent;
     this.draw();
   }
@@ -49,58 +54,108 @@ export class Plot {
     const tall = this.height === 'fill' ? Math.max(160, this.element.clientHeight - 40) : this.height;
     if (width < 40) return;
     const context = sharpen(this.canvas, width, tall);
-    if (!this.line) return;
-    const { values, low, high, window: size, length } = this.line;
-    let bottom = Infinity;
-    let top = -Infinity;
-    for (const list of [values, low, high]) {
+    if (this.line) this.area = this.paint(context, width, tall, screen());
+  }
+
+  /** What is on the screen, in other colours (as screen()). */
+  drawn(looks) {
+    const ratio = Math.max(2, window.devicePixelRatio || 1);
+    const [width, tall] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    const canvas = document.createElement('canvas');
+    canvas.width = width * ratio;
+    canvas.height = tall * ratio;
+    const context = canvas.getContext('2d');
+    context.scale(ratio, ratio);
+    context.fillStyle = '#ffffff';
+    context.fillRect(0, 0, width, tall);
+    this.paint(context, width, tall, looks);
+    return canvas;
+  }
+
+  /** Least and most of the values and their extremes, apart from each other. */
+  extremes() {
+    let [bottom, top] = [Infinity, -Infinity];
+    for (const list of [this.line.values, this.line.low, this.line.high]) {
       for (const v of list) {
         if (v === null) continue;
         if (v < bottom) bottom = v;
         if (v > top) top = v;
       }
     }
-    if (bottom > top) [bottom, top] = [0, 1];
-    if (bottom === top) {
-      const room = Math.abs(top) * 0.1 || 1;
-      bottom -= room;
-      top += room;
-    }
-    context.font = `11px ${theme('sans')}`;
-    const labels = [this.quantity.text(top, top - bottom), this.quantity.text(bottom, top - bottom)];
-    const left = Math.min(80, Math.max(...labels.map((text) => context.measureText(text).width)) + 8);
-    const area = (this.area = { left, top: 8, width: width - left - 8, height: tall - 28 });
-    const x = (k) => area.left + ((k + 0.5) / values.length) * area.width;
-    const y = (v) => area.top + (1 - (v - bottom) / (top - bottom)) * area.height;
-    context.strokeStyle = theme('line');
-    context.strokeRect(area.left + 0.5, area.top + 0.5, area.width - 1, area.height - 1);
-    context.fillStyle = theme('soft');
-    context.textAlign = 'right';
-    context.textBaseline = 'middle';
-    context.fillText(labels[0], left - 5, area.top + 5);
-    context.fillText(labels[1], left - 5, area.top + area.height - 4);
-    context.textBaseline = 'top';
-    context.textAlign = 'left';
-    context.fillText(this.along?.text(0) || '0', area.left, area.top + area.height + 5);
-    context.textAlign = 'right';
-    context.fillText(this.along?.text(length - 1) || (length - 1).toLocaleString('en'), area.left + area.width, area.top + area.height + 5);
-    if (size > 1) this.band(context, x, y);
-    this.stroke(context, x, y);
-    if (this.mark !== null && this.mark !== undefined) {
-      const at = Math.round(x(Math.floor(this.mark / size))) + 0.5;
-      context.strokeStyle = theme('accent');
-      context.globalAlpha = 0.8;
-      context.beginPath();
-      context.moveTo(at, area.top);
-      context.lineTo(at, area.top + area.height);
-      context.stroke();
-      context.globalAlpha = 1;
-    }
+    if (bottom > top) return [0, 1];
+    if (bottom < top) return [bottom, top];
+    const room = Math.abs(top) * 0.1 || 1;
+    return [bottom - room, top + room];
   }
 
-  band(context, x, y) {
+  /** Draws all; returns where the line lies. */
+  paint(context, width, tall, looks) {
+    const { values, window: size, length } = this.line;
+    const large = this.height === 'fill';
+    const [bottom, top] = this.extremes();
+    context.font = `11px ${looks.font}`;
+    const marks = this.marks(bottom, top, Math.max(2, Math.floor(tall / (large ? 60 : 34))));
+    const left = Math.ceil(Math.min(110, Math.max(...marks.map(([, text]) => context.measureText(text).width)) + 9));
+    const area = { left, top: large ? 28 : 8, width: width - left - 12 };
+    area.height = tall - area.top - (large ? 44 : 20);
+    const x = (k) => area.left + ((k + 0.5) / values.length) * area.width;
+    const edge = (at) => area.left + (at / (size * values.length)) * area.width;
+    const y = (v) => area.top + (1 - (v - bottom) / (top - bottom)) * area.height;
+    context.strokeStyle = looks.line;
+    context.strokeRect(area.left + 0.5, area.top + 0.5, area.width - 1, area.height - 1);
+    context.fillStyle = looks.soft;
+    context.textAlign = 'right';
+    context.textBaseline = 'middle';
+    for (const [v, text] of marks) {
+      const at = Math.round(y(v)) + 0.5;
+      context.fillText(text, left - 5, Math.max(area.top + 5, Math.min(area.top + area.height - 4, at)));
+      context.strokeRect(area.left, at, area.width, 0);
+    }
+    context.textAlign = 'center';
+    context.textBaseline = 'top';
+    let free = -Infinity;
+    for (const { at, text } of this.along.ticks(0, length, Math.max(2, Math.floor(area.width / 60)), Math.max(1, Math.floor(area.width / 100)))) {
+      const place = Math.round(edge(at)) + 0.5;
+      context.strokeRect(place, area.top + area.height, 0, 4);
+      const half = context.measureText(text).width / 2;
+      const middle = Math.max(half, Math.min(width - half, place));
+      if (middle - half < free) continue;
+      context.fillText(text, middle, area.top + area.height + 6);
+      free = middle + half + 8;
+    }
+    if (large) {
+      context.fillText(this.along.title(), area.left + area.width / 2, area.top + area.height + 24, area.width);
+      context.fillStyle = looks.ink;
+      context.font = `600 13px ${looks.font}`;
+      context.textAlign = 'left';
+      context.textBaseline = 'alphabetic';
+      const units = this.quantity.moments ? '' : this.quantity.units;
+      context.fillText(units ? `${this.name} (${units})` : this.name, area.left, area.top - 9, area.width);
+    }
+    if (size > 1) this.band(context, x, y, looks);
+    this.stroke(context, x, y, looks);
+    if (this.mark !== null && this.mark !== undefined) {
+      const at = Math.round(x(Math.floor(this.mark / size))) + 0.5;
+      context.strokeStyle = looks.accent;
+      context.globalAlpha = 0.8;
+      context.strokeRect(at, area.top, 0, area.height);
+      context.globalAlpha = 1;
+    }
+    return area;
+  }
+
+  /** [value, text] of round values; of times, the first and the last. */
+  marks(bottom, top, most) {
+    const text = (v) => this.quantity.text(v, top - bottom);
+    if (this.quantity.moments) return [[bottom, text(bottom)], [top, text(top)]];
+    const round = roundTicks(bottom, top, most);
+    const step = round.length > 1 ? round[1] - round[0] : top - bottom;
+    return round.map((v) => [v, tickText(v, step)]);
+  }
+
+  band(context, x, y, looks) {
     const { low, high } = this.line;
-    context.fillStyle = theme('accent');
+    context.fillStyle = looks.accent;
     context.globalAlpha = 0.22;
     const wide = Math.max(1, x(1) - x(0));
     for (let k = 0; k < low.length; ++k) {
@@ -109,9 +164,9 @@ export class Plot {
     context.globalAlpha = 1;
   }
 
-  stroke(context, x, y) {
+  stroke(context, x, y, looks) {
     const { values } = this.line;
-    context.strokeStyle = theme('ink');
+    context.strokeStyle = looks.ink;
     context.lineWidth = 1.25;
     context.beginPath();
     let down = false;
