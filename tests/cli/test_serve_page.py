@@ -157,6 +157,19 @@ class Page(PageTest):
         self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.clearDeviceMetricsOverride", {})
         self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.setEmulatedMedia", {"media": ""})
 
+    def test_on_a_phone_nothing_covers_anything(self):
+        self.save("a.npy", np.arange(8 * 30 * 40.0).reshape(8, 30, 40))
+        server = self.serve("a.npy")
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
+        self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.clearDeviceMetricsOverride", {})
+        self.open(server, "#path=&tab=compare")
+        self.wait("document.querySelector('.compared .plane-title')")
+        bottom, top = self.script("""return [document.querySelector('#panel-compare > .note') ?? document.querySelector('.compare-form'),
+            document.querySelector('.comparison')].map((e, k) => e.getBoundingClientRect()[k ? 'top' : 'bottom'])""")
+        self.assertLessEqual(bottom, top)
+        self.open(server, "#path=&tab=details")
+        self.wait("document.getElementById('tab-details')?.getBoundingClientRect().right <= 390")
+
     def test_the_picture_is_printed(self):
         """Whole, as it stands on the screen, whatever the size of the paper."""
         np.save(self.path("p.npy"), np.arange(6000.0).reshape(60, 100))

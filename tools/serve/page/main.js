@@ -299,6 +299,7 @@ class Page {
       const button = byId(`tab-${other}`);
       button?.setAttribute('aria-selected', String(other === name));
       button?.setAttribute('tabindex', other === name ? '0' : '-1');
+      if (other === name) button?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     }
     document.body.dataset.tab = name;
     if (!this.pointer) byId('index').textContent = `Point at the ${name === 'line' ? 'line' : 'picture'}`;
