@@ -72,6 +72,18 @@ struct SelectionReader {
 
 }  // namespace
 
+Value attributes_beside_model(const ArraySource& source) {
+    Value found = Value::object();
+    if (source.model() == nullptr) return found;
+    const Value before = source.model()->attribute_values();
+    const Value after = source.attribute_values();
+    for (const auto& [name, value] : after.as_object()) {
+        const Value* same = before.find(name);
+        if (same == nullptr || *same != value) found.set(name, value);
+    }
+    return found;
+}
+
 void ArraySource::read_picked(const Selection& selection, const MutableArrayView& out, const IoOptions& io) const {
     const ArrayInfo info = this->info();
     if (selection.rank() != info.shape.rank() || !(out.shape == selection.full_shape())) {

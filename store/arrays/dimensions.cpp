@@ -308,6 +308,7 @@ int named_dimension(const NamedItem& item, const DimensionNames& names, int rank
 DimensionNames dimension_names_of(const ArraySource& source) {
     const auto* cast = dynamic_cast<const CastSource*>(&source);
     if (cast != nullptr) return dimension_names_of(cast->array());
+    if (source.model() != nullptr) return dimension_names_of(*source.model());
     const auto* array = dynamic_cast<const Array*>(&source);
     if (array != nullptr) {
         DimensionNames names = array->metadata().dimension_names;

@@ -24,56 +24,14 @@
 #include <tessera/packing.h>
 #include <tessera/slices.h>
 
+#include "converted_source.h"
+
 namespace tessera {
 
 namespace {
 
 constexpr std::array<std::string_view, 7> cf_attributes{"_FillValue", "missing_value", "scale_factor", "add_offset",
                                                         "units",      "calendar",      "_Unsigned"};
-
-/// Another form of an array, made of it slice by slice.
-class CfSource final : public ArraySource {
-public:
-    /// `convert(from, to, n)`: packed elements, both in host order. It throws for one that does not fit.
-    using Convert = std::function<void(const std::byte* from, std::byte* to, std::int64_t n)>;
-    CfSource(std::unique_ptr<ArraySource> array, const DType& dtype, Value attributes, Convert convert)
-        : array_(std::move(array)),
-          from_(array_->info()),
-          native_(native_dtype(from_.dtype)),
-          attributes_(std::move(attributes)),
-          convert_(std::move(convert)),
-          info_(from_) {
-        info_.dtype = dtype;
-        info_.working += slice_memory(from_, item()) + reading_memory(from_);
-    }
-
-    [[nodiscard]] ArrayInfo info() const override { return info_; }
-    [[nodiscard]] const std::string& name() const override { return array_->name(); }
-    [[nodiscard]] Value attribute_values() const override { return attributes_; }
-
-    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        require_inside(region, info_.shape);
-        if (region.empty()) return;
-        for_each_slice(from_, item(), region, io.stop, [&](const Region& slice) {
-            NDArray elements(native_, slice.extent, from_.order);
-            array_->read_into(slice, elements.view(), io);
-            NDArray made(info_.dtype, slice.extent, from_.order);
-            in_context([&] { return name(); },
-                       [&] { convert_(elements.bytes().data(), made.bytes().data(), elements.count()); });
-            copy_elements(made.view(), out.part(within(region, slice)));
-        });
-    }
-
-private:
-    [[nodiscard]] std::int64_t item() const { return native_.size() + info_.dtype.size(); }
-
-    std::unique_ptr<ArraySource> array_;
-    ArrayInfo from_;
-    DType native_;
-    Value attributes_;
-    Convert convert_;
-    ArrayInfo info_;
-};
 
 /// The attributes with the names of the dimensions, and in Zarr v2 the fill, which is the missing value there.
 Value attributes_of(const ArraySource& source) {
@@ -94,23 +52,6 @@ Value attributes_of(const ArraySource& source) {
 std::string text_in(const Value& attributes, std::string_view name) {
     const Value* value = attributes.find(name);
     return value != nullptr && value->is_string() ? value->as_string() : std::string();
-}
-
-/// The elements that stand for missing ones, as elements of the dtype.
-std::vector<ElementBytes> missing_in(const Value& attributes, const DType& dtype) {
-    std::vector<ElementBytes> missing;
-    for (const std::string_view name : {cf_attributes[0], cf_attributes[1]}) {
-        const Value* value = attributes.find(name);
-        if (value == nullptr) continue;
-        for (const Value& one : value->is_array() ? value->as_array() : Value::Array{*value}) {
-            try {
-                missing.push_back(element_from_value(dtype, one, Assign::exact));
-            } catch (const Error&) {
-                continue;  // no element has this value
-            }
-        }
-    }
-    return missing;
 }
 
 bool is_integral(const DType& dtype) {
@@ -193,7 +134,7 @@ std::unique_ptr<ArraySource> decode_times(std::unique_ptr<ArraySource> array, co
     const Packing packing = packing_of(attributes).value_or(Packing());
     const bool whole = is_integral(dtype) && packing.scale == 1 && packing.offset == 0;
     const TimeUnit unit = datetime_unit(cf, whole);
-    const auto missing = missing_in(attributes, dtype);
+    const auto missing = missing_elements(attributes, dtype);
     auto convert = [=](const std::byte* from, std::byte* to, std::int64_t n) {
         for_each_packed(dtype, missing, from, n, [&](std::int64_t i, auto v, bool lacks) {
             std::int64_t count = std::numeric_limits<std::int64_t>::min();
@@ -210,12 +151,13 @@ std::unique_ptr<ArraySource> decode_times(std::unique_ptr<ArraySource> array, co
             store_number(to, i, count);
         });
     };
-    return std::make_unique<CfSource>(std::move(array), DType::time(Kind::datetime, unit),
-                                      decoded_attributes(attributes, dtype, true), std::move(convert));
+    return std::make_unique<ConvertedSource>(std::move(array), DType::time(Kind::datetime, unit),
+                                             decoded_attributes(attributes, dtype, true), std::move(convert));
 }
 
 template <class Real>
-CfSource::Convert unpacking(const DType& dtype, const std::vector<ElementBytes>& missing, double scale, double offset) {
+ConvertedSource::Convert unpacking(const DType& dtype, const std::vector<ElementBytes>& missing, double scale,
+                                   double offset) {
     return [=](const std::byte* from, std::byte* to, std::int64_t n) {
         for_each_packed(dtype, missing, from, n, [&](std::int64_t i, auto v, bool lacks) {
             Real made = static_cast<Real>(v);
@@ -246,7 +188,7 @@ CfEncoding encoding_of(const Value& kept, const std::string& name) {
         throw invalid_argument("{}: cf_encoding: expected a dtype of numbers, found '{}'", name, dtype);
     }
     encoding.attributes.erase("dtype");
-    const auto missing = missing_in(kept, native_dtype(encoding.dtype));
+    const auto missing = missing_elements(kept, native_dtype(encoding.dtype));
     if (!missing.empty()) encoding.fill = missing.front();
     const Packing packing = packing_of(kept).value_or(Packing());
     encoding.scale = packing.scale;
@@ -304,6 +246,22 @@ void store_encoded(const CfEncoding& encoding, const DType& native, std::byte* t
 
 }  // namespace
 
+std::vector<ElementBytes> missing_elements(const Value& attributes, const DType& dtype) {
+    std::vector<ElementBytes> missing;
+    for (const std::string_view name : {cf_attributes[0], cf_attributes[1]}) {
+        const Value* value = attributes.find(name);
+        if (value == nullptr) continue;
+        for (const Value& one : value->is_array() ? value->as_array() : Value::Array{*value}) {
+            try {
+                missing.push_back(element_from_value(dtype, one, Assign::exact));
+            } catch (const Error&) {
+                continue;  // no element has this value
+            }
+        }
+    }
+    return missing;
+}
+
 std::unique_ptr<ArraySource> decode_cf(std::unique_ptr<ArraySource> array, std::string* why) {
     const DType dtype = native_dtype(array->info().dtype);
     if (!is_number(dtype) || dtype.kind() == Kind::complex || dtype.kind() == Kind::boolean) return array;
@@ -320,15 +278,15 @@ std::unique_ptr<ArraySource> decode_cf(std::unique_ptr<ArraySource> array, std::
         return array;
     }
     const Packing packing = packing_of(attributes).value_or(Packing());
-    const auto missing = missing_in(attributes, dtype);
+    const auto missing = missing_elements(attributes, dtype);
     if (!packing.scaled && missing.empty()) return array;
     const bool real = !is_integral(dtype);
     const bool offset = attributes.find("add_offset") != nullptr;
     const bool small = (real && dtype.size() <= 4) || (!real && dtype.size() <= 2 && (!offset || !missing.empty()));
     auto convert = small ? unpacking<float>(dtype, missing, packing.scale, packing.offset)
                          : unpacking<double>(dtype, missing, packing.scale, packing.offset);
-    return std::make_unique<CfSource>(std::move(array), small ? DType::of<float>() : DType::of<double>(),
-                                      decoded_attributes(attributes, dtype, false), std::move(convert));
+    return std::make_unique<ConvertedSource>(std::move(array), small ? DType::of<float>() : DType::of<double>(),
+                                             decoded_attributes(attributes, dtype, false), std::move(convert));
 }
 
 std::unique_ptr<ArraySource> encode_cf(std::unique_ptr<ArraySource> array) {
@@ -346,7 +304,7 @@ std::unique_ptr<ArraySource> encode_cf(std::unique_ptr<ArraySource> array) {
     attributes.erase(fill_attribute);  // of the decoded array
     for (const auto& [name, value] : encoding.attributes.as_object()) attributes.set(name, value);
     const DType native = native_dtype(encoding.dtype);
-    CfSource::Convert convert;
+    ConvertedSource::Convert convert;
     if (times) {
         const TimeUnit unit = dtype.time_unit();
         const bool whole = is_integral(native) && encoding.scale == 1 && encoding.offset == 0;
@@ -384,7 +342,7 @@ std::unique_ptr<ArraySource> encode_cf(std::unique_ptr<ArraySource> array) {
             });
         };
     }
-    return std::make_unique<CfSource>(std::move(array), native, std::move(attributes), std::move(convert));
+    return std::make_unique<ConvertedSource>(std::move(array), native, std::move(attributes), std::move(convert));
 }
 
 }  // namespace tessera

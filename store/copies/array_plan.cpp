@@ -441,6 +441,14 @@ bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& m) {
 
 PlannedArray plan_array(const ArraySource& source, const ArrayWishes& options,
                         const std::optional<Selection>& selection) {
+    if (const ArraySource* model = source.model()) {
+        PlannedArray plan = plan_array(*model, options, selection);
+        const Value added = attributes_beside_model(source);
+        if (!plan.attributes && !added.as_object().empty()) plan.attributes = Value::object();
+        for (const auto& [name, value] : added.as_object()) plan.attributes->set(name, value);
+        plan.recode = "the values change";
+        return plan;
+    }
     const auto* cast = dynamic_cast<const CastSource*>(&source);
     const auto* array = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : &source);
     return array != nullptr ? plan_copy(*array, options, selection, cast) : plan_new(source, options, selection);

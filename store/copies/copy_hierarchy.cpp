@@ -84,7 +84,8 @@ std::string without_query(std::string_view path) {
 std::string state_far_away(const ArraySource& from, const Located& at, const StoreOptions& options) {
     if (!at.place) return version_text(find_place(at.file.path, options));
     Place place = *at.place;
-    if (const auto* array = dynamic_cast<const Array*>(&from)) place.prefix = ArrayAccess::state(*array)->prefix;
+    if (const auto* array = dynamic_cast<const Array*>(&model_of(from)))
+        place.prefix = ArrayAccess::state(*array)->prefix;
     return version_text(place);
 }
 
@@ -96,8 +97,10 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
     const bool below = o.at->is_directory() && path != o.at->file.path;
     const std::string state = is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts)
                                              : state_far_away(from, *o.at, to_read(o.from));
-    const auto* cast = dynamic_cast<const CastSource*>(&from);
-    const std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
+    const auto* cast = dynamic_cast<const CastSource*>(&model_of(from));
+    std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
+    // They say what becomes of the values.
+    if (from.model() != nullptr) rule += " with " + attributes_beside_model(from).dump();
     return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(),
                                   is_local(path) ? fs::absolute(path).string() : without_query(path.string()),
                                   info.dtype.to_string(), rule, info.shape.to_string(),

@@ -62,7 +62,7 @@ std::vector<ArrayFileGroup> groups_of(const HierarchyCopy& o) {
 /// The attributes of an array file's array: names of dimensions and the fill are attributes there.
 Value attributes_with_names(const ArraySource& source) {
     Value values = source.attribute_values();
-    const auto* array = dynamic_cast<const Array*>(&source);
+    const auto* array = dynamic_cast<const Array*>(&model_of(source));
     if (array == nullptr) return values;
     const ArrayMetadata metadata = array->metadata();
     if (!metadata.dimension_names.empty() && values.find(dimensions_attribute) == nullptr) {

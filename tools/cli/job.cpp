@@ -58,6 +58,8 @@ int plan_transfer(Session& session, const TransferOptions& o) {
                                                     {o.link, "--link"},
                                                     {o.decode_cf, "--decode-cf"},
                                                     {o.encode_cf, "--encode-cf"},
+                                                    {!o.keep_bits.empty(), "--keep-bits"},
+                                                    {!o.max_error.empty(), "--max-error"},
                                                     {o.verify, "--verify"},
                                                     {o.resume, "--resume"},
                                                     {o.dry_run, "--dry-run"},

@@ -11,6 +11,7 @@
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
+#include <tessera/rounding.h>
 #include <tessera/where.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -30,6 +31,19 @@
 
 namespace tessera::cli {
 
+namespace {
+
+std::optional<Rounding> rounding_of(const TransferOptions& o) {
+    const auto option = [&] {
+        return o.max_error.empty()   ? "--keep-bits"
+               : o.keep_bits.empty() ? "--max-error"
+                                     : "--keep-bits and --max-error";
+    };
+    return in_context(option, [&] { return Rounding::parse(o.keep_bits, o.max_error); });
+}
+
+}  // namespace
+
 void require_fitting_options(const TransferOptions& o, bool to_file) {
     const auto refuse = [&](const std::optional<std::string>& given, const char* option) {
         if (!given) return;
@@ -39,6 +53,8 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
     };
     if (o.cast && !o.dtype) throw invalid_argument("--cast: only with --dtype");
     if (o.link && o.dtype) throw invalid_argument("--link: chunks cannot be linked when the dtype changes");
+    const bool rounds = rounding_of(o).has_value();
+    if (o.link && rounds) throw invalid_argument("--link: chunks cannot be linked when numbers are rounded");
     if (o.decode_cf && o.encode_cf) throw invalid_argument("--decode-cf and --encode-cf: choose one");
     if (to_file) {
         refuse(o.chunks, "--chunks");
@@ -192,6 +208,17 @@ std::unique_ptr<ArraySource> by_cf(Session& session, const TransferOptions& o, s
     return source;
 }
 
+/// The source with the numbers of --keep-bits or --max-error.
+std::unique_ptr<ArraySource> by_rounding(Session& session, const TransferOptions& o,
+                                         std::unique_ptr<ArraySource> source, std::set<std::string>& said) {
+    const auto rounding = rounding_of(o);
+    if (!rounding) return source;
+    std::string why;
+    source = rounded(std::move(source), *rounding, &why, session.io());
+    if (!why.empty() && said.insert(why).second) session.note(why);
+    return source;
+}
+
 /// The codec that the settings name for arrays that are made anew; nullopt for what is an array already.
 std::optional<std::string> codec_of_settings(const TransferOptions& o) {
     std::string codec = checked_setting("codec", [](const auto& s) { (void)parse_codecs(s); });
@@ -274,15 +301,16 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
                              .note = [notes](const Note& note) { notes->add(advised(note.text, note.advice)); },
                              .list_hint = fmt::format(" (`tessera tree {}` lists them)", o.source)};
     if (o.deflate) options.deflate_level = parse_number("--deflate", *o.deflate, 0, 9);
-    if (o.where || o.points || o.dtype || o.decode_cf || o.encode_cf) {
+    if (o.where || o.points || o.dtype || o.decode_cf || o.encode_cf || rounding_of(o)) {
         const auto said = std::make_shared<std::set<std::string>>();  // arrays are opened more than once
         options.view = [&session, said, o, io = session.io()](std::unique_ptr<ArraySource> opened) {
             if (o.where) opened = where_source(std::move(opened), *o.where, io);
             if (o.points) opened = elements_at(std::move(opened), open_source(*o.points));
-            return converted(by_cf(session, o, std::move(opened), *said), o.dtype, o.cast);
+            opened = converted(by_cf(session, o, std::move(opened), *said), o.dtype, o.cast);
+            return by_rounding(session, o, std::move(opened), *said);
         };
     }
-    if ((o.decode_cf || o.encode_cf) && !o.open) {
+    if ((o.decode_cf || o.encode_cf || rounding_of(o)) && !o.open) {
         const Located at = locate(o.source);
         if (at.dialect != nullptr && !options.arrays.like_format)
             options.arrays.like_format = std::string(at.dialect->name);
@@ -311,6 +339,7 @@ int transfer_to_stream(Session& session, const TransferOptions& o, int descripto
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     std::set<std::string> said;
     source = by_cf(session, o, std::move(source), said);
+    source = by_rounding(session, o, std::move(source), said);
     return write_stream(session, o, *source, descriptor);
 }
 
@@ -416,6 +445,12 @@ void declare_reverse_dims(CLI::App& app, TransferOptions& o) {
         "apply scale_factor, add_offset, _FillValue and units of time, as the CF conventions say; the attribute\n"
         "cf_encoding keeps how it was");
     app.add_flag("--encode-cf", o.encode_cf, "the reverse, by cf_encoding; datetimes without it become numbers");
+    app.add_option(
+           "--keep-bits", o.keep_bits,
+           "round floats to so many bits of their fraction, so that they take less room; auto: as many as hold\n"
+           "99 % of the information. The attribute rounded keeps the bound")
+        ->option_text("N|auto");
+    app.add_option("--max-error", o.max_error, "round numbers by at most so much; likewise")->option_text("E");
     app.add_flag("--reverse-dims", o.reverse_dims, "reverse the dimensions of a .ra, as row-major readers show it");
 }
 

@@ -41,6 +41,7 @@ struct TransferOptions {
     bool verify = false;  ///< chunk files that stay valid are decoded before they are copied
     bool dry_run = false;
     bool decode_cf = false, encode_cf = false;
+    std::string keep_bits, max_error;  ///< --keep-bits, --max-error; empty: not given
     bool object_strings = false;
     bool reverse_dims = false;  ///< for a .ra on either side
     bool overwrite = false;

@@ -63,7 +63,19 @@ public:
     [[nodiscard]] virtual const std::string& name() const = 0;
     /// Attributes that travel with the data; an empty object if the format has none.
     [[nodiscard]] virtual Value attribute_values() const { return Value::object(); }
+    /// Of a source with other values, and some other attributes, but the dtype and shape of another: that one, of which
+    /// a copy keeps codecs and all else. It lives as long as this source. nullptr: there is none.
+    [[nodiscard]] virtual const ArraySource* model() const { return nullptr; }
 };
+
+/// A source's model, or the source itself.
+[[nodiscard]] inline const ArraySource& model_of(const ArraySource& source) {
+    const ArraySource* const model = source.model();
+    return model != nullptr ? *model : source;
+}
+
+/// The attributes that a source has and its model has not, or with other values; an empty object without a model.
+[[nodiscard]] Value attributes_beside_model(const ArraySource& source);
 
 /// Thread rule: write may be called from several threads at once for different blocks when access is `any`.
 class ArraySink {

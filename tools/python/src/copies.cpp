@@ -6,6 +6,7 @@
 #include <tessera/chunk_bytes.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
+#include <tessera/rounding.h>
 #include <tessera/where.h>
 
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ struct CopyWay {
     bool dry_run = false;
     bool skip_unreadable = false;  ///< unreadable arrays of a hierarchy are left out
     bool verify = false;           ///< chunk files are decoded before they are copied as they are
+    std::shared_ptr<std::set<std::string>> said = std::make_shared<std::set<std::string>>();  ///< of arrays as read
 };
 
 /// Identifies a copy, to recognise it when it is resumed.
@@ -96,6 +98,17 @@ HierarchyOptions hierarchy_options(const py::dict& options, const CopyWay& way, 
             return decode ? decode_cf(std::move(opened)) : encode_cf(std::move(opened));
         };
     }
+    const auto text = [&](const char* name) {
+        return options.contains(name) ? py::cast<std::string>(options[name]) : std::string();
+    };
+    if (const auto rounding = Rounding::parse(text("keep_bits"), text("max_error"))) {
+        made.view = [rounding = *rounding, first = made.view, said = way.said](std::unique_ptr<ArraySource> opened) {
+            std::string why;
+            auto source = rounded(first ? first(std::move(opened)) : std::move(opened), rounding, &why);
+            if (!why.empty()) said->insert(std::move(why));
+            return source;
+        };
+    }
     if (options.contains("where")) {
         // Rows are picked first, of the numbers as they are stored.
         made.view = [condition = py::cast<std::string>(options["where"]),
@@ -131,6 +144,7 @@ std::vector<std::string> copy_at(const Source& source, const std::string& to, Hi
         for (std::string& note : lost) {
             if (std::ranges::find(changes, note) == changes.end()) changes.push_back(std::move(note));
         }
+        changes.insert(changes.end(), way.said->begin(), way.said->end());
         return changes;
     });
 }

@@ -389,8 +389,9 @@ def _path_of(node: Any) -> str:
 def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
          shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
          separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0,
-         cf: Optional[str] = None, where: Optional[str] = None, drop_attributes: bool = False, resume: bool = False,
-         link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
+         cf: Optional[str] = None, keep_bits: Union[int, str, None] = None, max_error: Optional[float] = None,
+         where: Optional[str] = None, drop_attributes: bool = False, resume: bool = False, link: bool = False,
+         dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
          verify: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
          storage_options: Optional[dict[str, Any]] = None) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
@@ -416,6 +417,12 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     cf : {"decode", "encode"}, optional
         Apply ``scale_factor``, ``add_offset``, ``_FillValue`` and units of time, as the CF conventions say, or the
         reverse by the attribute ``cf_encoding``, which keeps how an array was encoded.
+    keep_bits : int or "auto", optional
+        Round floats to so many bits of their fraction, so that they take less room; "auto" finds how many hold 99 % of
+        the information. Coordinates, missing elements and the fill value stay. The attribute ``rounded`` keeps the
+        bound.
+    max_error : float, optional
+        Round numbers by at most so much, likewise.
     where : str, optional
         Of a table, only the rows for which this holds, an expression over its fields: ``"(close > 100) & (volume > 0)"``.
     drop_attributes : bool
@@ -468,6 +475,10 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         options["shards"] = shards
     if cf is not None:
         options["cf"] = cf
+    if keep_bits is not None:
+        options["keep_bits"] = str(keep_bits)
+    if max_error is not None:
+        options["max_error"] = repr(float(max_error))
     if where is not None:
         options["where"] = where
     if drop_attributes:

@@ -1,0 +1,43 @@
+// Lossy compression with a stated bound: numbers that are rounded as they are read, so that codecs find zeros.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/array_io.h>
+
+namespace tessera {
+
+/// How numbers are rounded: one of the three.
+struct Rounding {
+    /// Bits of a float's fraction that stay, from 0. The relative error is at most 2^-(bits + 1).
+    std::optional<int> keep_bits = std::nullopt;
+    /// As many bits as hold 99 % of the information that elements share with their neighbours along a dimension
+    /// (Klöwer and others, Nature Computational Science 1, 2021), found in up to a million elements.
+    bool keep_information = false;
+    /// The most by which a number may change. Numbers become multiples of the largest power of 2 that allows it.
+    std::optional<double> max_error = std::nullopt;
+
+    /// From text: bits or "auto", and an error; an empty text is not given. nullopt if neither is. Throws
+    /// invalid_argument for both, and for any other text.
+    [[nodiscard]] static std::optional<Rounding> parse(std::string_view keep_bits, std::string_view max_error);
+};
+
+/// The attribute of a rounded array: a list of what was done to it, the first first. Each is an object with
+/// "max_error", or with "keep_bits" and "max_relative_error".
+inline constexpr const char* rounding_attribute = "rounded";
+
+/// The array with rounded numbers, and the bound in rounding_attribute; every number that is read is held against the
+/// bound. NaN, infinities, floats below the smallest normal one, the fill value and what `_FillValue` and
+/// `missing_value` name stay as they are, and so does a number that would leave its dtype. Of complex numbers both
+/// parts are rounded.
+///
+/// An array that cannot be rounded so is returned as it is, and `why` becomes a sentence about it: one of text, times
+/// or Booleans; of integers for keep_bits; and a coordinate, whose one dimension has its name. Otherwise `why` tells
+/// how many bits keep_information has found. Reads for that, in pieces of a megabyte.
+[[nodiscard]] std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const Rounding& rounding,
+                                                   std::string* why = nullptr, const IoOptions& io = {});
+
+}  // namespace tessera
