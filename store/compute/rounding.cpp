@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/array.h>
 #include <tessera/calendar.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
@@ -79,16 +80,23 @@ double step_for(double max_error) {
     return std::ldexp(1.0, exponent);
 }
 
+/// Elements that stay as they are. The first `missing` of them stand for missing ones: no number becomes one of these.
+struct KeptElements {
+    std::vector<ElementBytes> elements;
+    std::size_t missing = 0;
+};
+
 /// What becomes of each number of a dtype.
 template <class T>
 class Rounder {
 public:
-    Rounder(const Rounding& how, int fraction, const std::vector<ElementBytes>& kept)
+    Rounder(const Rounding& how, int fraction, const KeptElements& kept)
         : keep_(how.keep_bits),
           fraction_(fraction),
           error_(how.max_error.value_or(std::ldexp(1.0, -how.keep_bits.value_or(0) - 1))),
-          step_(how.max_error ? step_for(*how.max_error) : 0) {
-        for (const auto& one : kept) kept_.push_back(load_number<T>(one.data(), 0));
+          step_(how.max_error ? step_for(*how.max_error) : 0),
+          missing_(static_cast<std::ptrdiff_t>(kept.missing)) {
+        for (const auto& one : kept.elements) kept_.push_back(load_number<T>(one.data(), 0));
     }
 
     void operator()(const std::byte* from, std::byte* to, std::int64_t n) const {
@@ -100,6 +108,7 @@ public:
                     if (keep_) made = rounded_to_bits(v, *keep_, fraction_);
                 }
                 if (!keep_) made = rounded_to_step(v, step_);
+                if (is_among(made, kept_.begin() + missing_)) made = v;
                 verify(v, made);
             }
             store_number(to, i, made);
@@ -111,7 +120,11 @@ private:
         if constexpr (!is_whole<T>) {
             if (!std::isfinite(static_cast<double>(up(v)))) return true;
         }
-        return std::ranges::any_of(kept_, [&](T one) { return up(one) == up(v); });
+        return is_among(v, kept_.end());
+    }
+
+    [[nodiscard]] bool is_among(T v, typename std::vector<T>::const_iterator end) const {
+        return std::any_of(kept_.begin(), end, [&](T one) { return up(one) == up(v); });
     }
 
     void verify(T v, T made) const {
@@ -133,6 +146,7 @@ private:
     std::optional<int> keep_;
     int fraction_;
     double error_, step_;
+    std::ptrdiff_t missing_;
     std::vector<T> kept_;
 };
 
@@ -180,17 +194,19 @@ Value record_of(const Rounding& rounding) {
     return record;
 }
 
-/// What stays as it is: the fill value and missing elements.
-std::vector<ElementBytes> kept_elements(const ArraySource& array, const DType& native) {
-    auto kept = missing_elements(array.attribute_values(), native);
-    if (auto fill = array.fill_bytes(); fill && std::ssize(*fill) == native.size()) {
-        NDArray one(array.info().dtype, {});
-        std::ranges::copy(*fill, one.bytes().data());
-        NDArray host(native, {});
-        copy_elements(one.view(), host.view());
-        const auto bytes = std::as_const(host).bytes();
-        kept.emplace_back(bytes.begin(), bytes.end());
-    }
+KeptElements kept_elements(const ArraySource& array, const DType& native) {
+    KeptElements kept{.elements = missing_elements(array.attribute_values(), native)};
+    kept.missing = kept.elements.size();
+    const auto fill = array.fill_bytes();
+    if (!fill || std::ssize(*fill) != native.size()) return kept;
+    NDArray one(array.info().dtype, {});
+    std::ranges::copy(*fill, one.bytes().data());
+    NDArray host(native, {});
+    copy_elements(one.view(), host.view());
+    const auto bytes = std::as_const(host).bytes();
+    kept.elements.emplace_back(bytes.begin(), bytes.end());
+    const auto* stored = dynamic_cast<const Array*>(&array);
+    if (stored != nullptr && stored->dialect().fill_is_missing) kept.missing = kept.elements.size();
     return kept;
 }
 
@@ -233,7 +249,7 @@ std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const R
     const DType dtype = array->info().dtype;
     const DType native = native_dtype(dtype);
     const bool complex = dtype.kind() == Kind::complex;
-    const auto kept = complex ? std::vector<ElementBytes>() : kept_elements(*array, native);
+    const KeptElements kept = complex ? KeptElements() : kept_elements(*array, native);
     Rounding how = rounding;
     if (how.keep_information) {
         if (complex) {
@@ -248,9 +264,9 @@ std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const R
                     return false;
                 else {
                     const auto v = up(load_number<T>(element, 0));
-                    return std::isfinite(static_cast<double>(v)) && std::ranges::none_of(kept, [&](const auto& one) {
-                               return up(load_number<T>(one.data(), 0)) == v;
-                           });
+                    return std::isfinite(static_cast<double>(v)) &&
+                           std::ranges::none_of(
+                               kept.elements, [&](const auto& one) { return up(load_number<T>(one.data(), 0)) == v; });
                 }
             };
             how.keep_bits = informative_bits(*array, counts, io);

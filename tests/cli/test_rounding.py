@@ -93,6 +93,12 @@ class Rounding(ProgramTest):
             self.assertNotEqual(made[7], values[7])
             self.assertTrue(np.isfinite(made[8]))
 
+    def test_no_number_becomes_a_missing_one(self):
+        self.save("x.npy", np.array([8, 8.2, 7.9, 100.3], "<f4"))
+        self.tessera("import", "x.npy", "x.zarr", "--format", "v2", "--fill", "8", "--quiet")
+        self.tessera("copy", "x.zarr", "y.zarr", "--max-error", 0.5, "--quiet")
+        self.assertEqual(self.exported("y.zarr").tolist(), [8, np.float32(8.2), np.float32(7.9), 100])
+
     def test_automatic_bits_are_the_published_ones(self):
         for noise in 1e-2, 1e-3, 1e-5:
             values = smooth((200, 300), noise).astype("<f4")

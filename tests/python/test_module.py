@@ -534,6 +534,12 @@ def test_verbs():
     assert np.array_equal(np.load("part.npy"), values[5:9, 3])
     tessera.copy("part.npy", "d.zarr", fill_value=1)
     assert tessera.open("d.zarr").fill_value == 1
+    assert tessera.copy("a.zarr", "rounded.zarr", keep_bits=4) == []
+    assert np.abs(tessera.load("rounded.zarr") / values - 1).max() <= 2**-5
+    tessera.copy("a.zarr", "rounded.zarr", max_error=0.1, overwrite=True)
+    assert tessera.open("rounded.zarr").attrs["rounded"] == [{"max_error": 0.1}]
+    tessera.save("whole.zarr", np.arange(9))
+    assert "integers" in tessera.copy("whole.zarr", "w.zarr", keep_bits="auto")[0]
     tessera.create_group("g.zarr")
     tessera.copy("g.zarr", "h.zarr")
     assert isinstance(tessera.open("h.zarr"), tessera.Group)

@@ -31,8 +31,8 @@ inline constexpr const char* rounding_attribute = "rounded";
 
 /// The array with rounded numbers, and the bound in rounding_attribute; every number that is read is held against the
 /// bound. NaN, infinities, floats below the smallest normal one, the fill value and what `_FillValue` and
-/// `missing_value` name stay as they are, and so does a number that would leave its dtype. Of complex numbers both
-/// parts are rounded.
+/// `missing_value` name stay as they are, and so does a number that would leave its dtype or become a missing one. Of
+/// complex numbers both parts are rounded.
 ///
 /// An array that cannot be rounded so is returned as it is, and `why` becomes a sentence about it: one of text, times
 /// or Booleans; of integers for keep_bits; and a coordinate, whose one dimension has its name. Otherwise `why` tells
