@@ -546,8 +546,8 @@ void hdf5_bundle(const std::filesystem::path& path, const ArrayBundle& /*bundle*
 
 #endif
 
-void hdf5_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
-    for (const std::string& name : hdf5_format.members({path})) checker.read_array(name);
+void hdf5_check(const ArrayPath& path, ArrayFileChecker& checker) {
+    for (const std::string& name : hdf5_format.members(path)) checker.read_array(name);
 }
 
 constexpr ArrayFileFormat hdf5_in_process{

@@ -331,8 +331,8 @@ Value netcdf_describe(const ArrayPath& path) {
     return facts;
 }
 
-void netcdf_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
-    const NetcdfHeader header = read_netcdf_header(*open_file(path));
+void netcdf_check(const ArrayPath& path, ArrayFileChecker& checker) {
+    const NetcdfHeader header = read_netcdf_header(*path.bytes());
     for (const NetcdfVariable& v : header.variables) checker.read_array(v.name);
 }
 

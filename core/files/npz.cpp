@@ -19,14 +19,29 @@ std::vector<std::string> npz_members(const ZipReader& zip) {
     return names;
 }
 
-std::unique_ptr<ArraySource> open_npz_member(const std::filesystem::path& path, std::string_view member) {
-    const ZipReader zip(path);
+namespace {
+
+std::unique_ptr<ArraySource> open_member(const ZipReader& zip, const std::filesystem::path& path,
+                                         std::string_view member) {
     for (const std::string& name : {fmt::format("{}.npy", member), std::string(member)}) {
         for (const ZipMember& m : zip.members()) {
             if (m.name == name) return open_npy(zip.open(name));
         }
     }
     throw not_found("{} has no array '{}'; it has: {}", path.string(), member, fmt::join(npz_members(zip), ", "));
+}
+
+/// A file here by its name, any other as it was opened.
+ZipReader zip_of(const ArrayPath& path) {
+    std::error_code ignored;
+    const bool far = path.opened && !std::filesystem::exists(path.path, ignored);
+    return far ? ZipReader(path.opened) : ZipReader(path.path);
+}
+
+}  // namespace
+
+std::unique_ptr<ArraySource> open_npz_member(const std::filesystem::path& path, std::string_view member) {
+    return open_member(ZipReader(path), path, member);
 }
 
 // ---- as a format of array files
@@ -60,11 +75,13 @@ bool npz_recognise(ByteSpan first) {
 }
 
 std::vector<std::string> npz_list(const ArrayPath& path) {
-    return npz_members(ZipReader(path.path));
+    return npz_members(zip_of(path));
 }
 
 std::unique_ptr<ArraySource> npz_open(const ArrayPath& path, const ArrayFileOptions&) {
-    return open_npz_member(path.path, chosen_member(path, path.member ? std::vector<std::string>{} : npz_list(path)));
+    const ZipReader zip = zip_of(path);
+    const std::string member = chosen_member(path, path.member ? std::vector<std::string>{} : npz_members(zip));
+    return open_member(zip, path.path, member);
 }
 
 std::unique_ptr<ArraySink> npz_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
@@ -75,7 +92,7 @@ std::unique_ptr<ArraySink> npz_create(const ArrayPath& path, const DType& dtype,
 
 /// Describes all members, or the named one; for a member that cannot be read, the error.
 Value npz_describe(const ArrayPath& path) {
-    const ZipReader zip(path.path);
+    const ZipReader zip = zip_of(path);
     constexpr std::uint64_t facts_memory = 1600;  // of a member
     if (!path.member) require_memory(facts_memory * zip.members().size());
     Value members = Value::array();
@@ -102,8 +119,8 @@ Value npz_describe(const ArrayPath& path) {
 }
 
 /// Checks every member's checksum, and the elements of members that are arrays.
-void npz_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
-    const ZipReader zip(path);
+void npz_check(const ArrayPath& path, ArrayFileChecker& checker) {
+    const ZipReader zip = zip_of(path);
     std::map<std::string_view, std::size_t> last;  // if members share a name, the last one counts
     for (std::size_t i = 0; i < zip.members().size(); ++i) last[zip.members()[i].name] = i;
     for (std::size_t i = 0; i < zip.members().size(); ++i) {
@@ -144,6 +161,7 @@ extern constinit const ArrayFileFormat npz_format{
     .extension = ".npz",
     .about = "NumPy zip of named arrays, stored or deflated",
     .deflates = true,
+    .ranged = true,
     .recognise = npz_recognise,
     .members = npz_list,
     .open = npz_open,

@@ -276,8 +276,8 @@ std::vector<PackedArray> safetensors_packed(const ArrayPath& path) {
 }
 
 /// The header says all that can be wrong; elements have no checksums. Tensors lie side by side without holes.
-void safetensors_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
-    const std::shared_ptr<const ByteSource> file = open_file(path);
+void safetensors_check(const ArrayPath& path, ArrayFileChecker& checker) {
+    const std::shared_ptr<const ByteSource> file = path.bytes();
     const SafetensorsHeader header = read_safetensors(*file);
     std::uint64_t at = 0;
     for (const Tensor& tensor : header.tensors) {

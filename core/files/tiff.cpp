@@ -366,8 +366,8 @@ Value tiff_describe(const ArrayPath& path) {
     return facts;
 }
 
-void tiff_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
-    for (const TiffImage& image : read_tiff(*open_file(path)).images) checker.read_array(image.name);
+void tiff_check(const ArrayPath& path, ArrayFileChecker& checker) {
+    for (const TiffImage& image : read_tiff(*path.bytes()).images) checker.read_array(image.name);
 }
 
 }  // namespace

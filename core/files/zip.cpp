@@ -40,15 +40,14 @@ Error zip_failure(std::string_view where, zip_error_t* e) {
 
 /// About the memory that libzip and we take for an archive's list of members, as its end record counts them. 0 for
 /// small archives, and for one whose end record libzip will refuse.
-std::uint64_t directory_memory(int file, std::uint64_t size) {
+/// `read(out, offset)`: whether so many bytes are there.
+template <class Read>
+std::uint64_t directory_memory(std::uint64_t size, const Read& read) {
     constexpr std::uint64_t small = std::uint64_t{256} << 10;
     constexpr std::uint64_t of_member = 640, of_byte = 4;  // names are kept several times
     constexpr std::size_t record = 22, locator = 20, record64 = 56;
     if (size < small || memory_left() == UINT64_MAX) return 0;
     Buffer end(static_cast<std::size_t>(std::min<std::uint64_t>(size, 0xFFFF + record + locator)));
-    const auto read = [&](std::span<std::byte> out, std::uint64_t offset) {
-        return ::pread(file, out.data(), out.size(), static_cast<off_t>(offset)) == std::ssize(out);
-    };
     if (!read(end.span(), size - end.size())) return 0;
     const std::string_view text(reinterpret_cast<const char*>(end.data()), end.size());
     const std::size_t at = text.rfind("PK\x05\x06");
@@ -65,6 +64,97 @@ std::uint64_t directory_memory(int file, std::uint64_t size) {
     return of_member * members + of_byte * bytes;
 }
 
+/// Any bytes as a source of libzip, which reads in small pieces: they are taken from a larger one. Thread rule: one
+/// thread at a time.
+class ZipBytes {
+public:
+    explicit ZipBytes(std::shared_ptr<const ByteSource> bytes) : bytes_(std::move(bytes)) { zip_error_init(&error_); }
+    ~ZipBytes() { zip_error_fini(&error_); }
+    ZipBytes(const ZipBytes&) = delete;
+    ZipBytes& operator=(const ZipBytes&) = delete;
+
+    /// A zip_source_callback; `self` is a ZipBytes.
+    static zip_int64_t call(void* self, void* data, zip_uint64_t size, zip_source_cmd_t command) {
+        return static_cast<ZipBytes*>(self)->answer(data, size, command);
+    }
+
+    /// Throws what a read threw, which libzip could not pass on.
+    void rethrow() {
+        if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+    }
+
+private:
+    zip_int64_t answer(void* data, zip_uint64_t size, zip_source_cmd_t command) {
+        switch (command) {
+            case ZIP_SOURCE_SUPPORTS:
+                return ZIP_SOURCE_SUPPORTS_SEEKABLE;
+            case ZIP_SOURCE_OPEN:
+                at_ = 0;
+                return 0;
+            case ZIP_SOURCE_STAT: {
+                auto* const stat = static_cast<zip_stat_t*>(data);
+                zip_stat_init(stat);
+                stat->valid = ZIP_STAT_SIZE;
+                stat->size = bytes_->size();
+                return sizeof *stat;
+            }
+            case ZIP_SOURCE_READ:
+                return read(static_cast<std::byte*>(data), size);
+            case ZIP_SOURCE_SEEK: {
+                const zip_int64_t to = zip_source_seek_compute_offset(at_, bytes_->size(), data, size, &error_);
+                if (to < 0) return -1;
+                at_ = static_cast<std::uint64_t>(to);
+                return 0;
+            }
+            case ZIP_SOURCE_TELL:
+                return static_cast<zip_int64_t>(at_);
+            case ZIP_SOURCE_ERROR:
+                return zip_error_to_data(&error_, data, size);
+            case ZIP_SOURCE_CLOSE:
+            case ZIP_SOURCE_FREE:
+                return 0;
+            default:
+                zip_error_set(&error_, ZIP_ER_OPNOTSUPP, 0);
+                return -1;
+        }
+    }
+
+    zip_int64_t read(std::byte* to, std::uint64_t size) {
+        try {
+            const std::uint64_t n = std::min(size, bytes_->size() - std::min(at_, bytes_->size()));
+            if (n >= piece_size) {
+                bytes_->read(at_, {to, static_cast<std::size_t>(n)});
+            } else if (n > 0) {
+                if (at_ < begin_ || at_ + n > begin_ + piece_.size()) fill();
+                std::copy_n(piece_.data() + (at_ - begin_), n, to);
+            }
+            at_ += n;
+            return static_cast<zip_int64_t>(n);
+        } catch (...) {
+            thrown_ = std::current_exception();
+            zip_error_set(&error_, ZIP_ER_READ, EIO);
+            return -1;
+        }
+    }
+
+    /// Reads the piece from at_ on; near the end the one that ends there, where archives have their list of members.
+    void fill() {
+        const std::uint64_t length = std::min<std::uint64_t>(piece_size, bytes_->size());
+        const std::uint64_t begin = std::min(at_, bytes_->size() - length);
+        piece_ = Buffer();  // of no use if the read fails
+        piece_ = read_range(*bytes_, begin, length);
+        begin_ = begin;
+    }
+
+    static constexpr std::uint64_t piece_size = std::uint64_t{256} << 10;
+
+    std::shared_ptr<const ByteSource> bytes_;
+    std::uint64_t at_ = 0, begin_ = 0;
+    Buffer piece_;
+    zip_error_t error_{};
+    std::exception_ptr thrown_;
+};
+
 /// DEFLATE cannot shrink data by more than this, so larger claims are refused.
 constexpr std::uint64_t deflate_limit = 1032;
 
@@ -76,7 +166,9 @@ struct ZipReader::State {
         FileDescriptor file = open_regular(path, O_RDONLY, size);
         // libzip takes an empty file for an empty archive; a real one has at least its end record.
         if (size < 22) throw corrupt("{}: not a zip archive: it has only {} bytes", name, size);
-        in_context([&] { return name; }, [&] { held.add(directory_memory(file.get(), size)); });
+        hold_directory(size, [&](std::span<std::byte> out, std::uint64_t offset) {
+            return ::pread(file.get(), out.data(), out.size(), static_cast<off_t>(offset)) == std::ssize(out);
+        });
         int reason = 0;
         archive = zip_fdopen(file.get(), 0, &reason);
         if (archive == nullptr) {
@@ -87,6 +179,38 @@ struct ZipReader::State {
             throw error;
         }
         file.release();  // libzip's now
+        list_members();
+        file_size = size;
+    }
+    explicit State(const std::shared_ptr<const ByteSource>& file)
+        : name(file->name()), file_size(file->size()), far(std::make_unique<ZipBytes>(file)) {
+        if (file_size < 22) throw corrupt("{}: not a zip archive: it has only {} bytes", name, file_size);
+        hold_directory(file_size, [&](std::span<std::byte> out, std::uint64_t offset) {
+            if (offset > file_size || out.size() > file_size - offset) return false;
+            file->read(offset, out);
+            return true;
+        });
+        zip_error_t e;
+        zip_error_init(&e);
+        zip_source_t* const source = zip_source_function_create(ZipBytes::call, far.get(), &e);
+        archive = source == nullptr ? nullptr : zip_open_from_source(source, ZIP_RDONLY, &e);
+        if (archive == nullptr) {
+            if (source != nullptr) zip_source_free(source);
+            const Error error = zip_failure(name, &e);
+            zip_error_fini(&e);
+            far->rethrow();
+            throw error;
+        }
+        zip_error_fini(&e);
+        list_members();
+    }
+
+    template <class Read>
+    void hold_directory(std::uint64_t size, const Read& read) {
+        in_context([&] { return name; }, [&] { held.add(directory_memory(size, read)); });
+    }
+
+    void list_members() {
         for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
             zip_stat_t s;
             if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), 0, &s) != 0) {
@@ -95,7 +219,6 @@ struct ZipReader::State {
             members.push_back({s.name, s.size, s.comp_size, s.comp_method == ZIP_CM_STORE});
             stats.push_back(s);
         }
-        file_size = size;
     }
     ~State() {
         if (archive != nullptr) zip_discard(archive);
@@ -105,8 +228,9 @@ struct ZipReader::State {
 
     std::string name;
     std::uint64_t file_size = 0;
-    MemoryHold held;   // for the list of members
-    std::mutex mutex;  // libzip's handles share the archive's file position
+    std::unique_ptr<ZipBytes> far;  // of an archive that is no file here
+    MemoryHold held;                // for the list of members
+    std::mutex mutex;               // libzip's handles share the archive's file position
     zip_t* archive = nullptr;
     std::vector<ZipMember> members;
     std::vector<zip_stat_t> stats;
@@ -165,7 +289,9 @@ private:
         if (file_ != nullptr) zip_fclose(std::exchange(file_, nullptr));
         position_ = 0;
         file_ = zip_fopen_index(zip_->archive, index_, 0);
-        if (file_ == nullptr) throw zip_failure(name_, zip_get_error(zip_->archive));
+        if (file_ != nullptr) return;
+        if (zip_->far) zip_->far->rethrow();
+        throw zip_failure(name_, zip_get_error(zip_->archive));
     }
 
     void seek(std::uint64_t offset) const {
@@ -198,6 +324,7 @@ private:
         const Error error = zip_error_code_zip(e) == ZIP_ER_OK ? corrupt(name_ + ": it goes on after its stated size")
                                                                : zip_failure(name_, e);
         zip_fclose(std::exchange(file_, nullptr));
+        if (zip_->far) zip_->far->rethrow();
         return error;
     }
 
@@ -211,6 +338,7 @@ private:
 }  // namespace
 
 ZipReader::ZipReader(const std::filesystem::path& path) : state_(std::make_shared<State>(path)) {}
+ZipReader::ZipReader(const std::shared_ptr<const ByteSource>& file) : state_(std::make_shared<State>(file)) {}
 ZipReader::~ZipReader() = default;
 ZipReader::ZipReader(ZipReader&&) noexcept = default;
 ZipReader& ZipReader::operator=(ZipReader&&) noexcept = default;

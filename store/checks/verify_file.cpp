@@ -5,8 +5,10 @@
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/locate.h>
 #include <tessera/place.h>
 #include <tessera/seal.h>
+#include <tessera/store_kind.h>
 
 #include <filesystem>
 #include <functional>
@@ -82,7 +84,7 @@ void check_array(VerifyReport& report, const ArrayPath& path, const IoOptions& i
 /// Adds the format's findings to a report.
 class Checker final : public ArrayFileChecker {
 public:
-    Checker(VerifyReport& report, std::filesystem::path path, const IoOptions& io)
+    Checker(VerifyReport& report, ArrayPath path, const IoOptions& io)
         : report_(report), path_(std::move(path)), io_(io) {}
     bool attempt(const std::string& member, const std::function<void()>& body) override {
         return guarded(report_, member, body);
@@ -95,7 +97,9 @@ public:
     void read_bytes(const ByteSource& bytes) override {
         for_each_piece(bytes, [](ByteSpan) {});
     }
-    void read_array(const std::string& member) override { check_array(report_, {path_, member}, io_); }
+    void read_array(const std::string& member) override {
+        check_array(report_, {path_.path, member, path_.opened}, io_);
+    }
     void count_arrays(std::int64_t count) override { report_.arrays += count; }
 
 private:
@@ -103,7 +107,7 @@ private:
         report_.findings.push_back({.kind = kind, .node = {}, .key = member, .text = std::move(text)});
     }
     VerifyReport& report_;
-    std::filesystem::path path_;
+    ArrayPath path_;
     const IoOptions& io_;
 };
 
@@ -120,8 +124,8 @@ VerifyReport verify_file(ArrayPath path, const IoOptions& io) {
         if (path.member || format->check == nullptr) {
             check_array(report, path, io);
         } else {
-            Checker checker(report, path.path, io);
-            format->check(path.path, checker);
+            Checker checker(report, path, io);
+            format->check(path, checker);
         }
     });
     return report;
@@ -159,6 +163,10 @@ VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& option
 
 VerifyReport verify(std::string_view text, const VerifyOptions& options) {
     const ArrayPath path = split_array_path(text);
+    if (!is_local(path.path)) {
+        const Located at = locate(text);
+        if (at.format != nullptr) return verify_file(at.file, options.io);
+    }
     if (path.member) return verify_file(path, options.io);
     VerifyReport report = verify_with_seal(path, options);
     if (const auto beside = options.seals ? place_beside(path.path, {.read_only = true}) : std::nullopt) {

@@ -97,10 +97,27 @@ class RemoteTest(program.ProgramTest):
         self.refused("digest", "far.refs.json/v2", "--allow-outside", says="it is not there")
 
     def test_array_files(self):
-        np.savez(self.path("m.npz"), x=self.values)
+        large = np.random.default_rng(1).normal(size=(700, 900))
+        np.savez(self.path("m.npz"), x=self.values, large=large)
+        np.savez_compressed(self.path("d.npz"), x=self.values, large=large)
+        flipped = bytearray((self.folder / "m.npz").read_bytes())
+        flipped[len(flipped) // 2] ^= 1
+        (self.folder / "flipped.npz").write_bytes(flipped)
+        (self.folder / "bad.npz").write_bytes((self.folder / "m.npz").read_bytes()[:-30])
         for place in self.places.values():
             self.assertEqual(self.digest(f"{place}/a.npy"), self.digest("a.npy"))
-            self.refused("info", f"{place}/m.npz", says="npz files are read on this machine only")
+            for name in "m.npz", "d.npz":
+                self.assertEqual([m["name"] for m in self.tessera_json("info", f"{place}/{name}")["header"]["members"]],
+                                 ["x.npy", "large.npy"])
+                for member in "x", "large":
+                    self.assertEqual(self.digest(f"{place}/{name}::{member}"), self.digest(f"{name}::{member}"))
+                self.tessera("copy", f"{place}/{name}", "all.zarr", "--overwrite", "--quiet")
+                np.testing.assert_array_equal(self.exported("all.zarr/large"), large)
+                self.refused("info", f"{place}/{name}::y", says="it has: x, large")
+                self.assertIn("sound (2 arrays", self.tessera("verify", f"{place}/{name}"))
+            self.refused("info", f"{place}/bad.npz", says="end record is missing")
+            self.assertIn("sound (1 array", self.tessera("verify", f"{place}/a.npy"))
+            self.assertIn("CRC", self.tessera("verify", f"{place}/flipped.npz", code=1))
 
     def test_a_query_goes_into_no_log(self):
         place = self.places["http"]

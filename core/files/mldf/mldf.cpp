@@ -39,13 +39,13 @@ Value mldf_describe(const ArrayPath& path) {
 }
 
 /// Reports all damage, also in payloads. Intact arrays need no reading of their elements.
-void mldf_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
-    const MldfReport found = validate_mldf(path);
+void mldf_check(const ArrayPath& path, ArrayFileChecker& checker) {
+    const MldfReport found = validate_mldf(path.path);
     for (const std::string& text : found.findings) checker.damage(text);
     if (found.finding_count > found.findings.size()) {
         checker.damage(fmt::format("and {} more", found.finding_count - found.findings.size()));
     }
-    if (found.findings.empty()) checker.count_arrays(std::ssize(MldfReader(open_file(path)).arrays()));
+    if (found.findings.empty()) checker.count_arrays(std::ssize(MldfReader(path.bytes()).arrays()));
 }
 
 void mldf_bundle(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,

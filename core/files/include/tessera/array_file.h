@@ -143,7 +143,7 @@ struct ArrayFileFormat {
     Value (*describe)(const ArrayPath& path);
     // For formats of several arrays; nullptr for the others.
     /// Checks the whole file.
-    void (*check)(const std::filesystem::path& path, ArrayFileChecker& checker) = nullptr;
+    void (*check)(const ArrayPath& path, ArrayFileChecker& checker) = nullptr;
     /// Writes a new file, which appears when it is complete.
     void (*bundle)(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
                    const IoOptions& io) = nullptr;

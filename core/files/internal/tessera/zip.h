@@ -26,6 +26,8 @@ class ZipReader {
 public:
     /// Throws not_found, io, or corrupt if the file is no zip.
     explicit ZipReader(const std::filesystem::path& path);
+    /// Of an archive that is no file of this machine.
+    explicit ZipReader(const std::shared_ptr<const ByteSource>& file);
     ~ZipReader();
     ZipReader(ZipReader&&) noexcept;
     ZipReader& operator=(ZipReader&&) noexcept;
