@@ -54,9 +54,8 @@ T rounded_to_step(T v, double step) {
         constexpr double most = 9.2e18;
         if (step <= 1 || step > most) return v;
         const auto size = static_cast<Int128>(step);
-        const Int128 whole = v;
-        Int128 count = whole / size;
-        Int128 rest = whole % size;
+        Int128 count = v / size;
+        Int128 rest = v % size;
         if (rest < 0) {
             rest += size;
             --count;
