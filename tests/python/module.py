@@ -1,5 +1,6 @@
 """What the tests of the Python module share: the module itself, from the build tree, and a folder to work in."""
 import os
+import signal
 import sys
 import tempfile
 
@@ -18,6 +19,8 @@ for _setting in ("FORMAT", "CODEC", "DURABILITY", "MAX_MEMORY", "THREADS", "COLO
                  "OFFLINE", "ABSENT"):
     os.environ.pop(f"TESSERA_{_setting}", None)
 os.environ["TESSERA_CONFIG"] = ""
+# What a shell starts in the background ignores Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import tessera  # noqa: E402
 
 golden = os.environ["TESSERA_GOLDEN"]
