@@ -1,5 +1,6 @@
 // "numcodecs.bitround": floats rounded to the first bits of their significand.
 #include <tessera/error_text.h>
+#include <tessera/round_bits.h>
 
 #include "codec_row.h"
 #include "numeric_filter.h"
@@ -10,9 +11,7 @@ namespace {
 
 template <class Bits>
 void round_bits(std::span<Bits> v, int dropped) {
-    const Bits mask = static_cast<Bits>(~Bits{0} << dropped);
-    const Bits almost_half = static_cast<Bits>((Bits{1} << (dropped - 1)) - 1);
-    for (Bits& x : v) x = static_cast<Bits>(x + ((x >> dropped) & 1) + almost_half) & mask;
+    for (Bits& x : v) x = round_off(x, dropped);
 }
 
 class BitRoundCodec final : public NumericFilter {
@@ -45,7 +44,7 @@ std::unique_ptr<ArrayToArrayCodec> make_bitround_codec(const Value& configuratio
     if (in.dtype.kind() != Kind::real) {
         throw invalid_argument("it is for floats, not for {}", in.dtype.to_string());
     }
-    const int bits = in.dtype.size() == 2 ? 10 : in.dtype.size() == 4 ? 23 : 52;
+    const int bits = fraction_bits(in.dtype);
     (void)configuration.at("keepbits");
     return std::make_unique<BitRoundCodec>(
         in, bits - static_cast<int>(integer_member(configuration, "keepbits", 0, 0, bits)));

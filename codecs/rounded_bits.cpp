@@ -1,6 +1,7 @@
 // "bitround": numbers rounded to their first bits: floats to those of the significand, integers and times to those from
 // the highest bit that is set. v3. ("numcodecs.bitround" is for floats only: bitround.cpp.)
 #include <tessera/error_text.h>
+#include <tessera/round_bits.h>
 
 #include <bit>
 #include <limits>
@@ -12,13 +13,12 @@ namespace tessera {
 
 namespace {
 
-/// Drops the last `dropped` bits, to the nearest, half to even; at the end of the range down.
+/// At the end of the range down.
 template <class Bits>
 Bits rounded_to(Bits x, int dropped) {
     const auto mask = static_cast<Bits>(~Bits{0} << dropped);
-    const auto up = static_cast<Bits>(((Bits{1} << (dropped - 1)) - 1) + (x >> dropped & 1));
-    const bool over = x > std::numeric_limits<Bits>::max() - up;
-    return static_cast<Bits>((over ? std::numeric_limits<Bits>::max() : static_cast<Bits>(x + up)) & mask);
+    const Bits made = round_off(x, dropped);
+    return made < static_cast<Bits>(x & mask) ? mask : made;
 }
 
 class RoundedBitsCodec final : public NumericFilter {
@@ -71,13 +71,12 @@ std::unique_ptr<ArrayToArrayCodec> make_rounded_bits_codec(const Value& configur
         case Kind::datetime:
         case Kind::timedelta:
             return std::make_unique<RoundedBitsCodec>(in, keep, 0, size);
-        case Kind::bfloat16:
-            return std::make_unique<RoundedBitsCodec>(in, keep, 7, size);
         case Kind::complex:
             size /= 2;
             [[fallthrough]];
+        case Kind::bfloat16:
         case Kind::real:
-            return std::make_unique<RoundedBitsCodec>(in, keep, size == 2 ? 10 : size == 4 ? 23 : 52, size);
+            return std::make_unique<RoundedBitsCodec>(in, keep, fraction_bits(in.dtype), size);
         default:
             throw invalid_argument("it is for numbers and times, not for {}", in.dtype.to_string());
     }

@@ -7,7 +7,7 @@
 
 #include <tessera/chunk_grid.h>
 #include <tessera/ndarray.h>
-#include <tessera/numbers.h>
+#include <tessera/round_bits.h>
 #include <tessera/slices.h>
 
 namespace tessera {
@@ -114,12 +114,6 @@ std::vector<Region> samples_of(const ArrayInfo& info) {
 
 }  // namespace
 
-int fraction_bits(const DType& dtype) {
-    if (dtype.kind() == Kind::bfloat16) return 7;
-    const std::int64_t size = dtype.kind() == Kind::complex ? dtype.size() / 2 : dtype.size();
-    return size == 2 ? 10 : size == 4 ? 23 : 52;
-}
-
 std::optional<int> informative_bits(const ArraySource& source, const std::function<bool(const std::byte*)>& counts,
                                     const IoOptions& io) {
     const ArrayInfo info = source.info();
@@ -140,7 +134,7 @@ std::optional<int> informative_bits(const ArraySource& source, const std::functi
             if (dtype.size() == 8) count_pairs<std::uint64_t>(block, d, use, found);
         }
     }
-    constexpr std::int64_t fewest = 100;
+    constexpr std::int64_t fewest = 5'000;  // of fewer, bits that matter seem to be chance
     const int bits = static_cast<int>(dtype.size()) * 8;
     int needed = 0;
     for (const PairCounts& found : pairs) {

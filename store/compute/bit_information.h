@@ -16,7 +16,4 @@ namespace tessera {
                                                   const std::function<bool(const std::byte*)>& counts,
                                                   const IoOptions& io);
 
-/// Bits of the fraction of a real dtype.
-[[nodiscard]] int fraction_bits(const DType& dtype);
-
 }  // namespace tessera

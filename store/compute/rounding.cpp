@@ -16,6 +16,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/numbers.h>
+#include <tessera/round_bits.h>
 
 #include "bit_information.h"
 #include "converted_source.h"
@@ -41,9 +42,8 @@ T rounded_to_bits(T v, int keep, int fraction) {
     const auto exponent = static_cast<Bits>(without_sign & static_cast<Bits>(~Bits{0} << fraction));
     const int dropped = fraction - keep;
     // Zero, too small to have all bits, infinite or NaN.
-    if (dropped <= 0 || (x & exponent) == 0 || (x & exponent) == exponent) return v;
-    const auto half = static_cast<Bits>((Bits{1} << (dropped - 1)) - 1 + (x >> dropped & 1));
-    const auto y = static_cast<Bits>(static_cast<Bits>(x + half) & static_cast<Bits>(~Bits{0} << dropped));
+    if ((x & exponent) == 0 || (x & exponent) == exponent) return v;
+    const Bits y = round_off(x, dropped);
     return (y & exponent) == exponent ? v : std::bit_cast<T>(y);
 }
 
@@ -271,8 +271,9 @@ std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const R
             how.keep_bits = informative_bits(*array, counts, io);
         });
         if (!how.keep_bits) {
-            say(fmt::format("{} is not rounded: its elements share no information with their neighbours",
-                            array->name()));
+            say(fmt::format(
+                "{} is not rounded: its elements share no information with their neighbours, or are too few to tell",
+                array->name()));
             return array;
         }
         say(fmt::format("{}: {} bits of the fraction hold 99 % of the information", array->name(), *how.keep_bits));

@@ -114,6 +114,9 @@ class Rounding(ProgramTest):
         result = self.run_program("copy", "noise.zarr", "n.zarr", "--keep-bits", "auto")
         self.assertIn("noise.zarr is not rounded: its elements share no information", result.stderr)
         self.tessera("diff", "noise.zarr", "n.zarr")
+        self.save("few.npy", smooth((40, 50), 1e-3))
+        self.assertIn("too few to tell", self.run_program("copy", "few.npy", "few.zarr", "--keep-bits", "auto").stderr)
+        self.tessera("diff", "few.npy", "few.zarr")
 
     def test_a_copy_keeps_all_else_and_takes_less_room(self):
         self.save("x.npy", smooth((90, 80), 1e-3).astype("<f4"))

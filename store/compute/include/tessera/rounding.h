@@ -34,9 +34,9 @@ inline constexpr const char* rounding_attribute = "rounded";
 /// `missing_value` name stay as they are, and so does a number that would leave its dtype or become a missing one. Of
 /// complex numbers both parts are rounded.
 ///
-/// An array that cannot be rounded so is returned as it is, and `why` becomes a sentence about it: one of text, times
-/// or Booleans; of integers for keep_bits; and a coordinate, whose one dimension has its name. Otherwise `why` tells
-/// how many bits keep_information has found. Reads for that, in pieces of a megabyte.
+/// An array that cannot be rounded is returned as it is, and `why` becomes a sentence about it. That is one of text,
+/// times or Booleans, one of integers for keep_bits, and a coordinate: its one dimension has its name. With
+/// keep_information, `why` tells how many bits were found; up to eight pieces of a megabyte are read for that.
 [[nodiscard]] std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const Rounding& rounding,
                                                    std::string* why = nullptr, const IoOptions& io = {});
 
