@@ -682,6 +682,34 @@ class HttpTransfer {
 public:
     HttpTransfer(std::shared_ptr<HttpClient::Loop> loop, HttpRequest request)
         : loop_(std::move(loop)), work_(std::make_shared<Work>(std::move(request))), cache_(work_->request.cache) {
+        send();
+    }
+    ~HttpTransfer() {
+        if (state_ == State::sent) loop_->abandon(*work_);
+    }
+    HttpTransfer(const HttpTransfer&) = delete;
+    HttpTransfer& operator=(const HttpTransfer&) = delete;
+
+    HttpResponse take() {
+        HttpResponse response = answer();
+        const bool renews = response.status == 400 || response.status == 401 || response.status == 403;
+        if (!renews || !work_->request.renew || !work_->request.renew(response)) return response;
+        const bool unsure = response.unsure;  // it may have been sent twice
+        work_ = std::make_shared<Work>(std::move(work_->request));
+        send();
+        response = answer();
+        response.unsure = response.unsure || unsure;
+        return response;
+    }
+
+private:
+    enum class State : std::uint8_t {
+        sent,          ///< or answered
+        kept,          ///< the answer lies in the cache
+        others_fetch,  ///< another thread or process is asking for the same
+    };
+
+    void send() {
         if (cache_ != nullptr && cache_->serves(work_->request)) {
             begin(true);
             return;
@@ -701,13 +729,8 @@ public:
         }
         loop_->add(work_);
     }
-    ~HttpTransfer() {
-        if (state_ == State::sent) loop_->abandon(*work_);
-    }
-    HttpTransfer(const HttpTransfer&) = delete;
-    HttpTransfer& operator=(const HttpTransfer&) = delete;
 
-    HttpResponse take() {
+    HttpResponse answer() {
         for (;;) {
             if (state_ == State::others_fetch) {
                 wait_for_others();
@@ -722,13 +745,6 @@ public:
         if (work_->failure) std::rethrow_exception(work_->failure);
         return std::move(work_->response);
     }
-
-private:
-    enum class State : std::uint8_t {
-        sent,          ///< or answered
-        kept,          ///< the answer lies in the cache
-        others_fetch,  ///< another thread or process is asking for the same
-    };
 
     /// Asks the cache, else the server. `look`: an entry may serve without validation.
     void begin(bool look) {

@@ -22,7 +22,6 @@
 #include <utility>
 
 #include "aws_signature.h"
-#include "http_client.h"
 #include "sha256.h"
 #include "url.h"
 
@@ -134,6 +133,7 @@ S3Credentials checked(S3Credentials keys, const std::string& what) {
 struct Answer {
     int status = 0;
     std::string text;
+    bool expired = false;
 };
 
 struct Question {
@@ -158,7 +158,7 @@ Answer ask(Question question, const std::string& what) {
     }
     request.patience = std::chrono::milliseconds(question.milliseconds);
     const HttpResponse response = HttpClient::shared().send(std::move(request));
-    return {response.status, std::string(reinterpret_cast<const char*>(response.body.data()), response.body.size())};
+    return {response.status, std::string(response.text()), says_expired(response)};
 }
 
 std::string region_for(const RemoteSettings& settings, const AwsProfile& profile) {
@@ -196,16 +196,21 @@ S3Credentials assumed(const RemoteSettings& settings, const AwsProfile& profile,
                       {"x-amz-content-sha256", sha256_text(body)}};
     const AwsScope scope{url.authority, region, "sts"};
     const std::string path = url.path + '/';
-    Answer answer = ask(
-        {.method = "POST",
-         .url = fmt::format("{}://{}{}", url.scheme, url.authority, path),
-         .lines = keys == nullptr ? plain_lines(lines) : signed_lines(scope, keys->current(), "POST", path, "", lines),
-         .body = std::move(body)},
-        what);
+    S3Credentials used = keys == nullptr ? S3Credentials() : keys->current();
+    const auto send = [&] {
+        return ask({.method = "POST",
+                    .url = fmt::format("{}://{}{}", url.scheme, url.authority, path),
+                    .lines = keys == nullptr ? plain_lines(lines) : signed_lines(scope, used, "POST", path, "", lines),
+                    .body = body},
+                   what);
+    };
+    Answer answer = send();
+    if (answer.expired && keys != nullptr && keys->renew(used)) answer = send();
     if (answer.status != 200) {
         const std::string code = xml_element(answer.text, "Code");
         throw failure(fmt::format("{}: the token service answers {}{}", what, answer.status,
-                                  code.empty() ? "" : " (" + code + ")"));
+                                  code.empty() ? "" : " (" + code + ")") +
+                      (answer.expired && keys != nullptr ? "; " + keys->remedy() : ""));
     }
     return checked({.key_id = xml_element(answer.text, "AccessKeyId"),
                     .secret = xml_element(answer.text, "SecretAccessKey"),
@@ -346,18 +351,23 @@ S3Credentials from_machine(const RemoteSettings& settings) {
 
 // ---- the chain
 
-Source source_of(S3Credentials keys) {
-    return std::make_shared<CredentialSource>(std::move(keys), nullptr);
-}
-Source source_of(const CredentialSource::Fetch& fetch) {
-    S3Credentials first = fetch();
-    return std::make_shared<CredentialSource>(std::move(first), fetch);
+/// Of a service, which gives new keys whenever it is asked.
+constexpr std::string_view of_service = "the service that gives them has no new ones";
+
+Source source_of(CredentialSource::Fetch fetch, std::string_view remedy = of_service) {
+    return std::make_shared<CredentialSource>(std::move(fetch), std::string(remedy));
 }
 
 Source keys_of_environment(const RemoteSettings& settings) {
-    const std::string id = settings.of("AWS_ACCESS_KEY_ID");
-    if (id.empty()) return nullptr;
-    return source_of(S3Credentials{id, settings.of("AWS_SECRET_ACCESS_KEY"), settings.of("AWS_SESSION_TOKEN"), 0});
+    if (settings.of("AWS_ACCESS_KEY_ID").empty()) return nullptr;
+    return source_of(
+        [settings] {
+            return S3Credentials{settings.of("AWS_ACCESS_KEY_ID"), settings.of("AWS_SECRET_ACCESS_KEY"),
+                                 settings.of("AWS_SESSION_TOKEN")};
+        },
+        settings.is_chosen("AWS_ACCESS_KEY_ID")
+            ? "give it new ones"
+            : "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN to new ones");
 }
 
 Source keys_of_container(const RemoteSettings& settings) {
@@ -427,12 +437,18 @@ Source keys_of_profile(const RemoteSettings& settings, const std::string& name, 
     if (!setting_of(profile, "sso_account_id").empty()) {
         return source_of([settings, profile] { return from_sso(settings, profile); });
     }
-    if (const std::string id = setting_of(profile, "aws_access_key_id"); !id.empty()) {
-        return source_of(S3Credentials{id, setting_of(profile, "aws_secret_access_key"),
-                                       setting_of(profile, "aws_session_token"), 0});
+    if (!setting_of(profile, "aws_access_key_id").empty()) {
+        return source_of(
+            [settings, name, profile] {  // other programs write new ones into the files
+                const AwsProfile now = profile_named(settings, name).value_or(profile);
+                return S3Credentials{setting_of(now, "aws_access_key_id"), setting_of(now, "aws_secret_access_key"),
+                                     setting_of(now, "aws_session_token")};
+            },
+            fmt::format("get new ones for the profile {} of AWS", name));
     }
     if (const std::string command = setting_of(profile, "credential_process"); !command.empty()) {
-        return source_of([command] { return from_process(command); });
+        return source_of([command] { return from_process(command); },
+                         "the profile's credential_process gives no new ones; run it by hand to see why");
     }
     return nullptr;
 }
@@ -502,7 +518,7 @@ AwsProfile RemoteSettings::profile() const {
 S3Credentials CredentialSource::current() {
     const std::lock_guard guard(mutex_);
     const std::int64_t now = std::time(nullptr);
-    if (fetch_ && current_.expires != 0 && current_.expires - now < refreshed_before) {
+    if (current_.expires != 0 && current_.expires - now < refreshed_before) {
         try {
             current_ = fetch_();
         } catch (const Error& e) {
@@ -510,6 +526,29 @@ S3Credentials CredentialSource::current() {
         }
     }
     return current_;
+}
+
+bool CredentialSource::renew(S3Credentials& used) {
+    constexpr std::chrono::seconds patience{5};  // of requests that fail together, one asks
+    const std::lock_guard guard(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (current_ == used && now - vain_ > patience) {
+        vain_ = now;
+        S3Credentials found = in_context([] { return "the server says that the keys have expired"; }, fetch_);
+        if (!found.key_id.empty()) current_ = std::move(found);
+        if (!(current_ == used)) vain_ = {};
+    }
+    if (current_ == used) return false;
+    used = current_;
+    return true;
+}
+
+bool says_expired(const HttpResponse& response) {
+    if (response.status != 400 && response.status != 401 && response.status != 403) return false;
+    if (response.body.empty()) return response.status == 400;
+    constexpr std::array<std::string_view, 4> codes{"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired",
+                                                    "InvalidToken"};
+    return std::ranges::find(codes, xml_element(response.text(), "Code")) != codes.end();
 }
 
 std::shared_ptr<CredentialSource> find_credentials(const RemoteSettings& settings) {

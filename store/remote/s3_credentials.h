@@ -2,6 +2,7 @@
 // Source: botocore's documentation, "Configuration" and "Credentials".
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,7 +14,11 @@
 
 #include <tessera/remote_options.h>
 
+#include "http_client.h"
+
 namespace tessera {
+
+struct HttpResponse;
 
 /// Secret: never part of a message.
 struct S3Credentials {
@@ -21,22 +26,37 @@ struct S3Credentials {
     std::string secret;
     std::string token;         ///< of a session; may be empty
     std::int64_t expires = 0;  ///< seconds since 1970; 0: never
+
+    friend bool operator==(const S3Credentials& a, const S3Credentials& b) {
+        return a.key_id == b.key_id && a.secret == b.secret && a.token == b.token;
+    }
 };
 
-/// Credentials that are fetched again five minutes before they expire. Thread rule: any thread but the client's, since
-/// it may send requests.
+/// Credentials that are fetched again five minutes before they expire, or when a server says that they have. Thread
+/// rule: any thread but the client's, since it may send requests.
 class CredentialSource {
 public:
     using Fetch = std::function<S3Credentials()>;
-    CredentialSource(S3Credentials first, Fetch fetch) : current_(std::move(first)), fetch_(std::move(fetch)) {}
+    /// `remedy` says what a person can do if they have expired, and fetching them again gives the same.
+    CredentialSource(Fetch fetch, std::string remedy)
+        : current_(fetch()), fetch_(std::move(fetch)), remedy_(std::move(remedy)) {}
     /// Throws the error of fetching them once they have expired.
     [[nodiscard]] S3Credentials current();
+    /// A server says that `used` have expired: sets it to those that have come since, or are fetched now; false if they
+    /// are the same. Throws the error of fetching them.
+    [[nodiscard]] bool renew(S3Credentials& used);
+    [[nodiscard]] const std::string& remedy() const { return remedy_; }
 
 private:
     std::mutex mutex_;
     S3Credentials current_;
-    Fetch fetch_;  ///< null if they never expire
+    Fetch fetch_;
+    std::string remedy_;
+    std::chrono::steady_clock::time_point vain_;  ///< when renewing them gave no new ones
 };
+
+/// Whether an answer says that the keys of its request have expired, or may mean it: that to a HEAD cannot say why.
+[[nodiscard]] bool says_expired(const HttpResponse& response);
 
 using AwsProfile = std::map<std::string, std::string, std::less<>>;
 

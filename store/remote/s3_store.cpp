@@ -48,10 +48,6 @@ struct S3Access {
 
 using Lines = HeaderLines;
 
-std::string_view text_of(const HttpResponse& response) {
-    return {reinterpret_cast<const char*>(response.body.data()), response.body.size()};
-}
-
 // ---- the service
 
 class S3Service final : public RemoteService {
@@ -65,7 +61,7 @@ public:
     [[nodiscard]] bool is_absent(const HttpResponse& response, std::string_view key) const override {
         const int status = response.status;
         if (status == 200 || status == 206 || status == 416) return false;
-        const std::string code = xml_element(text_of(response), "Code");
+        const std::string code = xml_element(response.text(), "Code");
         if (status == 404 && (code.empty() || code == "NoSuchKey")) return true;
         if (status == access_.absent_status && code != "NoSuchBucket") return true;
         fail(response, key, "reading");
@@ -84,7 +80,7 @@ public:
             page.limit = longest_listing;
             const HttpResponse response = HttpClient::shared().send(std::move(page));
             if (is_absent(response, prefix)) throw not_found("{}: the server lists nothing", name_of(prefix));
-            token = read_page(text_of(response), below, value, folder);
+            token = read_page(response.text(), below, value, folder);
         } while (!token.empty());
     }
 
@@ -134,7 +130,7 @@ public:
         request.body = std::make_shared<const Buffer>();
         const HttpResponse response = HttpClient::shared().send(std::move(request));
         require_done(response, key);
-        std::string upload = xml_element(text_of(response), "UploadId");
+        std::string upload = xml_element(response.text(), "UploadId");
         if (upload.empty()) throw corrupt("{}: the server's answer names no upload", name_of(key));
         return upload;
     }
@@ -163,7 +159,7 @@ public:
             request.body = body;
             const HttpResponse response = HttpClient::shared().send(std::move(request));
             // An error may come with 200, once the server had begun to answer.
-            const std::string_view answer = text_of(response);
+            const std::string_view answer = response.text();
             if (response.status == 200 && answer.find("<CompleteMultipartUploadResult") != std::string_view::npos) {
                 return;
             }
@@ -196,7 +192,7 @@ public:
         const HttpResponse response = HttpClient::shared().send(std::move(page));
         if (response.status != 200) return;  // a server that cannot say it, or may not
         std::size_t at = 0;
-        for (std::string_view item; next_xml_element(text_of(response), "Upload", at, item);) {
+        for (std::string_view item; next_xml_element(response.text(), "Upload", at, item);) {
             const std::string key = xml_element(item, "Key");
             if (key != below && !key.starts_with(below + '/')) continue;
             const std::size_t skipped = access_.prefix.empty() ? 0 : access_.prefix.size() + 1;
@@ -220,12 +216,16 @@ private:
 
     [[noreturn]] void fail(const HttpResponse& response, std::string_view key, std::string_view doing) const {
         const int status = response.status;
-        const std::string code = xml_element(text_of(response), "Code");
+        const std::string code = xml_element(response.text(), "Code");
         if (code == "NoSuchBucket") throw not_found("s3://{}: there is no bucket of this name", access_.bucket);
         if (status == 0) throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), response.trouble));
         std::string why = code.empty() ? fmt::format("the server answers {}", status)
                                        : fmt::format("the server answers {} ({})", status, code);
-        if (status == 403 && access_.credentials != nullptr && doing == "writing") {
+        const bool expired = access_.credentials != nullptr && says_expired(response);
+        if (expired) {
+            why += fmt::format(": {}the keys have expired; {}", code.empty() ? "it may be that " : "",
+                               access_.credentials->remedy());
+        } else if (status == 403 && access_.credentials != nullptr && doing == "writing") {
             why += ": writing it is not allowed with these credentials";
         } else if (status == 403 && access_.credentials != nullptr) {
             why +=
@@ -239,7 +239,7 @@ private:
         const std::string_view region = response.header("x-amz-bucket-region");
         if (!region.empty() && region != access_.region) why += fmt::format("; the bucket is in AWS_REGION={}", region);
         const Error error(ErrorCode::io, fmt::format("{}: {}", name_of(key), why));
-        if (status != 403 || doing == "writing") throw error;
+        if (status != 403 || expired || doing == "writing") throw error;
         throw error.advising(Action::absent_status, "takes this for absent", "403");
     }
 
@@ -256,10 +256,13 @@ private:
         request.authorised = access_.credentials != nullptr;
         if (access_.credentials != nullptr) {
             if (access_.requester_pays) lines["x-amz-request-payer"] = "requester";
-            request.headers = [scope = AwsScope{access_.authority, access_.region, "s3"},
-                               keys = access_.credentials->current(), path, query,
+            const auto keys = std::make_shared<S3Credentials>(access_.credentials->current());
+            request.headers = [scope = AwsScope{access_.authority, access_.region, "s3"}, keys, path, query,
                                lines = std::move(lines)](const HttpRequest& asked) {
-                return signed_lines(scope, keys, asked.method, path, query, lines);
+                return signed_lines(scope, *keys, asked.method, path, query, lines);
+            };
+            request.renew = [source = access_.credentials, keys](const HttpResponse& response) {
+                return says_expired(response) && source->renew(*keys);
             };
         } else if (!lines.empty()) {
             request.headers = [lines = plain_lines(lines)](const HttpRequest& /*asked*/) { return lines; };

@@ -20,6 +20,7 @@ import urllib.parse
 import xml.sax.saxutils
 
 KEY_ID, SECRET, REGION = "AKTESSERA", "a secret/of+ours", "eu-test-1"
+EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
 
 
 class Faults:
@@ -45,6 +46,7 @@ class Faults:
         self.forget_metadata = False  # x-amz-meta-... is dropped
         self.error_in_answer = 0  # so many of the next uploads in parts end with 200 and an error
         self.age = 0  # seconds that values are older than they are
+        self.expired = {}  # by the ids of keys: the code that says so, with 400
         self.public = False  # S3 without signatures
         self.wants_query = None  # of files over HTTP, else 403
         self.wants_header = None  # Authorization, else 401
@@ -129,7 +131,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.error(401, "Unauthorized")
         if bucket != "files":
             if not faults.public and (wrong := self.wrong_signature(path, query)):
-                return self.error(403, wrong)
+                return self.error(400 if wrong in EXPIRED else 403, wrong)
             if bucket not in double.buckets:
                 return self.error(404, "NoSuchBucket")
             if self.command in ("PUT", "POST") and "Content-Length" not in self.headers:
@@ -323,6 +325,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not found:
             return "AccessDenied"
         key_id, day, region, names, signature = found.groups()
+        double = self.server.double
+        if key_id in double.faults.expired:
+            return double.faults.expired[key_id]
+        with double.lock:
+            used = double.services.used[key_id] = double.services.used.get(key_id, 0) + 1
+        if key_id.startswith("ASIA") and 0 < double.services.lives < used:
+            return "ExpiredToken"
         if key_id not in keys:
             return "InvalidAccessKeyId"
         secret, token = keys[key_id]
@@ -355,6 +364,8 @@ class Services:
     def __init__(self, double):
         self.double = double
         self.life = 3600  # seconds
+        self.lives = 0  # a key serves for so many requests; 0: for all
+        self.used = {}  # how often each was
         self.given = []  # by what each key was given
 
     def new_keys(self, way):

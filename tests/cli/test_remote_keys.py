@@ -142,6 +142,76 @@ class RemoteKeysTest(program.ProgramTest):
         self.assertEqual(digest, self.right)
         self.assertGreater(len(self.services.given), 10)
 
+    def test_expired_keys_are_renewed(self):
+        # The server says that keys have expired before their time: those that give keys for a time give new ones.
+        self.config("[profile role]\nrole_arn = arn:w\nsource_profile = base\n"
+                    "[profile sso]\nsso_start_url = https://x\nsso_account_id = 12\nsso_role_name = read\n"
+                    f"[profile base]\naws_access_key_id = {remote.KEY_ID}\naws_secret_access_key = {remote.SECRET}\n")
+        cache = self.home / ".aws" / "sso" / "cache"
+        cache.mkdir(parents=True)
+        (cache / (hashlib.sha1(b"https://x").hexdigest() + ".json")).write_text(json.dumps({"accessToken": "an sso token"}))
+        token = pathlib.Path(self.path("token"))
+        token.write_text("a web token\n")
+        ways = {"role arn:w": {"AWS_PROFILE": "role"}, "sso 12 read": {"AWS_PROFILE": "sso"},
+                "web arn:web": {"AWS_WEB_IDENTITY_TOKEN_FILE": str(token), "AWS_ROLE_ARN": "arn:web"},
+                "container": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": self.double.origin + "/services/container",
+                              "AWS_CONTAINER_AUTHORIZATION_TOKEN": "a container's token"},
+                "machine": {"AWS_EC2_METADATA_DISABLED": ""}}
+        for way, environment in ways.items():
+            for code in remote.EXPIRED:
+                with self.subTest(way, code=code):
+                    self.services.given.clear()
+                    self.double.faults.expired = {"ASIA0": code}
+                    digest = self.tessera("digest", "s3://bucket/v2", env=environment).split()[0]
+                    self.assertEqual(digest, self.right)
+                    self.assertEqual(self.services.given, [way, way])
+        # New ones that are no better are not asked for again and again.
+        self.double.faults.expired = {f"ASIA{i}": "ExpiredToken" for i in range(1000)}
+        self.services.given.clear()
+        line = self.refused("digest", "s3://bucket/v2", env=ways["role arn:w"],
+                            says=["s3://bucket/v2", "ExpiredToken", "the keys have expired"])
+        self.assertNotIn("secret/", line)
+        self.assertLess(len(self.services.given), 30)
+
+    def test_keys_expire_at_work(self):
+        self.config("[profile w]\nrole_arn = arn:w\nsource_profile = base\n"
+                    f"[profile base]\naws_access_key_id = {remote.KEY_ID}\naws_secret_access_key = {remote.SECRET}\n")
+        self.services.lives = 300
+        environment = {"AWS_PROFILE": "w"}
+        self.tessera("import", "a.npy", "s3://bucket/many", "--chunks", "5,4", "--quiet", env=environment)
+        self.assertEqual(self.tessera("digest", "s3://bucket/many", env=environment).split()[0], self.right)
+        self.tessera("set", "s3://bucket/many", ":,:", "7", "--quiet", env=environment)
+        self.assertEqual(self.tessera_json("get", "s3://bucket/many", "99, 80:", env=environment), [7] * 10)
+        self.assertGreater(len(self.services.given), 5)  # four commands, and two of them outlive their keys
+
+    def test_expired_keys_without_new_ones(self):
+        self.double.faults.expired = {remote.KEY_ID: "ExpiredToken"}
+        own = {"AWS_ACCESS_KEY_ID": remote.KEY_ID, "AWS_SECRET_ACCESS_KEY": remote.SECRET}
+        line = self.refused("digest", "s3://bucket/v2", env=own,
+                            says=["the keys have expired; set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"])
+        self.assertNotIn(remote.SECRET, line)
+        keys = f"aws_access_key_id = {remote.KEY_ID}\naws_secret_access_key = {remote.SECRET}\n"
+        self.config(f"[profile here]\n{keys}[profile role]\nrole_arn = arn:r\nsource_profile = here\n")
+        self.refused("import", "a.npy", "s3://bucket/new", env={"AWS_PROFILE": "here"},
+                     says="expired; get new ones for the profile here of AWS")
+        self.assertFalse((self.folder / "data" / "new").exists())
+        self.refused("digest", "s3://bucket/v2", env={"AWS_PROFILE": "role"},
+                     says=["the role arn:r", "ExpiredToken", "get new ones for the profile here of AWS"])
+
+    def test_credential_process_is_asked_again(self):
+        process = pathlib.Path(self.path("process"))
+        new = json.dumps({"Version": 1, "AccessKeyId": remote.KEY_ID, "SecretAccessKey": remote.SECRET})
+        old = json.dumps({"Version": 1, "AccessKeyId": "AKOLD", "SecretAccessKey": "hush"})
+        process.write_text(f"#!/bin/sh\necho x >>runs\nif [ $(wc -l <runs) -gt 1 ]; then echo '{new}'; else echo '{old}'; fi\n")
+        process.chmod(0o755)
+        self.config(f"[default]\ncredential_process = {process}\n")
+        self.double.faults.expired = {"AKOLD": "ExpiredToken"}
+        self.assertEqual(self.tessera("digest", "s3://bucket/v2").split()[0], self.right)
+        self.assertEqual(pathlib.Path(self.path("runs")).read_text(), "x\nx\n")
+        process.write_text(f"#!/bin/sh\necho '{old}'\n")
+        line = self.refused("digest", "s3://bucket/v2", says=["expired", "credential_process gives no new ones"])
+        self.assertNotIn("hush", line)
+
 
 if __name__ == "__main__":
     program.main()
