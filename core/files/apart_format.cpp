@@ -19,6 +19,7 @@
 #include <tessera/in_process.h>
 #include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
+#include <tessera/outside.h>
 #include <tessera/stop.h>
 
 #include "plain_array.h"
@@ -109,8 +110,7 @@ void close_arrays() {
 struct ApartRequest {
     const InnerFormat* inner = nullptr;
     ArrayPath path;
-    ArrayFileOptions options;
-    std::string version;  ///< of the file now
+    std::string version;  ///< of the file now; empty if it is elsewhere
 };
 
 /// A library that has a file open gives what it knows of it to whoever opens it again, even if it was written since.
@@ -130,7 +130,7 @@ const ArraySource& array_of(const ApartRequest& request, std::uint64_t id, std::
     }
     constexpr std::size_t most = 32;
     if (arrays.size() >= most) arrays.pop_front();
-    arrays.push_back({id, request.version, request.inner->row.open(request.path, request.options)});
+    arrays.push_back({id, request.version, request.inner->row.open(request.path, {})});
     when_reader_rests(close_arrays);
     return *arrays.back().source;
 }
@@ -179,9 +179,15 @@ void do_apart(ReaderCall& call) {
     const bool has_member = in.number() != 0;
     const std::string member(in.text());
     if (has_member) request.path.member = member;
-    request.options.allow_outside = in.number() != 0;
-    request.version = version_of(request.path.path.string());
-    close_older(request.version);
+    allow_outside(in.number() != 0);
+    const bool elsewhere = in.number() != 0;
+    const std::uint64_t size = in.number();
+    if (elsewhere) {
+        request.path.opened = std::make_shared<ParentBytes>(request.path.path.string(), size);
+    } else {
+        request.version = version_of(request.path.path.string());
+        close_older(request.version);
+    }
 
     const ArrayFileFormat& row = request.inner->row;
     WireWriter out;
@@ -247,7 +253,7 @@ std::string folder_of_paths() {
 }
 
 WireWriter request_for(ApartTask task, const InnerFormat& inner, const ArrayPath& path, const std::string& folder,
-                       const ArrayFileOptions& options = {}, std::uint64_t id = 0) {
+                       std::uint64_t id = 0) {
     WireWriter out;
     out.number(static_cast<std::uint64_t>(task));
     out.number(id);
@@ -256,7 +262,10 @@ WireWriter request_for(ApartTask task, const InnerFormat& inner, const ArrayPath
     out.text(path.path.string());
     out.number(path.member ? 1 : 0);
     out.text(path.member.value_or(""));
-    out.number(options.allow_outside ? 1 : 0);
+    out.number(outside_allowed() ? 1 : 0);
+    const bool elsewhere = path.is_elsewhere();
+    out.number(elsewhere ? 1 : 0);
+    out.number(elsewhere ? path.opened->size() : 0);
     return out;
 }
 
@@ -276,17 +285,19 @@ Buffer ask(const InnerFormat& inner, const std::string& name, ReaderWish wish) {
 
 Buffer ask(ApartTask task, const InnerFormat& inner, const ArrayPath& path) {
     const WireWriter request = request_for(task, inner, path, folder_of_paths());
-    return ask(inner, path.path.string(), {.library = {}, .function = nullptr, .request = request.bytes()});
+    return ask(inner, path.path.string(),
+               {.library = {}, .function = nullptr, .request = request.bytes(), .source = path.opened.get()});
 }
 
 class ApartSource final : public ArraySource {
 public:
-    ApartSource(const InnerFormat& inner, ArrayPath path, const ArrayFileOptions& options)
-        : inner_(inner), path_(std::move(path)), folder_(folder_of_paths()), options_(options), id_(next_id()) {
-        std::shared_ptr<const ByteSource> file = std::exchange(path_.opened, nullptr);
+    ApartSource(const InnerFormat& inner, ArrayPath path)
+        : inner_(inner), path_(std::move(path)), folder_(folder_of_paths()), id_(next_id()) {
+        std::shared_ptr<const ByteSource> file = path_.opened;
+        if (!path_.is_elsewhere()) path_.opened = nullptr;
         name_ = path_.path.string();
-        const WireWriter request = request_for(ApartTask::open, inner_, path_, folder_, options_, id_);
-        const Buffer answer = ask(inner_, name_, {.library = {}, .function = nullptr, .request = request.bytes()});
+        const WireWriter request = request_for(ApartTask::open, inner_, path_, folder_, id_);
+        const Buffer answer = ask(inner_, name_, wish_for(request));
         WireReader in(answer);
         version_ = in.text();
         name_ = in.text();
@@ -334,6 +345,10 @@ public:
     }
 
 private:
+    [[nodiscard]] ReaderWish wish_for(const WireWriter& request) const {
+        return {.library = {}, .function = nullptr, .request = request.bytes(), .source = path_.opened.get()};
+    }
+
     static std::uint64_t next_id() {
         static std::atomic<std::uint64_t> last = 0;
         return ++last;
@@ -358,11 +373,12 @@ private:
         const StopScope scope(io.stop);
         const std::uint64_t decoding = 2 * chunk_bytes_;  // as stored and decoded
         const MemoryHold held_by_child(decoding);
-        WireWriter request = request_for(ApartTask::read, inner_, path_, folder_, options_, id_);
+        WireWriter request = request_for(ApartTask::read, inner_, path_, folder_, id_);
         request.text(version_);
         put_region(request, region);
         const bool texts = info_.dtype.is_variable();
-        ReaderWish wish{.library = {}, .function = nullptr, .request = request.bytes(), .granted = decoding};
+        ReaderWish wish = wish_for(request);
+        wish.granted = decoding;
         if (!texts) {
             wish.space = static_cast<std::size_t>(byte_count(region.extent, item_));
             wish.take = [&](ByteSpan space) {
@@ -383,9 +399,8 @@ private:
     }
 
     const InnerFormat& inner_;
-    ArrayPath path_;
+    ArrayPath path_;      ///< `opened` only if it is elsewhere
     std::string folder_;  ///< a read may come when the program is in another one
-    ArrayFileOptions options_;
     std::uint64_t id_;
     std::string name_, version_;
     ArrayInfo info_;
@@ -445,7 +460,7 @@ std::optional<PackedArray> chunked_apart(const InnerFormat& inner, const ArrayPa
 std::unique_ptr<ArraySource> open_apart(const InnerFormat& inner, const ArrayPath& path,
                                         const ArrayFileOptions& options) {
     if (reads_in_process()) return inner.row.open(path, options);
-    return std::make_unique<ApartSource>(inner, path, options);
+    return std::make_unique<ApartSource>(inner, path);
 }
 
 Value describe_apart(const InnerFormat& inner, const ArrayPath& path) {

@@ -10,6 +10,7 @@
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
 #include <tessera/field.h>
+#include <tessera/outside.h>
 
 #include "array_file_row.h"
 
@@ -42,6 +43,24 @@ std::string chosen_member(const ArrayPath& path, const std::vector<std::string>&
                                : fmt::format("{} holds {} arrays; name one as {}::NAME, NAME being one of: {}",
                                              path.path.string(), members.size(), path.path.string(),
                                              fmt::join(members, ", ")));
+}
+
+namespace {
+std::atomic<bool> may_lead_outside = false;
+}
+
+void allow_outside(bool allow) {
+    may_lead_outside = allow;
+}
+
+bool outside_allowed() {
+    return may_lead_outside;
+}
+
+bool ArrayPath::is_elsewhere() const {
+    if (opened == nullptr) return false;
+    std::error_code ignored;
+    return path.native().find("://") != std::string::npos || !std::filesystem::exists(path, ignored);
 }
 
 std::vector<std::string> array_members(const ArrayFileFormat& format, const ArrayPath& path) {

@@ -1,6 +1,7 @@
 // HDF5 and netCDF-4 as a format of array files, read by libhdf5 if it is installed.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,12 +10,14 @@
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/outside.h>
 
 #include "array_file_row.h"
 
 #ifdef TESSERA_HDF5
 #include "apart_format.h"
 #include "convert_source.h"
+#include "hdf5_driver.h"
 #include "hdf5_file.h"
 #include "hdf5_index.h"
 #include "hdf5_writer.h"
@@ -33,18 +36,41 @@ bool hdf5_recognise(ByteSpan first) {
 
 #ifdef TESSERA_HDF5
 
-Hdf5Id open_hdf5_file(const std::string& name) {
-    Hdf5Id file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+Hdf5Id open_hdf5_file(const ArrayPath& path) {
+    forget_hdf5_failure();
+    const std::string& name = path.path.native();
+    Hdf5Id file = path.is_elsewhere() ? open_hdf5_bytes(path.opened)
+                                      : Hdf5Id(H5Fopen(name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
     if (!file.good()) throw corrupt("{}: libhdf5 cannot open it: {}", name, hdf5_error());
     return file;
+}
+
+/// Another file in which elements lie. Throws unless that is allowed, and if it is not there: libhdf5 would take its
+/// elements for fill values.
+void require_outside(bool elsewhere, const std::string& array_file, const std::filesystem::path& other) {
+    if (elsewhere) {
+        throw unsupported("elements of it lie in the file {}, which is not looked for from far away", other.string());
+    }
+    if (!outside_allowed()) {
+        throw unsupported("elements of it lie in the file {}, which is not opened", other.string())
+            .advising(Action::allow_outside, "opens it");
+    }
+    const std::filesystem::path found = std::filesystem::path(array_file).parent_path() / other;
+    std::error_code ignored;
+    if (!std::filesystem::exists(found, ignored)) {
+        throw not_found("elements of it lie in the file {}, which is not there", found.string());
+    }
 }
 
 /// One dataset. libhdf5 works for one thread at a time.
 class Hdf5Source final : public ArraySource {
 public:
-    Hdf5Source(const std::string& file, const std::string& member)
-        : name_(fmt::format("{}::{}", file, member)), file_(open_hdf5_file(file)) {
+    Hdf5Source(const ArrayPath& path, const std::string& member)
+        : name_(fmt::format("{}::{}", path.path.native(), member)),
+          elsewhere_(path.is_elsewhere()),
+          file_(open_hdf5_file(path)) {
         in_context([&] { return name_; }, [&] { open(member); });
+        rethrow_hdf5();
     }
     ~Hdf5Source() override {
         const Hdf5Lock lock;
@@ -100,11 +126,10 @@ private:
 
     void storage() {
         const Hdf5Id list(H5Dget_create_plist(dataset_.get()), H5Pclose);
-        if (H5Pget_external_count(list.get()) > 0) throw unsupported("its elements lie in other files");
         const H5D_layout_t layout = H5Pget_layout(list.get());
-        if (layout == H5D_VIRTUAL) throw unsupported("it is a view of other datasets, perhaps in other files");
-        constexpr std::array<const char*, 3> layouts{"compact", "contiguous", "chunked"};
-        facts_.set("layout", layout >= 0 && layout < 3 ? layouts[static_cast<std::size_t>(layout)] : "unknown");
+        other_files(list.get(), layout);
+        constexpr std::array<const char*, 4> layouts{"compact", "contiguous", "chunked", "virtual"};
+        facts_.set("layout", layout >= 0 && layout < 4 ? layouts[static_cast<std::size_t>(layout)] : "unknown");
         Value filters = Value::array();
         for (int i = 0; i < H5Pget_nfilters(list.get()); ++i) {
             unsigned flags = 0, config = 0;
@@ -132,6 +157,52 @@ private:
         facts_.set("chunks", Value::Array(info_.chunks.begin(), info_.chunks.end()));
     }
 
+    /// Where its elements lie in other files: looks whether they may be read, and are there.
+    void other_files(hid_t list, H5D_layout_t layout) {
+        constexpr std::size_t longest = 4096;
+        std::string name(longest, '\0');
+        std::string own(longest, '\0');  // a link may have led to another one
+        if (H5Fget_name(dataset_.get(), own.data(), own.size()) < 0) throw corrupt("its file has no name");
+        own.resize(std::strlen(own.c_str()));
+        const int external = H5Pget_external_count(list);
+        for (int i = 0; i < external; ++i) {
+            off_t offset = 0;
+            hsize_t size = 0;
+            if (H5Pget_external(list, static_cast<unsigned>(i), name.size(), name.data(), &offset, &size) < 0) {
+                throw corrupt("its list of files cannot be read: {}", hdf5_error());
+            }
+            require_outside(elsewhere_, own, name.c_str());
+        }
+        if (external > 0) open_again(H5Pset_efile_prefix);
+        if (layout != H5D_VIRTUAL) return;
+        std::size_t count = 0;
+        H5Pget_virtual_count(list, &count);
+        bool others = false;
+        for (std::size_t i = 0; i < count; ++i) {
+            const ssize_t length = H5Pget_virtual_filename(list, i, name.data(), name.size());
+            if (length < 0 || std::cmp_greater_equal(length, longest))
+                throw corrupt("its list of files cannot be read");
+            const std::string_view file(name.c_str());
+            if (file == ".") continue;  // this one
+            if (file.find('%') != std::string_view::npos) throw unsupported("it is a view of files without an end");
+            require_outside(elsewhere_, own, file);
+            others = true;
+        }
+        if (others) open_again(H5Pset_virtual_prefix);
+    }
+
+    /// Names of other files begin in the folder of this one.
+    void open_again(herr_t (*set_prefix)(hid_t, const char*)) {
+        const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+        set_prefix(access.get(), "${ORIGIN}");
+        std::array<char, 4096> own{};
+        if (H5Iget_name(dataset_.get(), own.data(), own.size()) <= 0) throw unsupported("it has no name");
+        const Hdf5Id file(H5Iget_file_id(dataset_.get()), H5Fclose);
+        dataset_ = Hdf5Id();  // an open one keeps its prefix
+        dataset_ = Hdf5Id(H5Dopen2(file.get(), own.data(), access.get()), H5Dclose);
+        if (!dataset_.good()) throw corrupt("cannot be opened: {}", hdf5_error());
+    }
+
     static std::string hdf5_filter_name(H5Z_filter_t id, const char* text) {
         switch (id) {
             case H5Z_FILTER_DEFLATE:
@@ -153,6 +224,7 @@ private:
 
     void read_raw(const Region& region, void* to) const {
         const Hdf5Lock lock;
+        forget_hdf5_failure();
         std::array<hsize_t, max_rank> start{}, count{};
         for (int d = 0; d < region.rank(); ++d) {
             start[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.start[d]);
@@ -199,6 +271,7 @@ private:
     }
 
     std::string name_;
+    bool elsewhere_;
     Hdf5Id file_, dataset_;
     Hdf5Type type_;
     ArrayInfo info_;
@@ -208,9 +281,10 @@ private:
 
 Hdf5Tree tree_of(const ArrayPath& path) {
     const Hdf5Lock lock;
-    const std::string name = path.path.string();
-    const Hdf5Id file = open_hdf5_file(name);
-    return in_context([&] { return name; }, [&] { return hdf5_tree(file.get()); });
+    const Hdf5Id file = open_hdf5_file(path);
+    Hdf5Tree tree = in_context([&] { return path.path.string(); }, [&] { return hdf5_tree(file.get()); });
+    rethrow_hdf5();
+    return tree;
 }
 
 std::vector<std::string> hdf5_list(const ArrayPath& path) {
@@ -219,18 +293,19 @@ std::vector<std::string> hdf5_list(const ArrayPath& path) {
 
 std::vector<ArrayFileGroup> hdf5_groups(const ArrayPath& path) {
     const Hdf5Lock lock;
-    const Hdf5Id file = open_hdf5_file(path.path.string());
+    const Hdf5Id file = open_hdf5_file(path);
     std::vector<ArrayFileGroup> groups;
     for (const std::string& name : tree_of(path).groups) {
         groups.push_back({name, hdf5_attributes(open_hdf5_object(file.get(), name).get())});
     }
+    rethrow_hdf5();
     return groups;
 }
 
 std::unique_ptr<Hdf5Source> hdf5_source(const ArrayPath& path) {
     const Hdf5Lock lock;
     const std::string member = path.member ? *path.member : chosen_member(path, tree_of(path).arrays);
-    return std::make_unique<Hdf5Source>(path.path.string(), member);
+    return std::make_unique<Hdf5Source>(path, member);
 }
 
 std::unique_ptr<ArraySource> hdf5_open(const ArrayPath& path, const ArrayFileOptions& /*options*/) {
@@ -277,6 +352,10 @@ public:
         : bytes_(bytes), dataset_(open_hdf5_object(file, member)) {
         if (H5Iget_type(dataset_.get()) != H5I_DATASET) throw not_found("is a group; name an array in it");
         array_.name = member;
+        H5O_info_t own, root;
+        if (H5Oget_info(dataset_.get(), &own) < 0 || H5Oget_info(file, &root) < 0 || own.fileno != root.fileno) {
+            throw unsupported("it lies in another file");
+        }
         type_ = hdf5_type(Hdf5Id(H5Dget_type(dataset_.get()), H5Tclose).get());
         list_ = Hdf5Id(H5Dget_create_plist(dataset_.get()), H5Pclose);
     }
@@ -402,12 +481,13 @@ private:
 std::vector<PackedArray> hdf5_packed(const ArrayPath& path) {
     const Hdf5Lock lock;
     const std::string name = path.path.string();
-    const Hdf5Id file = open_hdf5_file(name);
+    const Hdf5Id file = open_hdf5_file(path);
     const auto bytes = path.bytes();
     std::vector<PackedArray> arrays;
     const auto add = [&](const std::string& member) {
         in_context([&] { return fmt::format("{}::{}", name, member); },
                    [&] { arrays.push_back(PackedDataset(*bytes, file.get(), member).read()); });
+        rethrow_hdf5();
     };
     if (path.member) {
         add(*path.member);
@@ -423,10 +503,13 @@ std::optional<PackedArray> hdf5_chunked(const ArrayPath& path) {
         ArrayPath one = path;
         if (!one.member) one.member = chosen_member(path, tree_of(path).arrays);
         std::vector<PackedArray> arrays = hdf5_packed(one);
-        const bool encoded = !arrays.front().filters.is_null() || !arrays.front().compressor.is_null();
-        return encoded ? std::optional(std::move(arrays.front())) : std::nullopt;
+        const PackedArray& array = arrays.front();
+        const bool encoded = !array.filters.is_null() || !array.compressor.is_null();
+        // Of a file that is far away many chunks are asked for at once.
+        if (!encoded && (!path.is_elsewhere() || array.chunks.empty())) return std::nullopt;
+        return std::move(arrays.front());
     } catch (const Error& e) {
-        if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
+        if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget || e.code() == ErrorCode::io) throw;
         return std::nullopt;  // libhdf5 may read it, or says why not
     }
 }
@@ -441,8 +524,9 @@ Value hdf5_describe(const ArrayPath& path) {
         facts.set("attributes", source->attribute_values());
         return facts;
     }
-    const Hdf5Id file = open_hdf5_file(path.path.string());
+    const Hdf5Id file = open_hdf5_file(path);
     facts.set("attributes", hdf5_attributes(open_hdf5_object(file.get(), "").get()));
+    rethrow_hdf5();
     return facts;
 }
 
@@ -556,6 +640,7 @@ constexpr ArrayFileFormat hdf5_in_process{
     .also = ".hdf5 .nc4 .he5 ",
     .about = "HDF5 and netCDF-4",
     .deflates = true,
+    .ranged = true,
     .recognise = hdf5_recognise,
     .members = hdf5_list,
     .groups = hdf5_groups,

@@ -1,6 +1,8 @@
 #ifdef TESSERA_HDF5
 #include "hdf5_file.h"
 
+#include <tessera/outside.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -13,6 +15,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 
+#include "hdf5_driver.h"
 #include "reader_process.h"
 #include "unicode.h"
 
@@ -235,14 +238,17 @@ herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*
     return -1;
 }
 
-/// Properties by which no link leads to another file.
+/// Properties by which no link leads to another file, unless that is allowed.
 Hdf5Id inner_links() {
     Hdf5Id properties(H5Pcreate(H5P_LINK_ACCESS), H5Pclose);
-    H5Pset_elink_cb(properties.get(), refuse_link, nullptr);
+    if (!outside_allowed()) H5Pset_elink_cb(properties.get(), refuse_link, nullptr);
     return properties;
 }
 
-void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<haddr_t>& seen, Hdf5Tree& tree) {
+/// The number of a file that is open, and an address in it.
+using Hdf5Place = std::pair<unsigned long, haddr_t>;
+
+void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<Hdf5Place>& seen, Hdf5Tree& tree) {
     if (depth > deepest_group) return;
     std::vector<Hdf5Link> links;
     if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_link, &links) < 0) {
@@ -253,18 +259,20 @@ void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<haddr_t
         constexpr std::uint64_t link_memory = 400;
         tree.held.add(link_memory + path.size());
         const std::string below = path.empty() ? link.name : path + '/' + link.name;
-        if (link.type == H5L_TYPE_EXTERNAL) {
+        if (link.type == H5L_TYPE_EXTERNAL && !outside_allowed()) {
             tree.arrays.push_back(below);
             continue;
         }
         const Hdf5Id object(H5Oopen(group, link.name.c_str(), inner.get()), H5Oclose);
         if (!object.good()) {
-            if (link.type == H5L_TYPE_HARD) tree.arrays.push_back(below);  // damaged: opening it says how
+            // Damaged, or in a file that is not there: opening it says how.
+            if (link.type != H5L_TYPE_SOFT) tree.arrays.push_back(below);
             continue;
         }
         const H5I_type_t kind = H5Iget_type(object.get());
         H5O_info_t info;
-        if (kind == H5I_GROUP && H5Oget_info(object.get(), &info) >= 0 && seen.insert(info.addr).second) {
+        if (kind == H5I_GROUP && H5Oget_info(object.get(), &info) >= 0 &&
+            seen.insert({info.fileno, info.addr}).second) {
             tree.groups.push_back(below);
             walk_hdf5(object.get(), below, depth + 1, seen, tree);
         } else if (kind == H5I_DATASET && !text_attribute(object.get(), "NAME").starts_with(bare_dimension)) {
@@ -287,6 +295,7 @@ Hdf5Lock::Hdf5Lock() {
 }
 
 std::string hdf5_error() {
+    rethrow_hdf5();
     std::string text;
     H5Ewalk2(
         H5E_DEFAULT, H5E_WALK_UPWARD,
@@ -383,9 +392,9 @@ Hdf5Tree hdf5_tree(hid_t file) {
     Hdf5Tree tree{.arrays = {}, .groups = {""}, .held = MemoryHold()};
     const Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose);
     if (!root.good()) throw corrupt("the root group cannot be opened: {}", hdf5_error());
-    std::set<haddr_t> seen;
+    std::set<Hdf5Place> seen;
     H5O_info_t info;
-    if (H5Oget_info(root.get(), &info) >= 0) seen.insert(info.addr);
+    if (H5Oget_info(root.get(), &info) >= 0) seen.insert({info.fileno, info.addr});
     walk_hdf5(root.get(), "", 0, seen, tree);
     return tree;
 }
@@ -395,7 +404,7 @@ Hdf5Id open_hdf5_object(hid_t file, const std::string& path) {
     const Hdf5Id inner = inner_links();
     H5L_info_t link;
     const bool there = H5Lget_info(file, path.c_str(), &link, inner.get()) >= 0;
-    if (there && link.type == H5L_TYPE_EXTERNAL) {
+    if (there && link.type == H5L_TYPE_EXTERNAL && !outside_allowed()) {
         std::vector<char> value(link.u.val_size + 1);
         const char* target = nullptr;
         const char* object = nullptr;
@@ -404,7 +413,8 @@ Hdf5Id open_hdf5_object(hid_t file, const std::string& path) {
             H5Lunpack_elink_val(value.data(), link.u.val_size, &flags, &target, &object);
         }
         throw unsupported("is a link to {} in the file {}, which is not followed: name that file itself",
-                          object == nullptr ? "?" : object, target == nullptr ? "?" : target);
+                          object == nullptr ? "?" : object, target == nullptr ? "?" : target)
+            .advising(Action::allow_outside, "follows it");
     }
     Hdf5Id found(H5Oopen(file, path.c_str(), inner.get()), H5Oclose);
     if (found.good()) return found;

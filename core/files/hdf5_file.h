@@ -50,7 +50,7 @@ private:
 /// No thread of this process is in libhdf5 while this is held.
 [[nodiscard]] std::unique_lock<std::recursive_mutex> still_hdf5();
 
-/// The innermost message of libhdf5's last error.
+/// The innermost message of libhdf5's last error. Throws instead what reading the file's bytes threw.
 [[nodiscard]] std::string hdf5_error();
 
 /// An element as it is read: our dtype and libhdf5's type of the same bytes.
@@ -74,7 +74,8 @@ struct Hdf5Tree {
 /// Everything below the root. A group with several names is listed once, so that cycles end.
 [[nodiscard]] Hdf5Tree hdf5_tree(hid_t file);
 
-/// Opens an object by its path. Throws not_found, corrupt, or unsupported for a link to another file.
+/// Opens an object by its path. Throws not_found, corrupt, or, unless outside_allowed(), unsupported for a link to
+/// another file.
 [[nodiscard]] Hdf5Id open_hdf5_object(hid_t file, const std::string& path);
 
 }  // namespace tessera

@@ -33,9 +33,7 @@ std::unique_ptr<ArraySource> open_member(const ZipReader& zip, const std::filesy
 
 /// A file here by its name, any other as it was opened.
 ZipReader zip_of(const ArrayPath& path) {
-    std::error_code ignored;
-    const bool far = path.opened && !std::filesystem::exists(path.path, ignored);
-    return far ? ZipReader(path.opened) : ZipReader(path.path);
+    return path.is_elsewhere() ? ZipReader(path.opened) : ZipReader(path.path);
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ std::atomic<bool> trusting = sanitized;
 bool in_reader = false;  ///< set once, in a child
 pid_t reader_parent = 0;
 std::array<void (*)(), 8> resting{};
+/// In a child, of the request that is answered now.
+struct {
+    int socket = -1;
+    std::uint64_t source = 0;
+} asked_by;
 
 /// Between the two processes, before the bytes that it speaks of.
 struct ReaderHead {
@@ -63,6 +68,7 @@ struct ReaderHead {
     std::uint64_t size = 0;                      ///< of what follows; of a read
     std::uint64_t place = 0;                     ///< the function; the offset of a read
     std::uint64_t space = 0;                     ///< of the shared memory
+    std::uint64_t source = 0;                    ///< tells ReaderWish::source from others
     std::uint64_t limit = UINT64_MAX, used = 0;  ///< the memory account of who asks
 };
 
@@ -215,7 +221,8 @@ bool answer(const ReaderHead& head, ByteSpan request, SharedSpace& space, int so
         const MemoryScope scope(account);
         const MemoryHold held(head.limit == UINT64_MAX ? 0 : head.used);
         const ParentWatch watch;
-        ReaderCall call{.request = request, .space = space.map(static_cast<std::size_t>(head.space)), .socket = socket};
+        asked_by = {socket, head.source};
+        ReaderCall call{.request = request, .space = space.map(static_cast<std::size_t>(head.space))};
         std::bit_cast<ReaderFunction>(static_cast<std::uintptr_t>(head.place))(call);
         bytes = std::move(call.answer);
     } catch (const Error& e) {
@@ -228,6 +235,7 @@ bool answer(const ReaderHead& head, ByteSpan request, SharedSpace& space, int so
         reply.kind = ReaderHead::Kind::error;
         bytes = error_bytes(corrupt(std::string("cannot be read: ") + e.what()));
     }
+    asked_by = {};
     reply.size = bytes.size();
     return send_all(socket, &reply, sizeof reply) && send_all(socket, bytes.data(), bytes.size());
 }
@@ -381,7 +389,8 @@ private:
         ReaderHead head{.kind = ReaderHead::Kind::request,
                         .size = wish.request.size(),
                         .place = std::bit_cast<std::uintptr_t>(wish.function),
-                        .space = wish.space};
+                        .space = wish.space,
+                        .source = std::bit_cast<std::uintptr_t>(wish.source)};
         if (const auto& account = MemoryAccount::current()) {
             head.limit = account->limit();
             head.used = std::min(account->used() - wish.granted, head.limit);
@@ -507,8 +516,15 @@ void rest_reader(std::unique_ptr<ReaderProcess> reader) {
 
 }  // namespace
 
-void ReaderCall::read_source(std::uint64_t offset, MutableByteSpan out) const {
+ParentBytes::ParentBytes(std::string name, std::uint64_t size)
+    : name_(std::move(name)), size_(size), source_(asked_by.source) {}
+
+void ParentBytes::read(std::uint64_t offset, MutableByteSpan out) const {
+    if (asked_by.socket < 0 || asked_by.source != source_) {
+        throw Error(ErrorCode::io, name_ + ": is read for a request that is not about it");
+    }
     const ReaderHead read{.kind = ReaderHead::Kind::read, .size = out.size(), .place = offset};
+    const int socket = asked_by.socket;
     if (!send_all(socket, &read, sizeof read) || !receive_all(socket, out.data(), out.size())) ::_exit(0);
 }
 

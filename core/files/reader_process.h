@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include <tessera/buffer.h>
@@ -20,10 +21,6 @@ struct ReaderCall {
     ByteSpan request;
     MutableByteSpan space;  ///< memory that it shares with the parent, for elements
     Buffer answer{};
-    int socket = -1;
-
-    /// Bytes of the parent's ReaderWish::source.
-    void read_source(std::uint64_t offset, MutableByteSpan out) const;
 };
 /// Runs in the child. An Error that it throws is thrown in the parent.
 using ReaderFunction = void (*)(ReaderCall& call);
@@ -35,7 +32,7 @@ struct ReaderWish {
     ByteSpan request;
     std::size_t space = 0;                         ///< size of the shared memory
     std::function<void(ByteSpan)> take = nullptr;  ///< called with it after the answer
-    const ByteSource* source = nullptr;            ///< for read_source()
+    const ByteSource* source = nullptr;            ///< for ParentBytes
     std::uint64_t granted = 0;                     ///< bytes of this thread's account that are held for the child
     std::unique_lock<std::recursive_mutex> (*still)() =
         nullptr;  ///< held while a child begins: no other thread is in the library
@@ -46,6 +43,21 @@ struct ReaderWish {
 Buffer read_apart(const ReaderWish& wish);
 /// Asks each idle child, and no new one: for what it may have open.
 void tell_readers(ReaderFunction function, ByteSpan request);
+
+/// In a child: the bytes of ReaderWish::source, as long as requests come that have the same.
+class ParentBytes final : public ByteSource {
+public:
+    /// Of the request that is answered now.
+    ParentBytes(std::string name, std::uint64_t size);
+    std::uint64_t size() const override { return size_; }
+    const std::string& name() const override { return name_; }
+    void read(std::uint64_t offset, MutableByteSpan out) const override;
+
+private:
+    std::string name_;
+    std::uint64_t size_;
+    std::uint64_t source_;
+};
 
 /// In a child: calls `drop` when no request has come for a second. At most 8 functions.
 void when_reader_rests(void (*drop)());

@@ -120,25 +120,9 @@ void TiffDecoder::require(const TiffPage& page) const {
 
 namespace {
 
-/// The file of a decoder, read by its parent. In a child.
-class ParentBytes final : public ByteSource {
-public:
-    ParentBytes(std::string name, std::uint64_t size) : name_(std::move(name)), size_(size) {}
-    std::uint64_t size() const override { return size_; }
-    const std::string& name() const override { return name_; }
-    void read(std::uint64_t offset, MutableByteSpan out) const override { call->read_source(offset, out); }
-
-    const ReaderCall* call = nullptr;  ///< the request that is answered now
-
-private:
-    std::string name_;
-    std::uint64_t size_;
-};
-
 /// A decoder in a child, for one in its parent.
 struct ChildDecoder {
     std::uint64_t id = 0;
-    std::shared_ptr<ParentBytes> bytes;
     std::unique_ptr<TiffDecoder> decoder;
 };
 
@@ -167,12 +151,10 @@ void decode_in_child(ReaderCall& call) {
     if (known == all.end()) {
         constexpr std::size_t most = 8;
         if (all.size() >= most) all.pop_front();
-        auto bytes = std::make_shared<ParentBytes>(name, size);
-        all.push_back({id, bytes, std::make_unique<TiffDecoder>(bytes)});
+        all.push_back({id, std::make_unique<TiffDecoder>(std::make_shared<ParentBytes>(name, size))});
         known = std::prev(all.end());
         when_reader_rests(drop_child_decoders);
     }
-    known->bytes->call = &call;
     known->decoder->decode(page, n, call.space);
 }
 

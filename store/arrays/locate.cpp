@@ -1,3 +1,4 @@
+#include <tessera/block_source.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
 
@@ -71,10 +72,10 @@ void look_for_file(Located& at, const StoreOptions& options) {
     if (slash == std::string::npos || slash == 0 || text[slash - 1] == '/') return;
     const Place folder = find_place(text.substr(0, slash) + text.substr(query), options);
     if (!folder.store->is_far()) return;
-    std::shared_ptr<const ByteSource> file =
+    std::unique_ptr<const ByteSource> file =
         folder.store->open(join_key(folder.prefix, text.substr(slash + 1, query - slash - 1)));
     if (file == nullptr) return;
-    at.file.opened = std::move(file);
+    at.file.opened = block_source(std::move(file));
     at.format = array_file_format_of(*at.file.opened);
     if (at.format != nullptr && !at.format->ranged) {
         throw unsupported("{}: {} files are read on this machine only; fetch the file first", at.path, at.format->name);

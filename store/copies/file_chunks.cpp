@@ -8,6 +8,7 @@
 #include <tessera/metadata.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,10 +28,11 @@ Buffer bytes_of(const std::string& text) {
 /// One array's chunks in a file as a store for reading.
 class FileChunks final : public ReadOnlyStore {
 public:
-    FileChunks(std::shared_ptr<const ByteSource> file, PackedArray array, std::string name)
-        : file_(std::move(file)),
+    FileChunks(const ArrayPath& file, PackedArray array)
+        : file_(file.opened),
+          far_(file.is_elsewhere()),
           array_(std::move(array)),
-          name_(std::move(name)),
+          name_(fmt::format("{}::{}", file.path.string(), array_.name)),
           grid_(array_.shape, array_.chunks),
           documents_{{".zarray", chunked_document(array_, array_.shape, array_.chunks).dump()},
                      {".zattrs", chunked_attributes(array_).dump()}} {
@@ -44,6 +46,7 @@ public:
         }
         const PackedArray::Chunk* const chunk = find(key);
         if (chunk == nullptr) return nullptr;
+        if (far_) go_on_ahead(chunk->offset);
         return slice_source(file_, chunk->offset, chunk->size, join_key(name_, key));
     }
     [[nodiscard]] bool contains(std::string_view key) const override {
@@ -70,6 +73,15 @@ public:
         }
     }
 
+    [[nodiscard]] bool is_far() const override { return far_; }
+    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*limit*/, NextWish next) const override {
+        if (!far_) return nullptr;
+        auto ahead = std::make_unique<Ahead>(*this, std::move(next));
+        const std::lock_guard lock(mutex_);
+        ahead_ = ahead.get();
+        return ahead;
+    }
+
     [[nodiscard]] bool read_only() const override { return true; }
     [[nodiscard]] const std::string& name() const override { return name_; }
 
@@ -77,6 +89,44 @@ private:
     [[nodiscard]] Error refusal(std::string_view key) const override {
         return unsupported("{}: what lies in a file of another format is never changed in place; copy it",
                            join_key(name_, key));
+    }
+
+    /// The chunks that are wanted next, some MiB at a time.
+    class Ahead final : public ReadAhead {
+    public:
+        Ahead(const FileChunks& chunks, NextWish next) : chunks_(chunks), next_(std::move(next)) {}
+        ~Ahead() override {
+            const std::lock_guard lock(chunks_.mutex_);
+            if (chunks_.ahead_ == this) chunks_.ahead_ = nullptr;
+        }
+        Ahead(const Ahead&) = delete;
+        Ahead& operator=(const Ahead&) = delete;
+
+        /// Announces more once the chunk at `offset` is asked for, if that is none of those announced.
+        void reach(std::uint64_t offset) {
+            if (std::ranges::count(asked_, offset, &ByteSource::Extent::begin) > 0) return;
+            constexpr std::size_t most_chunks = 256;
+            constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
+            asked_.clear();
+            ReadWish wish;
+            for (std::uint64_t bytes = 0; asked_.size() < most_chunks && bytes < most_bytes && next_(wish);) {
+                const PackedArray::Chunk* const chunk = chunks_.find(wish.key);
+                if (chunk == nullptr) continue;
+                asked_.push_back({chunk->offset, chunk->offset + chunk->size});
+                bytes += chunk->size;
+            }
+            chunks_.file_->expect(asked_);
+        }
+
+    private:
+        const FileChunks& chunks_;
+        NextWish next_;
+        std::vector<ByteSource::Extent> asked_;
+    };
+
+    void go_on_ahead(std::uint64_t offset) const {
+        const std::lock_guard lock(mutex_);
+        if (ahead_ != nullptr) ahead_->reach(offset);
     }
 
     [[nodiscard]] const PackedArray::Chunk* find(std::string_view key) const {
@@ -88,6 +138,9 @@ private:
     }
 
     std::shared_ptr<const ByteSource> file_;
+    bool far_;
+    mutable std::mutex mutex_;
+    mutable Ahead* ahead_ = nullptr;  ///< of the read that began last
     PackedArray array_;
     std::string name_;
     ChunkGrid grid_;
@@ -123,9 +176,7 @@ std::unique_ptr<ArraySource> open_file_source(const ArrayPath& path, const Array
     if (format == nullptr || format->chunked == nullptr) return open_array_file(file, options);
     std::optional<PackedArray> array = format->chunked(file);
     if (!array) return open_array_file(file, options);
-    std::string name = fmt::format("{}::{}", path.path.string(), array->name);
-    return std::make_unique<Array>(
-        Array::open(std::make_shared<FileChunks>(file.opened, *std::move(array), std::move(name))));
+    return std::make_unique<Array>(Array::open(std::make_shared<FileChunks>(file, *std::move(array))));
 }
 
 }  // namespace tessera

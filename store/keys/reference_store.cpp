@@ -8,6 +8,7 @@
 #include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
+#include <tessera/outside.h>
 #include <tessera/reference_store.h>
 #include <tessera/store_kind.h>
 #include <tessera/value.h>
@@ -40,8 +41,6 @@ constexpr std::size_t longest_name = 4096;
 constexpr std::uint64_t parsed_bytes = 16;
 constexpr std::uint64_t kept_bytes = 4;
 constexpr std::size_t most_files_open = 32;
-
-std::atomic<bool> outside_allowed = false;
 
 /// Where a value lies.
 struct Reference {
@@ -356,15 +355,7 @@ std::shared_ptr<KeyValueStore> reference_store(const fs::path& path, const Refer
 
 std::shared_ptr<KeyValueStore> probe_reference_store(const fs::path& path) {
     if (path.extension() != ".json") return nullptr;
-    return open_references(path, {.allow_outside = outside_references_allowed()}, false);
-}
-
-void allow_outside_references(bool allow) {
-    outside_allowed = allow;
-}
-
-bool outside_references_allowed() {
-    return outside_allowed;
+    return open_references(path, {.allow_outside = outside_allowed()}, false);
 }
 
 }  // namespace tessera

@@ -297,13 +297,14 @@ int info_file(Session& session, const Located& at, bool reverse_dims) {
     const Value header = format.describe(path);
     const std::unique_ptr<ArraySource> source =
         path.member || format.is_one(members) ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
+    const std::uint64_t file_bytes = at.facts ? at.facts->size : path.bytes()->size();
 
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(name));
         report.set("kind", "file");
         report.set("format", format.name);
-        report.set("file_bytes", at.facts->size);
+        report.set("file_bytes", file_bytes);
         if (source) add_elements(report, source->info().dtype, source->info().shape);
         report.set("header", header);
         if (!path.member) add_parity(report, at, session.io());
@@ -321,7 +322,7 @@ int info_file(Session& session, const Located& at, bool reverse_dims) {
         facts.add("order", info.order == Order::C ? "C" : "F");
         facts.add("logical", bytes_exactly(static_cast<std::uint64_t>(byte_count(info.shape, info.dtype.size()))));
     }
-    facts.add("file", bytes_exactly(at.facts->size));
+    facts.add("file", bytes_exactly(file_bytes));
     for (const auto& [key, value] : header.as_object()) {
         if (key == "format" || key == "dtype" || key == "shape" || key == "order" || key == "members") continue;
         facts.add(key, value.is_string() ? value.as_string() : abbreviated(value.dump()));

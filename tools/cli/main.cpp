@@ -7,8 +7,8 @@
 #include <tessera/array_file.h>
 #include <tessera/error_text.h>
 #include <tessera/in_process.h>
+#include <tessera/outside.h>
 #include <tessera/quantities.h>
-#include <tessera/reference_store.h>
 #include <tessera/remote_options.h>
 #include <tessera/store_kind.h>
 #include <CLI/CLI.hpp>
@@ -150,8 +150,10 @@ struct CommonTexts {
                      "write and delete through links to folders below PATH (reading always follows links; removing\n"
                      "and moving remove and move the links themselves)")
             ->group(group);
-        app.add_flag("--allow-outside", allow_outside,
-                     "references (x.refs.json) may lead to files outside of the folder that they lie in")
+        app.add_flag(
+               "--allow-outside", allow_outside,
+               "references (x.refs.json) may lead to files outside of the folder that they lie in, and HDF5 files\n"
+               "to other files")
             ->group(group);
         app.add_flag("--in-process", in_process,
                      "libhdf5 and libtiff read in this process, and not in child processes that may crash: for files\n"
@@ -385,7 +387,7 @@ int run(int argc, char** argv) {
         refuse_words(app, words, e);
     }
 
-    allow_outside_references(texts.allow_outside);
+    allow_outside(texts.allow_outside);
     if (texts.in_process) read_in_process(true);
     Session session(texts.parsed(), command_text(typed));
     for (const auto& [sub, command] : runs) {

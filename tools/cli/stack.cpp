@@ -13,8 +13,8 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
+#include <tessera/outside.h>
 #include <tessera/place.h>
-#include <tessera/reference_store.h>
 #include <tessera/references.h>
 #include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
@@ -325,7 +325,7 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
     }
     require_free_file(t.destination, t.overwrite);
     options.folder = fs::path(t.destination).parent_path();
-    options.allow_outside = outside_references_allowed();
+    options.allow_outside = outside_allowed();
     if (t.dimensions) {
         const auto names = in_context([] { return "--dims"; }, [&] { return parse_names(*t.dimensions); });
         if (std::cmp_not_equal(names.size(), axes)) {

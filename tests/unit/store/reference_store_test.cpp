@@ -64,7 +64,7 @@ TEST_F(References, LeadOutOnlyWhereAllowed) {
     write("in/x.json", R"({"version": 1, "refs": {"a": ["../secret"]}})");
     expect_error(ErrorCode::unsupported, "below", [&] { (void)reference_store(folder_ / "in/x.json"); });
     EXPECT_EQ(get(*reference_store(folder_ / "in/x.json", {.allow_outside = true}), "a"), "0123456789");
-    EXPECT_FALSE(outside_references_allowed());
+    EXPECT_FALSE(outside_allowed());
 }
 
 TEST_F(References, AFileThatIsGoneOrShorterIsNoAbsentValue) {

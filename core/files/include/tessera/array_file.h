@@ -30,6 +30,8 @@ struct ArrayPath {
 
     /// `opened`, or else the file opened now. Throws not_found or io.
     [[nodiscard]] std::shared_ptr<const ByteSource> bytes() const { return opened ? opened : open_file(path); }
+    /// Whether only `opened` leads to the bytes, because no file of this machine has this name.
+    [[nodiscard]] bool is_elsewhere() const;
 };
 /// A file's name may contain "::": the longest part that exists is the file. If none exists, the first "::" ends it.
 [[nodiscard]] ArrayPath split_array_path(std::string_view text);
@@ -51,8 +53,7 @@ struct ArrayFileOptions {
     std::optional<bool> header = std::nullopt;
     /// Attributes of a new array, for formats that keep any; as ArraySource::attribute_values().
     Value attributes = Value::object();
-    Shape chunks = {};           ///< for .h5: of a new array; empty: chosen
-    bool allow_outside = false;  ///< for .h5: whether links to other files are followed
+    Shape chunks = {};  ///< for .h5: of a new array; empty: chosen
 };
 
 /// A group in a file of several arrays.

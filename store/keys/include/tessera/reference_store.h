@@ -29,9 +29,4 @@ struct ReferenceOptions {
 [[nodiscard]] std::shared_ptr<KeyValueStore> reference_store(const std::filesystem::path& path,
                                                              const ReferenceOptions& options = {});
 
-/// Whether references opened by path (find_place, Array::open, open_source) may lead out of their folder, for programs
-/// whose user allowed it. Applies to the whole process, because any thread opens paths; initially false.
-void allow_outside_references(bool allow);
-[[nodiscard]] bool outside_references_allowed();
-
 }  // namespace tessera
