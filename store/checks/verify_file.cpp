@@ -19,6 +19,7 @@
 #include "directories.h"
 #include "sealed_file_store.h"
 #include "verifier.h"
+#include "verify_ome.h"
 
 namespace tessera {
 
@@ -162,6 +163,7 @@ VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& option
 }
 
 VerifyReport verify(std::string_view text, const VerifyOptions& options) {
+    if (options.ome) return verify_ome(text);
     const ArrayPath path = split_array_path(text);
     if (!is_local(path.path)) {
         const Located at = locate(text);

@@ -491,7 +491,7 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera consolidate survey.zarr",
      declare_consolidate},
-    {"verify", check, "find what is damaged or left over", "verify PATH… [--complete] [--verbose] [options]",
+    {"verify", check, "find what is damaged or left over", "verify PATH… [--complete | --ome] [--verbose] [options]",
      "Decodes every chunk, parses all metadata, compares with the seal where there is one, and names files that "
      "belong\n"
      "to nothing. One line for each finding, and for many that are alike (--verbose: one each):\n"
@@ -506,9 +506,14 @@ constexpr Command table[] = {
      "             .tessera/stored, the record of these chunks; without it a note says that they are not known\n"
      "Other chunks that are not stored read as the fill value and are counted; with --complete each of them is "
      "absent.\n"
-     "Exit code 1 for anything damaged, absent or unchecked, 0 for leftovers and notes alone.\n\n"
+     "Exit code 1 for anything damaged, absent or unchecked, 0 for leftovers and notes alone.\n"
+     "With --ome only the metadata of OME-Zarr are held against their specification (0.4, 0.5, 0.6rc0), in every group "
+     "at\n"
+     "and below PATH: images, labels, plates, wells and scenes, and the nodes that they name. What it recommends is a\n"
+     "note.\n\n"
      "Examples:\n"
      "  tessera verify survey.zarr\n"
+     "  tessera verify --ome image.ome.zarr\n"
      "  tessera verify backup.npz --json",
      declare_verify},
     {"repair", check, "mend what can be mended",

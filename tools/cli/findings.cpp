@@ -22,7 +22,7 @@ std::string counts_text(const VerifyReport& report) {
     if (report.chunks > 0 || report.missing > 0) {
         parts.push_back(fmt::format("{} stored", count_text(report.chunks, "chunk")));
     }
-    parts.push_back(bytes_text(report.bytes));
+    if (report.bytes > 0 || report.groups == 0) parts.push_back(bytes_text(report.bytes));
     if (report.missing > 0) {
         parts.push_back(fmt::format("{} not stored", count_text(report.missing, "chunk")));
     }
@@ -79,6 +79,7 @@ Value finding_value(const Finding& finding) {
     value.set("chunk", finding.chunk ? shape_value(*finding.chunk) : Value());
     if (finding.inner) value.set("inner", shape_value(*finding.inner));
     value.set("text", path_value(advised(finding.text, finding.advice)));
+    if (!finding.rule.empty()) value.set("rule", finding.rule);
     value.set("repairable", finding.remedy != Remedy::none);
     return value;
 }

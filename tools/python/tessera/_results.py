@@ -98,6 +98,7 @@ class Finding(Result):
     chunk: Optional[tuple[int, ...]]
     inner: Optional[tuple[int, ...]]
     text: str
+    rule: Optional[str]      # of a convention, which is broken
     repairable: bool
     done: Optional[bool]     # by `repair`
     outcome: Optional[str]   # of `repair`

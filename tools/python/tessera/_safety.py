@@ -13,8 +13,8 @@ from ._results import Finding, Repair, Seal, Verification, verification
 from ._commands import Path, _path_of, _place, open
 
 
-def verify(path: Any, *, seals: bool = True, complete: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None) -> Verification:
+def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool = False, threads: int = 0,
+           max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
 
     A chunk that was stored when its array was imported, copied or restored, and is not now, is found as `absent`, unless Tessera
@@ -24,6 +24,9 @@ def verify(path: Any, *, seals: bool = True, complete: bool = False, threads: in
     ----------
     complete : bool
         Every chunk that is not stored is `absent`.
+    ome : bool
+        Check the metadata of OME-Zarr in the groups at and below `path`, and nothing else. Findings then have a `rule`:
+        ``ome/schema``, ``ome/version``, ``ome/text``, ``ome/advice`` or ``ome/tree``.
 
     Returns
     -------
@@ -37,7 +40,7 @@ def verify(path: Any, *, seals: bool = True, complete: bool = False, threads: in
     >>> tessera.verify(a).sound
     True
     """
-    return verification(_tessera.verify(_path_of(path), seals=seals, complete=complete, for_seal=False,
+    return verification(_tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, for_seal=False,
                                         options=work(threads, max_memory, progress)))
 
 
@@ -103,7 +106,8 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
     """
     place = _path_of(path)
     if not unchecked:
-        report = _tessera.verify(place, seals=False, complete=False, for_seal=not check, options=work(0, 0, progress))
+        report = _tessera.verify(place, seals=False, complete=False, ome=False, for_seal=not check,
+                                 options=work(0, 0, progress))
         if not report["sound"]:
             from ._errors import Corrupt
 

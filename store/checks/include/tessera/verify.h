@@ -42,6 +42,8 @@ struct VerifyOptions {
     /// Every chunk of every array has to be stored. Otherwise those have to be that were stored when the array was
     /// imported, copied or restored, unless Tessera erased them since.
     bool complete = false;
+    /// Check the metadata of OME-Zarr in the groups at and below a path, and nothing else: no chunk is read.
+    bool ome = false;
     /// If set, a chunk is not decoded if this returns true for its file, given by the path below the verified node.
     /// Called by several threads at once.
     std::function<bool(std::string_view path)> trust = nullptr;
@@ -53,7 +55,7 @@ struct VerifyOptions {
 [[nodiscard]] VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                                   const VerifyOptions& options = {});
 /// The same for a path: a directory, a zip or a node in one, an array file, or "file.npz::member". Throws not_found,
-/// and unsupported for a file of unknown format.
+/// and unsupported for a file of unknown format. With `options.ome`, throws not_found for anything but a group.
 [[nodiscard]] VerifyReport verify(std::string_view path, const VerifyOptions& options = {});
 
 /// Removes the records of stored chunks of the arrays above a key, before a program that leaves such records alone
