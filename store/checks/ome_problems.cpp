@@ -20,7 +20,8 @@ struct Spot {
 };
 
 bool is_whole(const Value& v) {
-    return v.is_integer() || (v.is_double() && std::isfinite(v.as_double()) && std::trunc(v.as_double()) == v.as_double());
+    return v.is_integer() ||
+           (v.is_double() && std::isfinite(v.as_double()) && std::trunc(v.as_double()) == v.as_double());
 }
 bool is_whole_within(const Value& v, double least, double most) {
     return is_whole(v) && v.as_double() >= least && v.as_double() <= most;
@@ -46,10 +47,8 @@ constexpr Expected a_list{"a list", [](const Value& v) { return v.is_array(); }}
 constexpr Expected a_number{"a number", [](const Value& v) { return v.is_number(); }};
 constexpr Expected above_0{"a number above 0", [](const Value& v) { return v.is_number() && v.as_double() > 0; }};
 constexpr Expected an_integer{"an integer", [](const Value& v) { return is_whole(v) || v.is_big_integer(); }};
-constexpr Expected from_0{"an integer of at least 0",
-                          [](const Value& v) { return is_whole(v) && v.as_double() >= 0; }};
-constexpr Expected from_1{"an integer of at least 1",
-                          [](const Value& v) { return is_whole(v) && v.as_double() >= 1; }};
+constexpr Expected from_0{"an integer of at least 0", [](const Value& v) { return is_whole(v) && v.as_double() >= 0; }};
+constexpr Expected from_1{"an integer of at least 1", [](const Value& v) { return is_whole(v) && v.as_double() >= 1; }};
 constexpr Expected a_byte{"an integer from 0 to 255", [](const Value& v) { return is_whole_within(v, 0, 255); }};
 constexpr Expected axis_index{"the index of an axis, 0 to 4", [](const Value& v) { return is_whole_within(v, 0, 4); }};
 constexpr Expected a_truth{"true or false", [](const Value& v) { return v.is_bool(); }};
@@ -202,7 +201,8 @@ void OmeChecker::require_distinct(OmeRule rule, const std::vector<Spot>& objects
         const Value* value = spot.value->find(name);
         if (value == nullptr) continue;
         const auto [first, added] = seen.emplace(value->dump(), spot.at);
-        if (!added) add(rule, fmt::format("{}.{}", spot.at, name), "{} is that of {}, too", shown(*value), first->second);
+        if (!added)
+            add(rule, fmt::format("{}.{}", spot.at, name), "{} is that of {}, too", shown(*value), first->second);
     }
 }
 
@@ -240,8 +240,9 @@ void OmeChecker::order_of_axes(const std::vector<Spot>& axes) {
     for (std::size_t n = 1; n < axes.size(); ++n) {
         const int before = rank(axes[n - 1]), now = rank(axes[n]);
         if (before < now || (before == 2 && now == 2)) continue;
-        add(OmeRule::text, axes[n].at, "axes are at most one of time, then at most one of channels or another type, "
-                                       "then those of space");
+        add(OmeRule::text, axes[n].at,
+            "axes are at most one of time, then at most one of channels or another type, "
+            "then those of space");
         return;
     }
 }
@@ -529,8 +530,7 @@ void OmeChecker::omero(const Spot& omero) {
 }
 
 void OmeChecker::label(const Spot& label) {
-    const std::vector<Spot> colors =
-        list(label, "colors", an_object, {.least = 1, .unique = true}, Need::recommended);
+    const std::vector<Spot> colors = list(label, "colors", an_object, {.least = 1, .unique = true}, Need::recommended);
     for (const Spot& color : colors) {
         const auto value = get(color, "label-value", a_number, Need::required);
         if (value && !an_integer.holds(*value->value)) {
@@ -580,8 +580,8 @@ void OmeChecker::plate(const Spot& plate) {
             add(OmeRule::text, index.at, "there are only {}, counted from 0", all.size());
             return "";
         };
-        const std::string expected = fmt::format("{}/{}", row ? name_at(rows, *row) : "",
-                                                 column ? name_at(columns, *column) : "");
+        const std::string expected =
+            fmt::format("{}/{}", row ? name_at(rows, *row) : "", column ? name_at(columns, *column) : "");
         if (!path || !well_path.holds(Value(expected)) || path->value->as_string() == expected) continue;
         add(OmeRule::text, path->at, "expected {}, the names of its row and column, found {}", expected,
             shown(*path->value));
@@ -590,8 +590,7 @@ void OmeChecker::plate(const Spot& plate) {
 }
 
 void OmeChecker::well(const Spot& well) {
-    const std::vector<Spot> images =
-        list(well, "images", an_object, {.least = 1, .unique = true}, Need::required);
+    const std::vector<Spot> images = list(well, "images", an_object, {.least = 1, .unique = true}, Need::required);
     for (const Spot& image : images) {
         get(image, "path", is_0_6() ? node_name : alphanumeric, Need::required);
         get(image, "acquisition", an_integer);
@@ -600,8 +599,8 @@ void OmeChecker::well(const Spot& well) {
 }
 
 /// The members that make a group one of OME-Zarr.
-constexpr std::array<std::string_view, 8> main_members{
-    "multiscales", "plate", "well", "labels", "image-label", "scene", "series", "bioformats2raw.layout"};
+constexpr std::array<std::string_view, 8> main_members{"multiscales", "plate", "well",   "labels",
+                                                       "image-label", "scene", "series", "bioformats2raw.layout"};
 
 /// Whether the attributes themselves may be those of 0.4: other conventions have members of these names, too.
 bool is_old_member(std::string_view name, const Value& value) {
@@ -614,11 +613,11 @@ void OmeChecker::check(const Spot& ome) {
     if (std::ranges::none_of(main_members, [&](auto name) { return ome.value->find(name) != nullptr; })) {
         add(OmeRule::schema, ome.at, "expected one of {}, found none", fmt::join(main_members, ", "));
     }
-    const auto object = [&](std::string_view name, void (OmeChecker::*check)(const Spot&)) {
+    const auto object = [&](std::string_view name, void (OmeChecker::*rule)(const Spot&)) {
         const auto spot = get(ome, name, an_object);
         if (!spot) return;
         if (version_ == OmeVersion::v0_4 && name != "omero") get(*spot, "version", a_string, Need::recommended);
-        (this->*check)(*spot);
+        (this->*rule)(*spot);
     };
     for (const Spot& spot : list(ome, "multiscales", an_object, {.least = 1, .unique = true})) {
         if (version_ == OmeVersion::v0_4) get(spot, "version", a_string, Need::recommended);
@@ -689,8 +688,8 @@ std::optional<OmeVersion> stored_ome_version(const Value& attributes) {
 std::vector<OmeProblem> ome_problems(const Value& attributes) {
     const Value* ome = ome_members_of(attributes);
     if (ome == nullptr) {
-        return {{OmeRule::schema, "", fmt::format("expected \"ome\", or before 0.5 one of {}, found none",
-                                                  fmt::join(main_members, ", "))}};
+        return {{OmeRule::schema, "",
+                 fmt::format("expected \"ome\", or before 0.5 one of {}, found none", fmt::join(main_members, ", "))}};
     }
     const bool old = ome == &attributes;
     if (const auto version = stored_ome_version(attributes)) {

@@ -425,7 +425,8 @@ VerifyReport verify_ome(std::string_view path) {
             } catch (const Error& e) {
                 if (e.code() != ErrorCode::corrupt) throw;
                 // It may have been the document of a group.
-                report.findings.push_back({.node = {}, .key = std::string(node->dialect->metadata_key), .text = e.what()});
+                report.findings.push_back(
+                    {.node = {}, .key = std::string(node->dialect->metadata_key), .text = e.what()});
                 return;
             }
         }

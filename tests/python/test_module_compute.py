@@ -140,6 +140,11 @@ def test_pyramids():
     sets = image["multiscales"][0]["datasets"]
     assert [one["path"] for one in sets] == ["0", "1", "2"]
     assert sets[1]["coordinateTransformations"][0] == {"type": "scale", "scale": [1.0, 4.0, 6.0]}
+    assert tessera.verify("p.zarr", ome=True).sound
+    tessera.create_group("p.zarr/labels").attrs["ome"] = {"version": "0.5", "labels": [3]}
+    found = tessera.verify("p.zarr", ome=True)
+    assert not found.sound and found.findings[0].rule == "ome/schema", found
+    assert found.findings[0].text == "ome.labels[0]: expected a string, found 3", found
     tessera.pyramid(values[0], "q.zip", format="v2", levels=2, how="max", axes=("y", "x"), chunks=(64, 64))
     assert tessera.open("q.zip").attrs["multiscales"][0]["version"] == "0.4"
     assert np.array_equal(tessera.load("q.zip/1"), tessera.coarsen(values[0], by=(2, 2), how="max"))

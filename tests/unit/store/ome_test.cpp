@@ -44,7 +44,8 @@ std::map<std::string, Value> documents(const std::string& folder) {
 void expect_judged(const std::string& name, const Value& document) {
     const std::vector<OmeProblem> problems = ome_problems(document);
     const bool strict = name.find("/strict/") != std::string::npos;
-    const bool found = has(problems, {OmeRule::schema, OmeRule::version}) || (strict && has(problems, {OmeRule::advice}));
+    const bool found =
+        has(problems, {OmeRule::schema, OmeRule::version}) || (strict && has(problems, {OmeRule::advice}));
     EXPECT_EQ(!found, name.find("/valid/") != std::string::npos) << name << '\n' << text_of(problems);
 }
 
@@ -120,10 +121,10 @@ void change_each(const Value& value, const std::function<void(const Value&)>& lo
             Value changed = value;
             changed.erase(member.first);
             look(changed);
-            change_each(member.second, [&](const Value& child) { 
+            change_each(member.second, [&](const Value& child) {
                 changed.set(member.first, child);
                 look(changed);
-             });
+            });
         }
     } else if (value.is_array()) {
         for (std::size_t n = 0; n < value.as_array().size(); ++n) {
