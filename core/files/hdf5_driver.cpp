@@ -18,7 +18,8 @@ struct DriverFile : H5FD_t {
     haddr_t end = 0;  ///< of what libhdf5 takes for allocated
 };
 
-/// What open_hdf5_bytes() opens. libhdf5 takes this driver for links from such a file to others, too: they find nothing.
+/// What open_hdf5_bytes() opens. libhdf5 takes this driver for links from such a file to others, too: they find
+/// nothing.
 thread_local std::shared_ptr<const ByteSource> opening;
 
 H5FD_t* driver_open(const char* /*name*/, unsigned flags, hid_t /*properties*/, haddr_t /*most*/) {
