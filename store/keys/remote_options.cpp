@@ -1,10 +1,12 @@
 #include <tessera/remote_options.h>
 
+#include <tessera/caller.h>
 #include <tessera/error_text.h>
 
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "remote_activity.h"
 
@@ -43,7 +45,17 @@ int parse_absent_status(std::string_view what, std::string_view text) {
     return text == "401" ? 401 : 403;
 }
 
+RemoteScope::RemoteScope(std::shared_ptr<const RemoteOptions> options)
+    : options_(std::move(options)), outer_(std::exchange(Caller::current().remote, this)) {}
+
+RemoteScope::~RemoteScope() {
+    Caller::current().remote = outer_;
+}
+
 std::shared_ptr<const RemoteOptions> remote_options() {
+    for (const Caller* caller = &Caller::current(); caller != nullptr; caller = caller->outer) {
+        if (caller->remote != nullptr) return caller->remote->options();
+    }
     const std::lock_guard guard(chosen_options().mutex);
     return chosen_options().options;
 }

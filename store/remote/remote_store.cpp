@@ -205,7 +205,9 @@ private:
 class RemoteStore final : public KeyValueStore {
 public:
     RemoteStore(std::string name, std::unique_ptr<RemoteService> service, const StoreOptions& options)
-        : name_(std::move(name)), options_(options), service_(std::move(service)), writer_(service_) {}
+        : name_(std::move(name)), options_(options), service_(std::move(service)), writer_(service_) {
+        options_.remote = remote_options_of(options);  // also for what is opened beside it later on
+    }
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
         require_key(key);

@@ -130,6 +130,51 @@ def main():
         store["a/b"] = b"value"
         assert (store["a/b"], list(store)) == (b"value", ["a/b"])
 
+        # Every function that takes a path takes them for it; an array that is open keeps its own.
+        a, local = "s3://bucket/a", os.path.join(folder, "a")
+        clean_environment()
+        opened = tessera.open_array(a, **given)
+        far = tessera.open_group("s3://bucket/again", **given)
+        assert tessera.digest(a, **given) == tessera.digest(local) == tessera.digest(opened)
+        assert tessera.digest(far) == tessera.digest("s3://bucket/again", **given) != tessera.digest(local)
+        assert tessera.verify(a, **given).sound and tessera.verify(opened).sound and tessera.verify(far).sound
+        assert tessera.stats(a, **given).min == -1 and tessera.info(a, **given).shape == (20, 30)
+        assert tessera.diff(a, local, **given).equal and tessera.diff(local, a, **given).equal
+        assert tessera.repair(far, dry_run=True).actions == [] == tessera.repair(a, dry_run=True, **given).actions
+        double_of = values * 2
+        np.testing.assert_array_equal(tessera.calc(None, "2 * a", {"a": a}, **given), double_of)
+        tessera.calc("s3://bucket/doubled", "2 * a", {"a": opened}, **given)
+        np.testing.assert_array_equal(tessera.load("s3://bucket/doubled", **given), double_of)
+        np.testing.assert_array_equal(tessera.reduce(a, how="max", axis="y", **given), values.max(axis=0))
+        assert tessera.coarsen(a, by=(20, 30), how="max", **given)[0, 0] == 599
+        for joined in (tessera.stack([a, a], **given), tessera.stack([opened, opened])):
+            np.testing.assert_array_equal(joined, [values, values])
+        tessera.concat([opened, opened], "s3://bucket/twice", axis="x")
+        assert tessera.load("s3://bucket/twice", **given).shape == (20, 60)
+        tessera.pyramid(a, "s3://bucket/image", levels=2, **given)
+        assert tessera.open_array("s3://bucket/image/1", **given).shape == (10, 15)
+        tessera.seal("s3://bucket/doubled", **given)
+        assert tessera.verify("s3://bucket/doubled", **given).sound
+        np.testing.assert_array_equal(np.load(tessera.unstack(a, os.path.join(folder, "row-{}.npy"), **given)[3]), values[3])
+        refused(tessera.Unsupported, lambda: tessera.unstack(a, "s3://bucket/row-{}", **given), "folders of this machine")
+        tessera.copy(a, "s3://bucket/copied", codec="zstd:1", **given)
+        tessera.convert("s3://bucket/copied", "s3://bucket/converted", "v2", **given)
+        assert tessera.digest("s3://bucket/converted", **given) == tessera.digest(local)
+        view = tessera.zarr_view(a, **given)
+        assert ".zarray" in view
+        # They end with the call, and reach no other.
+        others = {**keys(double), "key": "AKOTHER"}
+        refused(tessera.InvalidArgument, lambda: tessera.stack(
+            [opened, tessera.Array(opened._handle, a, "r", {"storage_options": others})]), "different ones")
+        text = refused(tessera.Error, lambda: tessera.digest(a, storage_options=others), "InvalidAccessKeyId")
+        assert remote.SECRET not in text
+        os.environ["AWS_ENDPOINT_URL"] = double.origin
+        os.environ["AWS_REGION"] = remote.REGION
+        refused(tessera.InvalidArgument, lambda: tessera.stack([a, opened]), "give those for all")
+        for without in (lambda: tessera.verify(a), lambda: tessera.digest(a), lambda: tessera.stack([a, a])):
+            refused(tessera.Error, without, "no credentials")
+        clean_environment()
+
         # What is wrong is named, without what may be a secret.
         for wrong, says in (({"keys": "hush"}, "there is no 'keys'"), ({"anon": "yes"}, "True or False"),
                             ({"key": b"hush"}, "expected a text"), ({"client_kwargs": {"verify": "hush"}}, "verify"),

@@ -1,5 +1,5 @@
-// What the jobs of parallel_for inherit from the thread that calls it, beside its memory account: requests to stop, and
-// the locks that it holds while it waits for them.
+// What the jobs of parallel_for inherit from the thread that calls it, beside its memory account: requests to stop,
+// options for places over the network, and the locks that it holds while it waits for them.
 #pragma once
 
 #include <tessera/stop.h>
@@ -10,6 +10,8 @@
 #include <vector>
 
 namespace tessera {
+
+class RemoteScope;  // of the module store: options for places over the network
 
 /// A lock that a thread holds.
 struct HeldLock {
@@ -23,6 +25,7 @@ struct HeldLock {
 /// not while a parallel_for that it called runs, because jobs read it.
 struct Caller {
     const StopScope* stop = nullptr;  ///< the innermost scope
+    const RemoteScope* remote = nullptr;
     std::vector<HeldLock> locks;
     const Caller* outer = nullptr;  ///< the caller of the parallel_for whose jobs this one runs
 

@@ -302,6 +302,12 @@ std::shared_ptr<const RemoteOptions> remote_from_python(const std::optional<py::
     return remote;
 }
 
+/// For the `with` of Python.
+struct PlacesOverNetwork {
+    std::shared_ptr<const RemoteOptions> options;
+    std::optional<RemoteScope> scope;
+};
+
 }  // namespace
 
 void bind_open(py::module_& module) {
@@ -319,6 +325,17 @@ void bind_open(py::module_& module) {
              py::arg("read_only"), py::arg("durability") = py::none(), py::arg("locks") = true,
              py::arg("follow_links") = false, py::arg("break_seal") = false, py::arg("storage_options") = py::none())
         .def_readonly("read_only", &PlaceOptions::read_only);
+    py::class_<PlacesOverNetwork>(module, "RemoteScope")
+        .def(py::init([](const py::dict& storage_options) {
+            auto places = std::make_unique<PlacesOverNetwork>();
+            places->options = remote_from_python(storage_options);
+            return places;
+        }))
+        .def("__enter__",
+             [](PlacesOverNetwork& places) {
+                 if (places.options) places.scope.emplace(places.options);
+             })
+        .def("__exit__", [](PlacesOverNetwork& places, const py::args&) { places.scope.reset(); });
     module.def("setting", [](const std::string& name) {
         const auto found = setting(name);
         return found ? std::optional(std::pair(found->value, found->from)) : std::nullopt;

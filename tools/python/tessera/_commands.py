@@ -15,7 +15,7 @@ from ._array import Array
 from ._converted import Converted
 from ._errors import InvalidArgument
 from ._group import Group, Members
-from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute, place_options, work
+from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute, over_network, over_network_of_node, place_options, work
 from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
 
 if TYPE_CHECKING:
@@ -445,8 +445,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     threads, max_memory, progress
         As in :meth:`Array.read`.
     storage_options : dict, optional
-        Of the destination, as in :func:`open`. A source that needs its own is opened before: ``copy(open(path,
-        storage_options=…), …)``.
+        As in :func:`open`, for source and destination if they are paths. A source that needs others is opened before.
 
     Returns
     -------
@@ -464,7 +463,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     >>> tessera.copy("plain.zarr", "new.zarr", format="v3", dry_run=True)[-1]
     'chunks are copied as they are'
     """
-    array = source if isinstance(source, (Array, Group, Members)) else open(source)
+    array = source if isinstance(source, (Array, Group, Members)) else open(source, storage_options=storage_options)
     options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
                                "separator": separator, "structures": structures, "deflate": deflate}
     way = _tessera.CopyWay(overwrite=overwrite, resume=resume, link=link, dry_run=dry_run,
@@ -517,7 +516,8 @@ def read_in_process(trust: bool = True) -> None:
     _tessera.read_in_process(bool(trust))
 
 
-def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
+@over_network_of_node
+def refs(path: Any, out: Optional[Path] = None, *, storage_options: Optional[dict[str, Any]] = None) -> dict[str, Any]:
     """Locate the chunks, for programs that read them in place: kerchunk's references, version 1.
 
     Other programs open the array or group as a Zarr v2 store, without a copy, by fsspec's reference file system:
@@ -529,6 +529,8 @@ def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
         An array or a group in a directory, a ``.npy``, a plain ``.ra``, a ``.npz`` that is not compressed.
     out : path, optional
         A file to write the references to, as JSON.
+    storage_options : dict, optional
+        As in :func:`open`.
 
     Returns
     -------
@@ -556,10 +558,11 @@ def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
     return found
 
 
+@over_network_of_node
 def digest(array: Union[Path, Array, Group], *, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None) -> str:
+           progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None) -> str:
     """One hash of dtype, shape and content, whatever the chunks, the codecs and the format. That of a group, or of a file of
-    several arrays, is a hash of the paths and digests of all arrays below.
+    several arrays, is a hash of the paths and digests of all arrays below. `storage_options` as in :func:`open`.
 
     Examples
     --------
@@ -573,8 +576,10 @@ def digest(array: Union[Path, Array, Group], *, threads: int = 0, max_memory: Un
     return _tessera.digest_at(_path_of(array), work(threads, max_memory, progress))
 
 
+@over_network
 def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10,
-         threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Difference:
+         threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+         storage_options: Optional[dict[str, Any]] = None) -> Difference:
     """Compare two arrays element by element.
 
     Parameters
@@ -583,6 +588,8 @@ def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol:
         The tolerance, as in :func:`numpy.isclose` with ``equal_nan=True``. Both 0: bit for bit.
     places : int
         The largest number of differing elements that are listed.
+    storage_options : dict, optional
+        As in :func:`open`, for those of both that are paths.
 
     Returns
     -------
@@ -593,8 +600,9 @@ def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol:
                                           work(threads, max_memory, progress)))
 
 
+@over_network
 def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence[str]] = (), threads: int = 0, max_memory: Union[int, str] = 0,
-          progress: ProgressCallback = None) -> Statistics:
+          progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None) -> Statistics:
     """Minimum, maximum, mean, deviation and histogram in one parallel pass, without NaN.
 
     Parameters
@@ -603,6 +611,8 @@ def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence
         At most so many bins of the histogram, 4 or more; 0: none.
     how : str or sequence of str
         Further statistics, as those of :func:`reduce`: ``("median", "p95")``. They are members of ``further``.
+    storage_options : dict, optional
+        As in :func:`open`.
 
     Returns
     -------
@@ -629,10 +639,11 @@ def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence
     return Statistics({**whole, **nothing}, fields=list(map(Statistics, found)))
 
 
-def info(path: Any) -> Union[ArrayInfo, GroupInfo, FileInfo]:
+@over_network_of_node
+def info(path: Any, *, storage_options: Optional[dict[str, Any]] = None) -> Union[ArrayInfo, GroupInfo, FileInfo]:
     """The properties of an array, a group or a file, as in ``tessera info --json``. Reads no elements.
 
-    The result is a dict whose members are attributes, too.
+    The result is a dict whose members are attributes, too. `storage_options` as in :func:`open`.
     """
     node = path if isinstance(path, (Array, Group, Members)) else open(path)
     if isinstance(node, Members):

@@ -11,8 +11,9 @@ import numpy as np
 
 from . import _tessera
 from ._array import Array
-from ._errors import AlreadyExists, InvalidArgument, OutOfBounds
-from ._options import ComputedOptions, LevelOptions, ProgressCallback, StepOptions, absolute, work
+from ._errors import AlreadyExists, InvalidArgument, OutOfBounds, Unsupported
+from ._options import (ComputedOptions, LevelOptions, ProgressCallback, StepOptions, absolute, over_network,
+                       over_network_of_node, work)
 from ._commands import _json_fill, _new_place, copy, open, open_array
 
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ def _calc_in_place(array: Union[Path, Array], expression: str, given: dict[str, 
     _tessera.calc_in_place(opened._handle, expression, given, picked, cast, running)
 
 
+@over_network
 def calc(destination: Union[None, Path, Array], expression: str, operands: Mapping[str, Operand], *, dtype: Any = None,
          cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: Any = None, threads: int = 0,
          max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+         storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Evaluate an expression over arrays, block by block.
 
     Parameters
@@ -101,6 +103,8 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
         With `in_place`: change only this part. The operands are still broadcast to the whole array.
     threads, max_memory, progress
         As in :meth:`Array.read`.
+    storage_options : dict, optional
+        As in :func:`open`, for all places that are paths; what is open keeps its own.
     **options
         Options of the new array, as in :func:`copy`: chunks, codec, format, dims, …; by default the first operand's.
 
@@ -140,16 +144,17 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     return result
 
 
+@over_network
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+           storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Minimum, mean, median and so on along dimensions, block by block.
 
     Parameters
     ----------
     array : path, Array or numpy.ndarray
-    destination, dtype, cast, overwrite, threads, max_memory, progress, **options
+    destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
         As in :func:`calc`.
     how : {"min", "max", "sum", "mean", "std", "var", "count", "argmin", "argmax", "any", "all", "median", "p95"}
         A percentile is "p" and a number from 0 to 100, such as "p2.5": NumPy's linear method, exact in any memory.
@@ -178,15 +183,16 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     return result
 
 
+@over_network
 def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how: str = "mean", dtype: Any = None,
             cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-            progress: ProgressCallback = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+            progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Downsample by whole factors: one element for each block.
 
     Parameters
     ----------
     array : path, Array or numpy.ndarray
-    destination, dtype, cast, overwrite, threads, max_memory, progress, **options
+    destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
         As in :func:`calc`.
     by : tuple of int or dict
         The lengths of a block; blocks at the ends may be smaller. A dict names dimensions: ``{"lat": 4}``.
@@ -216,16 +222,17 @@ def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axi
     return result
 
 
+@over_network_of_node
 def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
           cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-          progress: ProgressCallback = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+          progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Join arrays of one shape and dtype along a new axis, like numpy.stack.
 
     Parameters
     ----------
     arrays : list of paths or Arrays
         All are checked before anything is written; one that does not fit is refused by name.
-    destination, dtype, cast, overwrite, threads, max_memory, progress, **options
+    destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
         As in :func:`calc`.
     axis : int
         The place of the new axis in the result.
@@ -241,9 +248,10 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
     return _join(arrays, destination, axis, True, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
+@over_network_of_node
 def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: Any = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+           progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Join arrays along an existing axis, by number or name, like numpy.concatenate; otherwise as :func:`stack`.
 
     Examples
@@ -311,6 +319,7 @@ def _require_step(array: Array, axis: int, number: int, path: str) -> None:
         raise AlreadyExists(f"{path} exists and is not step {number} of {array.path}; overwrite=True replaces it")
 
 
+@over_network
 def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite: bool = False,
             resume: bool = False, **options: Unpack[StepOptions]) -> list[str]:
     """Write each step along an axis as a file or an array of its own; the reverse of :func:`stack`.
@@ -327,7 +336,7 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
     resume : bool
         Continue: keep files that hold their step already, which is compared, and keep the finished ones after a failure.
     **options
-        Options of :func:`copy` for each step: chunks, codec, format, deflate, …
+        Options of :func:`copy` for each step: chunks, codec, format, deflate, storage_options, …
 
     Returns
     -------
@@ -353,6 +362,9 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
     if resume and overwrite:
         raise InvalidArgument("resume and overwrite: choose one; overwrite makes all of them anew")
     paths = [absolute(f"{head}{n:0{len(str(max(count - 1, 0)))}}{tail}") for n in range(count)]
+    if not _tessera.is_local(paths[0] if paths else pattern):
+        raise Unsupported(f"{pattern}: steps are written to folders of this machine: copy(array, path, sel) writes one "
+                          "elsewhere")
     for path in paths:
         _tessera.require_apart([_place_of(array)], path)
         if not overwrite and not resume and os.path.lexists(path):
@@ -380,11 +392,12 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
     return paths
 
 
+@over_network
 def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] = 2, levels: Optional[int] = None,
             how: str = "mean", axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
             units: Optional[Sequence[Optional[str]]] = None, format: Optional[str] = None, ome: Optional[str] = None, overwrite: bool = False,
             dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-            progress: ProgressCallback = None, **options: Unpack[LevelOptions]) -> Optional[list[str]]:
+            progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[LevelOptions]) -> Optional[list[str]]:
     """Make an OME-Zarr image: a new group with the array, its overviews and multiscales metadata.
 
     Parameters
@@ -412,6 +425,8 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
         Only say what would be made.
     threads, max_memory, progress
         As in :meth:`Array.read`.
+    storage_options : dict, optional
+        As in :func:`calc`.
     **options
         Options of the arrays, as in :func:`copy`: chunks, codec, fill_value.
 

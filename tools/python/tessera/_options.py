@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import Any, Callable, Optional, Sequence, TypedDict, Union
+from typing import Any, Callable, Optional, Sequence, TypedDict, TypeVar, Union
 
 from . import _tessera
+from ._errors import InvalidArgument
 
 ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
 
@@ -25,6 +27,41 @@ def absolute(path: Any) -> str:
 def place_options(options: dict[str, Any]) -> dict[str, Any]:
     """Of the options of :func:`tessera.open` those for how a place is opened."""
     return {name: value for name, value in options.items() if name != "max_memory"}
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def over_network(function: _Function) -> _Function:
+    """Opens what a function is given by its path with the function's `storage_options`, which it need not look at."""
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        given = options.get("storage_options")
+        if given is None:
+            return function(*args, **options)
+        with _tessera.RemoteScope(given):
+            return function(*args, **options)
+    return call  # type: ignore[return-value]
+
+
+def over_network_of_node(function: _Function) -> _Function:
+    """As :func:`over_network`, for a function that opens its first argument again by its path: by default with the options
+    that this was opened with. Not for a function with further places, which these must not reach."""
+    within = over_network(function)
+    first = function.__code__.co_varnames[0]  # type: ignore[attr-defined]
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if options.get("storage_options") is None:
+            node = args[0] if args else options.get(first)
+            nodes = node if isinstance(node, (list, tuple)) and node else [node]
+            own = [getattr(each, "_options", {}).get("storage_options") for each in nodes]
+            if any(each != own[0] for each in own):
+                raise InvalidArgument("storage_options: the arrays were opened with different ones: give those for all")
+            if own[0] is not None:
+                options["storage_options"] = own[0]
+        return within(*args, **options)
+    return call  # type: ignore[return-value]
 
 
 class StorageOptions(TypedDict, total=False):
@@ -76,6 +113,7 @@ class _HowToCopy(TypedDict, total=False):
     threads: int
     max_memory: Union[int, str]
     progress: ProgressCallback
+    storage_options: Optional[dict[str, Any]]
 
 
 class StepOptions(_HowToCopy, total=False):

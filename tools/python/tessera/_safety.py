@@ -8,13 +8,15 @@ from . import _tessera
 from ._array import Array
 from ._errors import InvalidArgument
 from ._group import Group
-from ._options import ProgressCallback, absolute, work
+from ._options import ProgressCallback, absolute, over_network_of_node, work
 from ._results import Finding, Repair, Seal, Verification, verification
 from ._commands import Path, _path_of, _place, open
 
 
+@over_network_of_node
 def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool = False, threads: int = 0,
-           max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Verification:
+           max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+           storage_options: Optional[dict[str, Any]] = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
 
     A chunk that was stored when its array was imported, copied or restored, and is not now, is found as `absent`, unless Tessera
@@ -27,6 +29,8 @@ def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool =
     ome : bool
         Check the metadata of OME-Zarr in the groups at and below `path`, and nothing else. Findings then have a `rule`:
         ``ome/schema``, ``ome/version``, ``ome/text``, ``ome/advice`` or ``ome/tree``.
+    storage_options : dict, optional
+        As in :func:`open`; by default those that the array or group was opened with.
 
     Returns
     -------
@@ -44,9 +48,11 @@ def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool =
                                         options=work(threads, max_memory, progress)))
 
 
+@over_network_of_node
 def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
            to_seal: Union[bool, Sequence[str]] = False, break_seal: bool = False, threads: int = 0,
-           max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Repair:
+           max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+           storage_options: Optional[dict[str, Any]] = None) -> Repair:
     """Repair those findings of :func:`verify` that have a remedy. Damaged chunks are set aside, not deleted.
 
     Parameters
@@ -61,6 +67,8 @@ def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, d
         From the parity of a seal, also restore files that may have been edited since: all of them, or these.
     break_seal : bool
         Whether sealed arrays and groups may be changed, as in :func:`open`.
+    storage_options : dict, optional
+        As in :func:`verify`.
     """
     names = [] if isinstance(to_seal, bool) else [to_seal] if isinstance(to_seal, str) else list(to_seal)
     report = _tessera.repair(_path_of(path), dry_run=dry_run, give_up_batches=give_up_batches, drop_damaged=drop_damaged,
@@ -69,9 +77,10 @@ def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, d
     return Repair(report, actions=list(map(Finding, report["actions"])), remaining=list(map(Finding, report["remaining"])))
 
 
+@over_network_of_node
 def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
          parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False,
-         progress: ProgressCallback = None) -> Seal:
+         progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None) -> Seal:
     """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
 
     Parameters
@@ -89,6 +98,8 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
         Files below `path` that are sealed as they are now, whatever has happened to them since the seal.
     check : bool
         Read everything, even files with parity that have the size and time of the seal.
+    storage_options : dict, optional
+        As in :func:`verify`.
 
     Raises
     ------

@@ -81,7 +81,8 @@ def _make(group: Group, name: str, variable: Any, chunks: Mapping[str, int], sha
 def to_zarr(dataset: Any, path: Union[str, "os.PathLike[str]"], *, format: str = "v3",
             chunks: Optional[Mapping[str, int]] = None, shards: Optional[Mapping[str, int]] = None,
             codec: Optional[str] = None, append_dim: Optional[str] = None,
-            region: Optional[Mapping[str, slice]] = None) -> None:
+            region: Optional[Mapping[str, slice]] = None,
+            storage_options: Optional[dict[str, Any]] = None) -> None:
     """Write a data set of xarray as a group of arrays, or into a group that is there.
 
     Arrays of dask are written in blocks that end where chunks or shards do (:func:`store`). What other processes write
@@ -101,6 +102,8 @@ def to_zarr(dataset: Any, path: Union[str, "os.PathLike[str]"], *, format: str =
         Append along this dimension. Variables without it must be there, and stay as they are.
     region : dict, optional
         Write into this part: slices by the names of dimensions. Every variable must have one of these.
+    storage_options : dict, optional
+        As in :func:`open`.
 
     Examples
     --------
@@ -114,7 +117,8 @@ def to_zarr(dataset: Any, path: Union[str, "os.PathLike[str]"], *, format: str =
     conventions: Any = importlib.import_module("xarray").conventions
     variables, attributes = conventions.encode_dataset_coordinates(dataset)
     if append_dim is None and region is None:
-        group = create_group(path, format, {key: _plain(value) for key, value in attributes.items()})
+        group = create_group(path, format, {key: _plain(value) for key, value in attributes.items()},
+                             storage_options=storage_options)
         for name, variable in variables.items():
             encoded = conventions.encode_cf_variable(variable, name=name)
             encoded.encoding = variable.encoding
@@ -126,7 +130,7 @@ def to_zarr(dataset: Any, path: Union[str, "os.PathLike[str]"], *, format: str =
         raise InvalidArgument("append_dim, region: only one of them")
     if chunks or shards or codec:
         raise InvalidArgument("chunks, shards, codec: only for a new group")
-    group = open_path(path, "r+")
+    group = open_path(path, "r+", storage_options=storage_options)
     if not isinstance(group, Group):
         raise InvalidArgument(f"{os.fspath(path)}: expected a group")
     written = {append_dim} if append_dim is not None else set(region or {})

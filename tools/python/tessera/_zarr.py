@@ -345,7 +345,7 @@ def as_zarr(node: Any, zarr_format: Optional[int] = None) -> Any:
     return zarr.open(ZarrView(node), mode="r")
 
 
-def zarr_view(path: Any) -> ZarrView:
+def zarr_view(path: Any, *, storage_options: Optional[dict[str, Any]] = None) -> ZarrView:
     """Present anything that Tessera opens as a Zarr v2 store: ``zarr.open(tessera.zarr_view("old.zarr"))``.
 
     Takes arrays of every format, array files, files of several arrays and hierarchies of all these; read-only. Chunks
@@ -355,6 +355,8 @@ def zarr_view(path: Any) -> ZarrView:
     Parameters
     ----------
     path : path, Array, Group or Members
+    storage_options : dict, optional
+        As in :func:`open`.
 
     Returns
     -------
@@ -370,4 +372,5 @@ def zarr_view(path: Any) -> ZarrView:
     """
     from . import open as open_path
 
-    return ZarrView(path if isinstance(path, (Array, Group, Members)) else open_path(os.fspath(path)))
+    opened = isinstance(path, (Array, Group, Members))
+    return ZarrView(path if opened else open_path(os.fspath(path), storage_options=storage_options))

@@ -37,10 +37,26 @@ struct RemoteOptions {
     std::function<void(std::string_view line)> log = nullptr;
 };
 
-/// The options of this process where StoreOptions::remote is null: those of set_remote_options(). Any thread.
+/// The options where StoreOptions::remote is null: those of the innermost RemoteScope, else those of
+/// set_remote_options(). Any thread.
 [[nodiscard]] std::shared_ptr<const RemoteOptions> remote_options();
 /// For what is opened from now on. Any thread.
 void set_remote_options(const RemoteOptions& options);
+
+/// As long as it lives, what this thread opens without options of its own, and what the jobs of its parallel_for open,
+/// is opened with these; it keeps them. Thread rule: made and destroyed by one thread, the last one first.
+class RemoteScope {
+public:
+    explicit RemoteScope(std::shared_ptr<const RemoteOptions> options);
+    ~RemoteScope();
+    RemoteScope(const RemoteScope&) = delete;
+    RemoteScope& operator=(const RemoteScope&) = delete;
+    [[nodiscard]] const std::shared_ptr<const RemoteOptions>& options() const { return options_; }
+
+private:
+    std::shared_ptr<const RemoteOptions> options_;
+    const RemoteScope* outer_;
+};
 
 /// What this process has asked over the network until now.
 struct RemoteActivity {
