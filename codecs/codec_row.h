@@ -19,9 +19,10 @@ inline void set_missing(Value& configuration, std::string_view member, Value val
 }
 
 /// Makes a codec by `make(configuration)`. If the configuration is wrong only in members that decoding does not need,
-/// makes one that decodes, and keeps the error.
+/// makes one that decodes, and keeps the error; likewise if the codec encodes nothing at all.
 template <class Make>
 auto made_to_decode(const CodecRow& row, const Value& configuration, std::optional<Error>& kept, const Make& make) {
+    if (row.only_decodes && !kept) kept = unsupported("{}: Tessera has no encoder for it", row.name);
     try {
         return make(configuration);
     } catch (const Error& e) {

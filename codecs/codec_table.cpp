@@ -22,7 +22,7 @@ extern const CodecRow bytes_codec, sharding_codec, vlen_utf8_codec, vlen_bytes_c
     adler32_codec, fletcher32_codec, jenkins_lookup3_codec, delta_codec, fixedscaleoffset_codec, scale_offset_codec,
     quantize_codec, bitround_codec, astype_codec, packbits_codec, categorize_codec, transpose_codec, base64_codec,
     json_codec, msgpack2_codec, cast_value_codec, conditional_codec, n5_default_codec, packed_bits_codec, reshape_codec,
-    rounded_bits_codec, small_type_codec, zfp_codec, zfpy_codec;
+    rounded_bits_codec, small_type_codec, zfp_codec, zfpy_codec, pcodec_codec;
 
 namespace {
 
@@ -69,6 +69,7 @@ std::span<const CodecRow> own_codecs() {
                                   small_type_codec,
                                   zfp_codec,
                                   zfpy_codec,
+                                  pcodec_codec,
                                   base64_codec,
                                   json_codec,
                                   msgpack2_codec};

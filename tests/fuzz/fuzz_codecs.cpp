@@ -76,6 +76,11 @@ constexpr std::array chains{
     Chain{"<i8", R"([{"name": "zfp", "configuration": {"mode": "expert", "minbits": 1, "maxbits": 16658, "maxprec": 64,
                   "minexp": -1074}}])"},
     Chain{"<f4", R"([{"name": "numcodecs.zfpy", "configuration": {"mode": 4, "tolerance": 0.01}}])"},
+    Chain{"<u2", R"([{"name": "numcodecs.pcodec"}])"},
+    Chain{"<i4", R"([{"name": "numcodecs.pcodec"}])"},
+    Chain{"<f4", R"([{"name": "numcodecs.pcodec"}])"},
+    Chain{"<f8", R"([{"name": "numcodecs.pcodec"}])"},
+    Chain{"|i1", R"([{"name": "numcodecs.pcodec"}])"},
 };
 
 }  // namespace

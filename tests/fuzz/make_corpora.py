@@ -361,6 +361,18 @@ def parity():
 
 # ---- chunks of the registered codecs, for the chains in fuzz_codecs.cpp: the first byte says which
 
+# 15 elements by pcodec 1.1.0: each delta encoding and mode.
+PCO_CHUNKS = [
+    (52, "consecutive", "1070e000071001002010000400001000100000e00010000"),
+    (53, "lookback", "1030e0000200340002000000040a00100e0ffffff010d00000008c0df000020000500008007aaa4aaaaaa0a00"),
+    (53, "conv1", "1030e0000301cb70218b76e4b0130140a95bd411a18824200e0ffffff0f00000000800100008000"),
+    (54, "float_mult", "1050e0000d2ccccdc1b01018000000040000200ffffff7f0100000080ff5d00"),
+    (55, "float_quant", "1060e0000d31142020002000010f0ffffff0b2900000000000000200002000000000000000000000000000004000000000080"
+                         "fe01000000b4bd0500000000000000f7070000ef0f0000df1f00"),
+    (55, "dict", "1060e00003400000000000000000002c0000000000000f8bf000000d088c300c200010000000000016118862100"),
+]
+
+
 def registered_codecs():
     """15 elements, and what lies in wait: a block cut at the edge, one too long, a mask with a bit too many."""
     n = np.arange(15)
@@ -383,6 +395,7 @@ def registered_codecs():
              (43, "", json.dumps([["t", "u", None, {"v": 1.5}, ""]] * 3 + ["|O"]).encode()),
              (44, "", Zstd().encode(bytes(range(115, 130)))), (45, "", b"\x04" + bytes(range(240, 248))),
              (46, "", n.astype(">f2").repeat(2).tobytes())]
+    seeds += [(chain, "_" + name, bytes.fromhex("70636f210300c303040" + chunk)) for chain, name, chunk in PCO_CHUNKS]
     for chain, suffix, chunk in seeds:
         write("codecs", f"chain_{chain}{suffix}", bytes([chain]) + chunk)
 

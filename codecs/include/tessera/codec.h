@@ -148,6 +148,7 @@ struct CodecRow {
     bool keeps_dtype = false;             ///< encodes to the dtype of its input, in either byte order
     bool shard = false;                   ///< its chunks hold smaller ones: see shard.h
     bool may_hold_no_text = false;        ///< its elements may be other than text: see no_text_mark
+    bool only_decodes = false;            ///< its chunks are read, but not written (CodecPipeline::require_encoder)
     /// The members that only encoding needs, as a JSON object with values that are right for every input. Chunks are
     /// decoded whatever an array's metadata say in these members (CodecPipeline::require_encoder).
     std::string_view encoding_only = {};

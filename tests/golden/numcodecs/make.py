@@ -2,6 +2,8 @@
 
     make.py                 writes cases.json beside this file (python3-numcodecs and the program zstd are needed)
     make.py msgpack2        appends what numcodecs 0.17.1 with msgpack 1.2.4 makes, which Debian's lacks
+    make.py pcodec FOLDER   appends what pcodec 1.1.0 makes as numcodecs calls it, with every mode and delta encoding; and
+                            what its older versions made, from FOLDER, pco/assets in its repository (Apache 2.0)
     make.py check FOLDER    decodes every NAME.frame there by the codec in NAME.json and compares with NAME.raw
 """
 import gzip
@@ -106,15 +108,78 @@ def msgpack2():
     yield {"id": "msgpack2"}, np.array(["t"] * 20, object)
 
 
-def append_msgpack2():
+def append(name, made):
     file = pathlib.Path(__file__).parent / "cases.json"
-    kept = [c for c in json.loads(file.read_text()) if c["codec"]["name"] != "numcodecs.msgpack2"]
+    cases = [c for c in json.loads(file.read_text()) if c["codec"]["name"] != f"numcodecs.{name}"] + made
+    text = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
+    file.write_text(f"[\n{text}\n]\n")
+
+
+def append_msgpack2():
+    made = []
     for config, a in msgpack2():
         codec = numcodecs.get_codec(dict(config))
         encoded = codec.encode(a)
-        kept.append(case(config, a, encoded, np.asarray(codec.decode(encoded)), True))
-    text = ",\n".join(json.dumps(c, separators=(",", ":")) for c in kept)
-    file.write_text(f"[\n{text}\n]\n")
+        made.append(case(config, a, encoded, np.asarray(codec.decode(encoded)), True))
+    append("msgpack2", made)
+
+
+def pcodec_arrays():
+    """Settings of pcodec, and arrays on which it uses them."""
+    from pcodec import DeltaSpec, ModeSpec
+
+    rng = np.random.default_rng(7)
+    steps = rng.integers(0, 30, 300).cumsum()
+    yield {}, steps.astype("<u2")
+    yield {"delta_spec": DeltaSpec.no_op()}, rng.integers(-128, 128, 60, dtype="|i1")
+    yield {"delta_spec": DeltaSpec.no_op()}, rng.integers(0, 256, 60, dtype="|u1")
+    yield {"delta_spec": DeltaSpec.no_op()}, rng.integers(0, 1 << 64, 40, dtype="<u8")
+    yield {"delta_spec": DeltaSpec.no_op()}, rng.integers(-1 << 63, 1 << 63, (4, 9), dtype="<i8")
+    yield {"delta_spec": DeltaSpec.no_op()}, np.where(rng.random(300) < 0.9, 3, rng.integers(0, 1000, 300)).astype("<i4")
+    yield {"delta_spec": DeltaSpec.no_op()}, np.full((3, 100), -7, "<i2")
+    for order in (1, 2, 7):
+        yield {"delta_spec": DeltaSpec.try_consecutive(order)}, (steps ** 2 // 7).astype("<i4")
+    yield {"delta_spec": DeltaSpec.try_consecutive(3)}, np.array([5, -9], "<i2")
+    yield {"delta_spec": DeltaSpec.try_lookback()}, np.tile(rng.integers(0, 1 << 16, 23, dtype="<u2"), 14)[:300]
+    for dtype, size in (("|i1", 60), ("<i2", 300), ("<u4", 300)):
+        wave = (100 * np.sin(np.arange(size) / 9)).astype(dtype.replace("u", "i")).astype(dtype)
+        for order in (2, 6):
+            yield {"delta_spec": DeltaSpec.try_conv1(order)}, wave
+    yield {"mode_spec": ModeSpec.try_int_mult(1000)}, (rng.integers(-9, 9, 270) * 1000 + 17).astype("<i4")
+    yield ({"mode_spec": ModeSpec.try_int_mult(77), "delta_spec": DeltaSpec.try_lookback()},
+           (np.arange(270) % 40 * 77 + rng.integers(0, 3, 270)).astype("<u2"))
+    special = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e-7, -6e4]
+    for dtype, most in (("<f2", 150), ("<f4", 280), ("<f8", 60)):
+        tenths = (np.arange(most) / 10 - 3).astype(dtype)
+        tenths[3:10] = special
+        yield {"mode_spec": ModeSpec.try_float_mult(0.1)}, tenths
+        yield {"mode_spec": ModeSpec.try_float_quant(5)}, tenths
+        yield {"mode_spec": ModeSpec.classic(), "delta_spec": DeltaSpec.no_op()}, tenths
+    yield {"mode_spec": ModeSpec.try_float_quant(29)}, rng.standard_normal(150).astype("<f4").astype("<f8")
+    threes = rng.integers(-1 << 50, 1 << 50, 150) * 3.0
+    threes[:3] = [3e17, -6e200, np.inf]
+    yield {"mode_spec": ModeSpec.try_float_mult(3.0)}, threes
+    yield {"mode_spec": ModeSpec.try_dict()}, rng.choice(rng.standard_normal(9), 280).astype("<f4")
+    yield {"mode_spec": ModeSpec.try_dict()}, rng.choice(rng.integers(-99, 99, 9), 60).astype("<i8")
+    yield {"mode_spec": ModeSpec.try_dict(), "delta_spec": DeltaSpec.try_consecutive(1)}, np.repeat([5, 7, 4], 30).astype("|u1")
+
+
+def append_pcodec(folder):
+    from pcodec import ChunkConfig, PagingSpec, standalone
+
+    made = []
+    for i, (settings, a) in enumerate(pcodec_arrays()):
+        config = {"id": "pcodec", "level": i % 13, "equal_pages_up_to": 200 if i % 3 == 2 else 1 << 18}
+        paging = PagingSpec.equal_pages_up_to(config["equal_pages_up_to"])
+        encoded = standalone.simple_compress(a.reshape(-1), ChunkConfig(compression_level=config["level"],
+                                                                        paging_spec=paging, enable_8_bit=True, **settings))
+        made.append(case(config, a, encoded, standalone.simple_decompress(encoded).reshape(a.shape), False))
+    for name in ("v0_0_0_delta_float_mult", "v0_1_0_delta_int_mult", "v0_4_0_lookback_delta", "v0_4_5_uniform_type",
+                 "v0_4_8_minor_version", "v1_0_0_i8"):
+        encoded = (folder / f"{name}.pco").read_bytes()
+        a = standalone.simple_decompress(encoded)
+        made.append(case({"id": "pcodec"}, a, encoded, a, False))
+    append("pcodec", made)
 
 
 def samples():
@@ -233,5 +298,7 @@ if __name__ == "__main__":
         check(pathlib.Path(sys.argv[2]))
     elif sys.argv[1:2] == ["msgpack2"]:
         append_msgpack2()
+    elif sys.argv[1:2] == ["pcodec"]:
+        append_pcodec(pathlib.Path(sys.argv[2]))
     else:
         make()

@@ -127,8 +127,12 @@ void check_array_to_array(const Case& c) {
 void check_array_to_bytes(const Case& c) {
     const auto codec = row_of(c.codec).array_to_bytes(c.codec.configuration, c.spec());
     Buffer encoded;
-    codec->encode(array_of(c, c.in), encoded);
-    EXPECT_EQ(to_hex(encoded), to_hex(c.encoded));
+    if (row_of(c.codec).only_decodes) {
+        expect_error(ErrorCode::unsupported, "no encoder", [&] { codec->encode(array_of(c, c.in), encoded); });
+    } else {
+        codec->encode(array_of(c, c.in), encoded);
+        EXPECT_EQ(to_hex(encoded), to_hex(c.encoded));
+    }
     for (const Order order : {Order::C, Order::F}) {
         NDArray out(c.dtype, c.shape, order);
         codec->decode(c.encoded, out);
@@ -166,7 +170,7 @@ TEST(Numcodecs, what_it_writes_decodes_here_and_filters_encode_alike) {
         names.insert(c.codec.name);
         if (testing::Test::HasFailure()) return;  // one is enough to read
     }
-    EXPECT_EQ(names.size(), 22U);
+    EXPECT_EQ(names.size(), 23U);
 }
 
 TEST(Numcodecs, it_decodes_what_is_compressed_here) {
@@ -250,7 +254,7 @@ TEST(HostileData, cut_short_or_lengthened) {
             EXPECT_FALSE(decodes(*c, longer)) << more;
         }
     }
-    EXPECT_EQ(names.size(), 15U);
+    EXPECT_EQ(names.size(), 16U);
 }
 
 TEST(HostileData, flipped_bits) {

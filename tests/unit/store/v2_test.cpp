@@ -91,7 +91,7 @@ TEST(V2, what_is_wrong_is_named) {
     v2.wrong("compressor", "{}", "member \"compressor\"");
     v2.wrong("compressor", R"({"id": "quux"})", "there is no codec \"numcodecs.quux\"", ErrorCode::unsupported);
     v2.wrong("filters", R"({"id": "delta"})", "member \"filters\"");
-    v2.wrong("filters", R"([{"id": "pcodec"}])", "there is no codec \"numcodecs.pcodec\"", ErrorCode::unsupported);
+    v2.wrong("filters", R"([{"id": "pickle"}])", "there is no codec \"numcodecs.pickle\"", ErrorCode::unsupported);
     v2.wrong("filters", R"([{"id": "shuffle"}, {"id": "delta", "dtype": "<i4"}])",
              "numcodecs.delta needs elements, but stands after numcodecs.shuffle", ErrorCode::unsupported);
     v2.wrong("dtype", "\"<q9\"", "member \"dtype\"");
