@@ -18,11 +18,17 @@ inline void set_missing(Value& configuration, std::string_view member, Value val
     if (!given_member(configuration, member)) configuration.set(member, std::move(value));
 }
 
+/// What encoding by a codec throws that only decodes.
+[[nodiscard]] inline Error no_encoder() {
+    return unsupported("it is only read: Tessera has no encoder for it");
+}
+
 /// Makes a codec by `make(configuration)`. If the configuration is wrong only in members that decoding does not need,
 /// makes one that decodes, and keeps the error; likewise if the codec encodes nothing at all.
 template <class Make>
 auto made_to_decode(const CodecRow& row, const Value& configuration, std::optional<Error>& kept, const Make& make) {
-    if (row.only_decodes && !kept) kept = unsupported("{}: Tessera has no encoder for it", row.name);
+    if (row.only_decodes && !kept)
+        kept = Error(ErrorCode::unsupported, fmt::format("{}: {}", row.name, no_encoder().what()));
     try {
         return make(configuration);
     } catch (const Error& e) {

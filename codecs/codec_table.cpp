@@ -22,7 +22,7 @@ extern const CodecRow bytes_codec, sharding_codec, vlen_utf8_codec, vlen_bytes_c
     adler32_codec, fletcher32_codec, jenkins_lookup3_codec, delta_codec, fixedscaleoffset_codec, scale_offset_codec,
     quantize_codec, bitround_codec, astype_codec, packbits_codec, categorize_codec, transpose_codec, base64_codec,
     json_codec, msgpack2_codec, cast_value_codec, conditional_codec, n5_default_codec, packed_bits_codec, reshape_codec,
-    rounded_bits_codec, small_type_codec, zfp_codec, zfpy_codec, pcodec_codec;
+    rounded_bits_codec, small_type_codec, zfp_codec, zfpy_codec, pcodec_codec, optional_codec, zarrs_optional_codec;
 
 namespace {
 
@@ -70,6 +70,8 @@ std::span<const CodecRow> own_codecs() {
                                   zfp_codec,
                                   zfpy_codec,
                                   pcodec_codec,
+                                  optional_codec,
+                                  zarrs_optional_codec,
                                   base64_codec,
                                   json_codec,
                                   msgpack2_codec};
@@ -106,6 +108,14 @@ const CodecRow* find_codec(std::string_view name) {
 bool is_shard(const CodecConfig& codec) {
     const CodecRow* row = find_codec(codec.name);
     return row != nullptr && row->shard;
+}
+
+std::optional<DType> sequence_items(std::span<const CodecConfig> codecs) {
+    for (const CodecConfig& codec : codecs) {
+        const CodecRow* row = find_codec(codec.name);
+        if (row != nullptr && !row->items.empty()) return DType::parse(codec.configuration.at(row->items).as_string());
+    }
+    return std::nullopt;
 }
 
 Value decoding_configuration(const CodecRow& row, Value configuration) {
@@ -235,6 +245,7 @@ std::vector<CodecConfig> chain_from_json(const Value& json, int depth = 0) {
         in_context([&] { return fmt::format("codec \"{}\"", codec.name); },
                    [&] {
                        const CodecRow* row = find_codec(codec.name);
+                       if (row != nullptr && row->only_decodes) throw no_encoder();
                        if (row != nullptr && row->bytes_to_bytes) (void)row->bytes_to_bytes(codec.configuration, 1);
                        const Value* inner = row != nullptr && row->array_to_bytes && depth < deepest
                                                 ? given_member(codec.configuration, "codecs")

@@ -600,9 +600,7 @@ public:
           type_(pco_type_of(in.dtype)),
           count_(static_cast<std::size_t>(element_count(in.shape))) {}
 
-    void encode(const ArrayView& /*in*/, Buffer& /*out*/) const override {
-        throw unsupported("Tessera has no encoder for it");
-    }
+    void encode(const ArrayView& /*in*/, Buffer& /*out*/) const override { throw no_encoder(); }
 
     void decode(ByteSpan in, const MutableArrayView& out) const override {
         if (out.contiguous() && out.dtype == dtype_) return decode_numbers(in, out.data);

@@ -150,6 +150,7 @@ extern constinit const CodecRow vlen_array_codec{
     .array_to_bytes = make_vlen_array_codec,
     .parts = vlen_array_parts,
     .objects = Kind::variable_bytes,
+    .items = "dtype",
 };
 
 }  // namespace tessera

@@ -211,6 +211,13 @@ std::string node_type(const Value& document) {
     return member(document, "node_type", [](const Value& v) { return v.as_string(); });
 }
 
+/// Of elements that may be missing: [v] is v; [null], of an element that may be missing in two ways, is missing, too.
+ElementBytes read_optional_fill(const DType& dtype, const Value& v) {
+    const Value* inner = &v;
+    while (inner->is_array() && inner->as_array().size() == 1) inner = &inner->as_array().front();
+    return inner->is_null() ? zero_element(dtype) : v3_fill_rules.read(dtype, *inner);
+}
+
 ArrayMetadata parse_metadata(const Value& meta) {
     const Value* format = meta.find("zarr_format");
     if (format != nullptr && format->is_string() && format->as_string().find("purl.org") != std::string::npos) {
@@ -240,6 +247,10 @@ ArrayMetadata parse_metadata(const Value& meta) {
         if (small) take_small_type(*small, m.dtype, m.codecs);
     });
     m.fill = member(meta, "fill_value", [&](const Value& v) {
+        if (is_optional_type(data_type)) {  // whose null is no null of zarrita
+            m.spelling.set("fill_value", v);
+            return FillValue{.bytes = read_optional_fill(m.dtype, v), .spelling = {}, .error = {}};
+        }
         // zarrita writes null, which v3 lacks, for the dtype's default.
         if (v.is_null()) return FillValue{.bytes = zero_element(m.dtype), .spelling = v, .error = {}};
         return FillValue{.bytes = small ? read_small_fill(*small, m.dtype, v) : v3_fill_rules.read(m.dtype, v),
@@ -349,9 +360,23 @@ Value key_encoding_json(const KeyScheme& keys) {
                       keys.key({0, 0}));
 }
 
+/// Whether elements may be missing: the data type and the codec are both of zarrs.
+bool has_optional(const ArrayMetadata& m) {
+    const Value* spelt = m.spelling.find("data_type");
+    const auto is_optional = [](const CodecConfig& codec) {
+        return codec.name == "optional" || codec.name == "zarrs.optional";
+    };
+    if (spelt == nullptr || !is_optional_type(*spelt)) return false;
+    bool found = false;
+    std::vector<CodecConfig> codecs = m.codecs;
+    change_first_chain(codecs, [&](const auto& chain) { found = std::ranges::any_of(chain, is_optional); });
+    return found;
+}
+
 /// The original spelling of the data type, if it still matches the dtype.
 Value spelt_data_type(const ArrayMetadata& m) {
     const Value* spelt = m.spelling.find("data_type");
+    if (spelt != nullptr && is_optional_type(*spelt) != has_optional(m)) spelt = nullptr;
     if (spelt != nullptr && read_data_type(*spelt).equal_but_order(m.dtype)) return *spelt;
     return data_type_json(m.dtype);
 }
@@ -359,6 +384,18 @@ Value spelt_data_type(const ArrayMetadata& m) {
 /// Whether the fill was spelt null and still has the value of that.
 bool stays_null(const ArrayMetadata& m) {
     return m.fill.spelling && m.fill.spelling->is_null() && m.fill.bytes == zero_element(m.dtype);
+}
+
+/// The fill of elements that may be missing, as it was spelt if it has that value still.
+Value optional_fill_json(const ArrayMetadata& m) {
+    const Value* spelt = m.spelling.find("fill_value");
+    if (spelt != nullptr && read_optional_fill(m.dtype, *spelt) == m.fill.bytes) return *spelt;
+    Value fill = fill_json(v3_fill_rules, "v3", m.dtype, m.fill);
+    for (const Value* type = m.spelling.find("data_type"); is_optional_type(*type);) {
+        fill = Value(Value::Array{std::move(fill)});
+        type = &type->at("configuration");
+    }
+    return fill;
 }
 
 /// How often a chain and the chains in its codecs have the codec of small types.
@@ -407,7 +444,9 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     meta.set("chunk_key_encoding", key_encoding_json(m.keys));
     const FillRules& rules = structured ? v3_structured_fill_rules : v3_fill_rules;
     meta.set("fill_value", Value());
-    if (!stays_null(m)) {
+    if (has_optional(m)) {
+        meta.set("fill_value", optional_fill_json(m));
+    } else if (!stays_null(m)) {
         meta.set("fill_value",
                  small ? small_fill_json(*small, m.dtype, m.fill) : fill_json(rules, "v3", m.dtype, m.fill));
     }
@@ -442,6 +481,12 @@ std::vector<std::string> what_zarr_python_cannot(const ArrayMetadata& m) {
     std::vector<std::string> said;
     if (stays_null(m)) {
         said.emplace_back("zarr-python 3 cannot open arrays whose fill_value is null, as zarrita writes them.");
+    }
+    if (has_optional(m)) {
+        said.push_back(
+            fmt::format("The elements may be missing, as zarrs has them, which zarr-python cannot read. Those that "
+                        "are missing read as {}, the fill value.",
+                        element_to_text(m.dtype, m.fill.bytes->data())));
     }
     if (const auto small = stored_type(m)) {
         said.push_back(fmt::format("The elements are stored as {}, which zarr-python cannot read.", small->name()));

@@ -313,8 +313,14 @@ std::string_view limits(const DType& /*dtype*/) {
 
 }  // namespace
 
+bool is_optional_type(const Value& v) {
+    const std::string name = codec_from_json(v).name;
+    return name == "optional" || name == "zarrs.optional";
+}
+
 DType read_data_type(const Value& v) {
     CodecConfig type = codec_from_json(v);
+    if (is_optional_type(v)) return read_data_type(type.configuration);
     if (type.name == "complex_float32") type.name = "complex64";  // the registered names
     if (type.name == "complex_float64") type.name = "complex128";
     const auto length = [&](std::int64_t least) {

@@ -9,7 +9,10 @@
 
 namespace tessera {
 
-/// The dtype of a data_type; multi-byte parts are little-endian. Throws unsupported for an unknown name.
+/// Whether a data_type is zarrs' "optional", whose elements may be missing.
+[[nodiscard]] bool is_optional_type(const Value& v);
+/// The dtype of a data_type, of an optional one that of its elements; multi-byte parts are little-endian. Throws
+/// unsupported for an unknown name.
 [[nodiscard]] DType read_data_type(const Value& v);
 /// zarr-python 3.3's name for structures, and 3.1's, of which the fields are pairs.
 inline constexpr std::string_view structure_name = "struct";

@@ -395,6 +395,14 @@ def registered_codecs():
              (43, "", json.dumps([["t", "u", None, {"v": 1.5}, ""]] * 3 + ["|O"]).encode()),
              (44, "", Zstd().encode(bytes(range(115, 130)))), (45, "", b"\x04" + bytes(range(240, 248))),
              (46, "", n.astype(">f2").repeat(2).tobytes())]
+    mask = sum(int(v % 3 != 0) << int(v) for v in n).to_bytes(2, "little")
+    present = n[n % 3 != 0]
+    packed = Zstd().encode(np.array([1.5, -2, 1e9]).tobytes())
+    inner = struct.pack("<QQ", 10, len(packed)) + bytes([1, 0, 0, 1] + [0] * 5 + [1]) + packed
+    gzipped = gzip.compress(mask, mtime=0)
+    seeds += [(57, "", struct.pack("<QQ", 2, 20) + mask + present.astype("<i2").tobytes()),
+              (57, "_none", struct.pack("<QQ", 2, 0) + bytes(2)), (57, "_long", struct.pack("<QQ", 2**64 - 1, 23) + bytes(22)),
+              (58, "", struct.pack("<QQ", len(gzipped), len(inner)) + gzipped + inner)]
     seeds += [(chain, "_" + name, bytes.fromhex("70636f210300c303040" + chunk)) for chain, name, chunk in PCO_CHUNKS]
     for chain, suffix, chunk in seeds:
         write("codecs", f"chain_{chain}{suffix}", bytes([chain]) + chunk)

@@ -109,6 +109,8 @@ CODECS = {
     "zfp": (codec("zfp", mode="reversible"), GENERAL),
     "numcodecs.zfpy": (codec("numcodecs.zfpy", mode=4, tolerance=-1), GENERAL),
     "numcodecs.pcodec": (codec("numcodecs.pcodec"), GENERAL),
+    "optional": (codec("optional", mask_codecs=["packbits"], data_codecs=["bytes"]), GENERAL),
+    "zarrs.optional": (codec("zarrs.optional", mask_codecs=["packbits"], data_codecs=["bytes"]), GENERAL),
     "data_type": ("data_type:float8_e5m2,zstd:1", (FRACTIONS // 1).astype("<f4")),
 }
 
@@ -264,8 +266,9 @@ def page(bench):
 What Tessera writes and who read it again, and what it reads of others. This page is written by
 `tests/python/test_conformance.py --update` from the program's own tables (`tessera formats`), and the same test, run by
 `tools/test`, fails when a cell is no longer true. “–” means that the format cannot express it, or that Tessera only
-reads the codec (pcodec): the program says so and writes nothing. “itself only” means that no peer here knows it; a version in brackets is one that is not installed
-here, and read it when it was tried. Every cell was read again by Tessera as well.
+reads the codec (pcodec, optional): the program says so and writes nothing. “itself only” means that no peer here knows
+it; a version in brackets is one that is not installed here, and read it when it was tried. Every cell was read again
+by Tessera as well.
 The peers: {", ".join(f"{peer.name} {peer.version}" for peer in bench.readers)}; no living program writes or reads
 zmeta and v1.
 

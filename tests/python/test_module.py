@@ -231,7 +231,7 @@ def test_text_and_bytes_of_any_length():
 
 def test_bfloat16():
     a = tessera.create("a.zarr", 4, "bfloat16", format="v3")
-    assert a.dtype == np.dtype("V2") and a.info["dtype"] == "<bfloat16"
+    assert a.info["dtype"] == "<bfloat16"  # test_module_ml_types.py has what NumPy sees
     a[:] = [1.5, -2, 3.1415926, np.nan]
     got = a.astype("f4")[:]
     assert list(got[:3]) == [1.5, -2, 3.140625] and np.isnan(got[3]), got

@@ -6,6 +6,7 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/memory_account.h>
+#include <tessera/sequences.h>
 #include <tessera/where.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -177,6 +178,7 @@ int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource>
     if (o.where) source = where_source(std::move(source), *o.where, session.io());
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     const Selection selection = chosen_part(session, o.source, selection_text, *source);
+    source = with_sequences_as_text(std::move(source));
     const Shape shape = selection.shape();
     const bool json = session.options().json;
     IoOptions io = session.io();

@@ -148,6 +148,7 @@ struct CodecRow {
     bool keeps_dtype = false;             ///< encodes to the dtype of its input, in either byte order
     bool shard = false;                   ///< its chunks hold smaller ones: see shard.h
     bool may_hold_no_text = false;        ///< its elements may be other than text: see no_text_mark
+    std::string_view items = {};          ///< the member that holds the items' dtype, of sequences that are bytes
     bool only_decodes = false;            ///< its chunks are read, but not written (CodecPipeline::require_encoder)
     /// The members that only encoding needs, as a JSON object with values that are right for every input. Chunks are
     /// decoded whatever an array's metadata say in these members (CodecPipeline::require_encoder).
@@ -164,6 +165,9 @@ struct CodecRow {
 void add_codec(const CodecRow& row);
 /// By v3's name; nullptr if there is none.
 [[nodiscard]] const CodecRow* find_codec(std::string_view name);
+/// If elements of variable-length bytes are sequences ("numcodecs.vlen-array"): the dtype of their items. Throws
+/// invalid_argument.
+[[nodiscard]] std::optional<DType> sequence_items(std::span<const CodecConfig> codecs);
 /// Whether the codec's chunks hold smaller ones, with the configuration's "chunk_shape" and "codecs".
 [[nodiscard]] bool is_shard(const CodecConfig& codec);
 /// The configuration with the members that only encoding needs as in `encoding_only`.

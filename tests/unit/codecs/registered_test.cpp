@@ -181,6 +181,30 @@ TEST(Registered, blocks_of_n5_may_be_cut) {
     });
 }
 
+TEST(Registered, elements_of_zarrs_may_be_missing) {
+    constexpr const char* chain = R"([{"name": "optional", "configuration": {"mask_codecs": ["packbits"],
+        "data_codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}}])";
+    const std::int16_t fill = -9;
+    const auto* bytes_of_fill = reinterpret_cast<const std::byte*>(&fill);
+    const CodecPipeline pipeline({"<i2", {2, 3}, ElementBytes(bytes_of_fill, bytes_of_fill + 2)}, chain_of(chain));
+    const auto chunk = [](std::string_view bytes) { return Buffer(std::as_bytes(std::span(bytes))); };
+    using namespace std::string_view_literals;
+    const NDArray some = decoded(pipeline, chunk("\1\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\x12\0\7\1\0"sv));
+    const std::array<std::int16_t, 6> expected{-9, 7, -9, -9, 256, -9};
+    EXPECT_TRUE(elements_equal(some, view(expected.data(), {2, 3})));
+    const NDArray none = decoded(pipeline, chunk("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv));
+    EXPECT_TRUE(elements_equal(none, view(std::array<std::int16_t, 6>{-9, -9, -9, -9, -9, -9}.data(), {2, 3})));
+    const auto refused = [&](std::string_view bytes, std::string_view message) {
+        expect_error(ErrorCode::corrupt, message, [&] { (void)decoded(pipeline, chunk(bytes)); });
+    };
+    refused("\1\0\0\0\0\0\0\0\4\0\0\0\0\0\0"sv, "15 bytes are too few");
+    refused("\377\377\377\377\377\377\377\377\6\0\0\0\0\0\0\0\x12\0\7\1\0"sv, "a mask of 18446744073709551615 bytes");
+    refused("\1\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\x13\0\7\1\0"sv, "data_codecs");
+    refused("\1\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\0\0\7\1\0"sv, "no element is there, but 4 bytes of data are");
+    expect_error(ErrorCode::unsupported, "Tessera has no encoder for it", [&] { pipeline.require_encoder(); });
+    expect_error(ErrorCode::unsupported, "Tessera has no encoder for it", [&] { (void)pipeline.encoded(some); });
+}
+
 TEST(Registered, conditions_say_which_codecs_a_chunk_has) {
     constexpr const char* chain = R"([{"name": "conditional", "configuration": {"header_bits": 16, "codecs": [
         "numcodecs.shuffle", {"name": "zstd", "configuration": {"level": 1}}]}}])";

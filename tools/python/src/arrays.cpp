@@ -101,14 +101,14 @@ void change_part(const ArrayHandle& handle, const py::object& function, bool whe
     const DType& dtype = handle.dtype();
     const py::array values = empty_array(handle.numpy_dtype(), elements.shape);
     if (dtype.is_variable()) {
-        slots_to_objects(elements, values);
+        slots_to_objects(elements, values, handle.items());
     } else {
         copy_elements(elements, view_to_write(values, dtype));
     }
     const py::object result = where ? function(values, region_to_python(place)) : function(values);
     if (!result.is_none()) values[py::ellipsis()] = result;
     if (dtype.is_variable()) {
-        copy_elements(objects_to_slots(values, dtype), elements);
+        copy_elements(objects_to_slots(values, dtype, handle.items()), elements);
     } else {
         copy_elements(view_to_read(values, dtype), elements);
     }
@@ -191,7 +191,7 @@ py::tuple select(ArrayHandle& handle, const std::string& text, const WorkOptions
 std::int64_t append(ArrayHandle& handle, const py::array& values, int axis, const WorkOptions& options) {
     Array array = handle.array();
     const bool variable = handle.dtype().is_variable();
-    const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
+    const NDArray slots = variable ? objects_to_slots(values, handle.dtype(), handle.items()) : NDArray();
     const ArrayView from = variable ? slots.view() : view_to_read(values, handle.dtype_of(values));
     return Work(options).run([&](const IoOptions& io) { return array.append(from, axis, io); });
 }

@@ -223,21 +223,43 @@ ArrayView view_to_read(const py::array& array, const DType& dtype) {
     return {static_cast<const std::byte*>(array.data()), dtype, shape, strides};
 }
 
-void slots_to_objects(const ArrayView& slots, const py::array& objects) {
+void slots_to_objects(const ArrayView& slots, const py::array& objects, const std::optional<DType>& items) {
+    const py::dtype of_items = items ? dtype_to_numpy(*items) : py::dtype();
     const bool text = slots.dtype.kind() == Kind::variable_text;
     const auto* slot = reinterpret_cast<const VariableSlot*>(slots.data);
     for_each_element(objects, [&](const char* at) {
         const std::string_view element = (slot++)->view();
         const auto size = static_cast<Py_ssize_t>(element.size());
-        PyObject* object = text ? PyUnicode_DecodeUTF8(element.data(), size, "surrogateescape")
-                                : PyBytes_FromStringAndSize(element.data(), size);
+        PyObject* object = nullptr;
+        if (items) {
+            object = py::array(of_items, {size / of_items.itemsize()}, element.data()).release().ptr();
+        } else {
+            object = text ? PyUnicode_DecodeUTF8(element.data(), size, "surrogateescape")
+                          : PyBytes_FromStringAndSize(element.data(), size);
+        }
         if (object == nullptr) throw py::error_already_set();
         auto* const place = reinterpret_cast<PyObject**>(const_cast<char*>(at));
         Py_XDECREF(std::exchange(*place, object));
     });
 }
 
-NDArray objects_to_slots(const py::array& values, const DType& dtype) {
+namespace {
+
+/// The bytes of a sequence of one dimension.
+py::object items_to_bytes(const py::object& element, const DType& items) {
+    static const auto& contiguous = *new py::object(py::module_::import("numpy").attr("ascontiguousarray"));
+    const bool is_array = py::isinstance<py::array>(element);
+    if (!is_array && !py::isinstance<py::list>(element) && !py::isinstance<py::tuple>(element)) return element;
+    const py::array array = contiguous(element, dtype_to_numpy(items));
+    if (array.ndim() != 1) {
+        throw py::value_error(fmt::format("an element has {} dimensions, expected 1", array.ndim()));
+    }
+    return array.attr("tobytes")();
+}
+
+}  // namespace
+
+NDArray objects_to_slots(const py::array& values, const DType& dtype, const std::optional<DType>& items) {
     // NumPy 2's StringDType has memory of its own kind.
     const py::array objects = values.dtype().kind() == 'T' ? py::array(values.attr("astype")("O")) : values;
     Shape shape;
@@ -252,9 +274,11 @@ NDArray objects_to_slots(const py::array& values, const DType& dtype) {
         if (py::isinstance<py::array>(element) && py::reinterpret_borrow<py::array>(element).ndim() == 0) {
             element = element.attr("item")();  // NumPy keeps a 0-d array of objects as an element of its own
         }
+        if (items) element = items_to_bytes(element, *items);
         if (text ? !py::isinstance<py::str>(element) : !py::isinstance<py::bytes>(element)) {
-            throw py::type_error(fmt::format("an element is {}, the array holds {}",
-                                             py::cast<std::string>(py::repr(element)), text ? "str" : "bytes"));
+            const std::string held = items ? "arrays of " + items->to_string() : text ? "str" : "bytes";
+            throw py::type_error(
+                fmt::format("an element is {}, the array holds {}", py::cast<std::string>(py::repr(element)), held));
         }
         const py::object bytes = text ? py::reinterpret_steal<py::object>(
                                             PyUnicode_AsEncodedString(element.ptr(), "utf-8", "surrogateescape"))

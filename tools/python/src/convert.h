@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <optional>
 #include <string_view>
 
 #include <tessera/dtype.h>
@@ -42,11 +43,14 @@ namespace py = pybind11;
 [[nodiscard]] MutableArrayView view_to_write(const py::array& array, const DType& dtype);
 [[nodiscard]] ArrayView view_to_read(const py::array& array, const DType& dtype);
 
-/// Fills an array of objects with the str or bytes of variable-length elements. Holds the GIL.
-void slots_to_objects(const ArrayView& slots, const py::array& objects);
-/// The reverse: str or bytes objects, or elements of NumPy 2's StringDType, as variable-length elements. Throws
-/// TypeError, naming the element.
-[[nodiscard]] NDArray objects_to_slots(const py::array& values, const DType& dtype);
+/// Fills an array of objects with the str or bytes of variable-length elements, or with arrays of `items`. Holds the
+/// GIL.
+void slots_to_objects(const ArrayView& slots, const py::array& objects,
+                      const std::optional<DType>& items = std::nullopt);
+/// The reverse: str or bytes objects, with `items` sequences of one dimension, or elements of NumPy 2's StringDType, as
+/// variable-length elements. Throws TypeError, naming the element.
+[[nodiscard]] NDArray objects_to_slots(const py::array& values, const DType& dtype,
+                                       const std::optional<DType>& items = std::nullopt);
 
 /// A new, uninitialised NumPy array.
 [[nodiscard]] py::array empty_array(const py::dtype& dtype, const Shape& shape, bool fortran = false);

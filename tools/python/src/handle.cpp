@@ -12,7 +12,8 @@ ArrayHandle::ArrayHandle(std::unique_ptr<ArrayParts> parts, Reopen reopen)
     : parts_(std::move(parts)),
       reopen_(std::move(reopen)),
       dtype_(parts_->readable().info().dtype),
-      numpy_dtype_(dtype_to_numpy(dtype_)) {}
+      numpy_dtype_(dtype_to_numpy(dtype_)),
+      items_(items_of(parts_->readable())) {}
 
 std::shared_ptr<ArrayParts> ArrayHandle::parts() {
     if (parts_.inherited()) {
@@ -46,6 +47,7 @@ void ArrayHandle::refresh() {
     if (!anew) return;
     dtype_ = anew->readable().info().dtype;
     numpy_dtype_ = dtype_to_numpy(dtype_);
+    items_ = items_of(anew->readable());
     parts_ = Held<ArrayParts>(std::move(anew));
 }
 
@@ -119,7 +121,7 @@ void ArrayHandle::read(const Picked& picked, const py::array& out, const WorkOpt
             read_parts(from, picked.selection, read, io);
             return read;
         });
-        slots_to_objects(slots.view(), out);
+        slots_to_objects(slots.view(), out, items_);
         return;
     }
     const MutableArrayView v = unfolded(picked, view_to_write(out, dtype_of(out)));
@@ -132,7 +134,7 @@ void ArrayHandle::write(const Picked& picked, const py::array& values, const Wor
     if (!to.mapped && to.cached == nullptr) static_cast<void>(array());
     Work work(options, length_of(picked.shape, dtype_));
     if (dtype_.is_variable()) {
-        const NDArray slots = objects_to_slots(values, dtype_);
+        const NDArray slots = objects_to_slots(values, dtype_, items_);
         ArrayView v = slots.view();
         v.shape = picked.selection.full_shape();
         v.strides = contiguous_strides(v.shape, dtype_.size());

@@ -11,6 +11,7 @@
 #include <tessera/group.h>
 #include <tessera/mapped_array.h>
 #include <tessera/memory_account.h>
+#include <tessera/sequences.h>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -96,6 +97,8 @@ public:
 
     [[nodiscard]] const DType& dtype() const { return dtype_; }
     [[nodiscard]] const py::dtype& numpy_dtype() const { return numpy_dtype_; }
+    /// Of elements that are sequences: the dtype of their items.
+    [[nodiscard]] const std::optional<DType>& items() const { return items_; }
 
     /// Reads into `out`, whose shape is picked.shape. With the GIL.
     void read(const Picked& picked, const py::array& out, const WorkOptions& options);
@@ -116,6 +119,7 @@ private:
     Reopen reopen_;
     DType dtype_;
     py::dtype numpy_dtype_;
+    std::optional<DType> items_;
 };
 
 /// The state of tessera.Group.

@@ -79,7 +79,7 @@ void read_points(ArrayHandle& handle, const Places& places, const py::array& out
             parts->source->read_into(read.region, read.out, io);
         }
     });
-    if (dtype.is_variable()) slots_to_objects(slots.view(), out);
+    if (dtype.is_variable()) slots_to_objects(slots.view(), out, handle.items());
 }
 
 /// Into a file or a cache, neither of which has locks for its chunks.
@@ -104,7 +104,7 @@ void write_points(ArrayHandle& handle, const Places& places, const py::array& va
     const Points points = points_of(places, shape);
     require_places_inside(points, shape);
     const bool variable = handle.dtype().is_variable();
-    const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
+    const NDArray slots = variable ? objects_to_slots(values, handle.dtype(), handle.items()) : NDArray();
     const ArrayView from = variable ? slots.view() : view_to_read(values, handle.dtype_of(values));
     if (parts->mapped || parts->cached != nullptr) {
         Work(options).run([&](const IoOptions& io) { write_singly(*parts, points, from, io); });

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, U
 
 import numpy as np
 
-from . import _bfloat16, _indexing, _tessera
+from . import _bfloat16, _indexing, _ml_types, _tessera
 from ._attrs import Attributes
 from ._closing import Closing
 from ._converted import Converted, require_copy
@@ -54,6 +54,7 @@ class Array(Closing):
         self._brief = self._work() if "max_memory" in options else BRIEF
         self._dtype = handle.dtype
         self._bfloat16 = _bfloat16.order(handle.dtype_text)
+        self._shown = _ml_types.shown(handle)
 
     def _work(self, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
         """How one call works: within the memory that it names, or else the one that open() was given."""
@@ -78,8 +79,16 @@ class Array(Closing):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype: ``object`` for text and bytes of any length, ``V2`` for bfloat16."""
-        return self._dtype
+        """The NumPy dtype: ``object`` for text, bytes and sequences of any length.
+
+        bfloat16, small floats and small integers have the dtypes of ml_dtypes, if that is installed; else ``V2``,
+        ``float32`` and ``int8`` or ``uint8``.
+        """
+        return self._dtype if self._shown is None else self._shown
+
+    def _as_shown(self, values: Any) -> Any:
+        """Elements as the library has them in memory, as this array's dtype has them."""
+        return values if self._shown is None else _ml_types.as_shown(values, self._bfloat16, self._shown)
 
     @property
     def ndim(self) -> int:
@@ -140,7 +149,8 @@ class Array(Closing):
     @property
     def fill_value(self) -> Any:
         """The value of elements that were never written; None if it is undefined, and for files."""
-        return self._handle.fill_value()
+        fill = self._handle.fill_value()
+        return fill if fill is None or self._shown is None else self._as_shown(np.asarray(fill))[()]
 
     @property
     def dims(self) -> Optional[tuple[Optional[str], ...]]:
@@ -214,9 +224,10 @@ class Array(Closing):
             if fields is not None:
                 _indexing.require_fields(self, fields)
                 return self[rest][fields]
-            return _indexing.read_key(self, key)
+            return self._as_shown(_indexing.read_key(self, key))
         out = np.empty(picked.shape, self._dtype)
         handle.read(picked, out, self._brief)
+        out = self._as_shown(out)
         return out[()] if picked.element else out
 
     def read(self, sel: Any = ..., out: Optional[np.ndarray[Any, Any]] = None, *, threads: int = 0,
@@ -250,15 +261,25 @@ class Array(Closing):
             out = np.empty(picked.shape, self._dtype)
         elif out.shape != picked.shape:
             raise ValueError(f"out has shape {out.shape}, what is picked has {picked.shape}")
+        elif self._shown is not None and out.dtype == self._shown:
+            out[...] = self.read(sel, threads=threads, max_memory=max_memory, progress=progress)
+            return out
         elif out.dtype.newbyteorder("=") != self._dtype.newbyteorder("="):
-            raise TypeError(f"out has dtype {out.dtype}, the array {self._dtype}")
+            raise TypeError(f"out has dtype {out.dtype}, the array {self.dtype}")
         self._handle.read(picked, out, self._work(threads, max_memory, progress))
-        return out[()] if picked.element and not given else out
+        if given:
+            return out
+        values = self._as_shown(out)
+        return values[()] if picked.element else values
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         require_copy(copy)
         values = np.asarray(self[...])
-        return values if dtype is None else np.asarray(_bfloat16.astype(values, self._bfloat16, dtype))
+        return values if dtype is None else np.asarray(self._astype(values, dtype))
+
+    def _astype(self, values: Any, dtype: Any) -> Any:
+        """What was read, as another dtype: bfloat16 by its value."""
+        return _bfloat16.astype(values, self._bfloat16 if self._shown is None else None, dtype)
 
     def astype(self, dtype: Any) -> "Converted":
         """The same array with its elements converted when they are read.
@@ -494,7 +515,7 @@ class Array(Closing):
             Integers, slices, ``...`` and None.
         function : callable
             Called as ``function(values)`` with one chunk's part, an array that it may change in place. If it returns
-            anything but None, that is written instead. The part has all dimensions of the array; those picked by an
+            anything but None, that is written instead. Types that NumPy lacks are as without ml_dtypes. The part has all dimensions of the array; those picked by an
             integer have length 1. The function runs in any thread. It must not write to this array, and gets an error
             if it does. If two functions of `update` write to each other's arrays and would wait for each other for
             ever, one of them gets an error; in two processes they wait until Ctrl-C.
@@ -573,6 +594,7 @@ class Array(Closing):
         self._handle.refresh()
         self._dtype = self._handle.dtype
         self._bfloat16 = _bfloat16.order(self._handle.dtype_text)
+        self._shown = _ml_types.shown(self._handle)
 
     def edit(self, keep_old: bool = True) -> "Edit":
         """A batch of changes that take effect all together or not at all.

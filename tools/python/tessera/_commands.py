@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Un
 
 import numpy as np
 
-from . import _tessera
+from . import _ml_types, _tessera
 from ._array import Array
 from ._converted import Converted
 from ._errors import InvalidArgument
@@ -173,6 +173,7 @@ def creation_options(shape: Any, dtype: Any, options: Mapping[str, Any]) -> dict
     if isinstance(options.get("chunks"), (bool, np.bool_)):  # as in zarr-python
         whole = shape if isinstance(shape, (tuple, list)) else (shape,)
         options = {**options, "chunks": None if options["chunks"] else tuple(max(1, int(n)) for n in whole)}
+    dtype = _ml_types.given(dtype)
     made = {"shape": shape, "dtype": dtype}
     made.update({name: value for name, value in options.items() if value is not None or name == "fill_value"})
     for name, example in (("format", "v3"), ("codec", "zstd:3"), ("separator", "/"), ("structures", "structured")):
@@ -198,6 +199,9 @@ def as_stored(values: Any, dtype: Any, shape: Any = None) -> tuple[np.ndarray[An
     if isinstance(values, (Array, Converted)):
         values = values[...]
     array = np.asanyarray(values)
+    stored = _ml_types.given(array.dtype if dtype is None else dtype)
+    if stored is not array.dtype:
+        dtype = stored
     if dtype is not None:
         shown = _tessera.numpy_dtype(dtype)
         if shown == np.dtype("V2") and dtype != shown:

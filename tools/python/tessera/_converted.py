@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from . import _bfloat16
-
 if TYPE_CHECKING:
     from ._array import Array
 
@@ -39,7 +37,7 @@ class Converted:
         return len(self._array)
 
     def __getitem__(self, key: Any) -> Any:
-        return _bfloat16.astype(self._array[key], self._array._bfloat16, self.dtype)
+        return self._array._astype(self._array[key], self.dtype)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         require_copy(copy)

@@ -31,7 +31,7 @@ def not_basic(key: Any) -> IndexError:
 
 def require_fields(array: "Array", fields: Any) -> None:
     """Raises as NumPy does for fields that the elements do not have, before anything is read."""
-    np.empty(0, array.dtype)[fields]
+    np.empty(0, array._dtype)[fields]
 
 
 def read_only(path: str) -> Exception:
@@ -220,7 +220,7 @@ def _read_boxes(array: "Array", picks: Picks, out: np.ndarray[Any, Any]) -> None
 
 def read_picks(array: "Array", picks: Picks) -> np.ndarray[Any, Any]:
     """What a key with lists, arrays or masks picks."""
-    out = np.empty(picks.table, array.dtype)
+    out = np.empty(picks.table, array._dtype)
     basic = picks.basic()
     if basic is not None:
         array.read(basic, out)
@@ -246,7 +246,7 @@ def write_picks(array: "Array", picks: Picks, value: Any, fields: Any = None) ->
     if fields is None:
         values = array._values(value, picks.shape, False)
     else:
-        part = np.empty(0, array.dtype)[fields]
+        part = np.empty(0, array._dtype)[fields]
         values = stored(value, part.dtype, picks.shape + part.shape[1:], False)
     values = picks.tabled(values)
     size = int(np.prod(picks.table, dtype=np.int64))
@@ -277,7 +277,7 @@ def _picked(array: "Array", key: tuple[slice, ...]) -> Any:
 
 def read_mask(array: "Array", mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The elements where a mask of all dimensions is true, in C order."""
-    out = np.empty(int(np.count_nonzero(mask)), array.dtype)
+    out = np.empty(int(np.count_nonzero(mask)), array._dtype)
     for box in masked(mask, _block(array)):
         dense, rest = ([], box.part) if out.dtype == object else box.divided(_block(array), 1, 32)
         places = box.places(rest)
