@@ -13,6 +13,7 @@
 
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
 
 #include "tiff_text.h"
 
@@ -99,21 +100,11 @@ public:
         const TiffPage& page = tiff_.pages[image.pages[0]];
         const auto transform = affine();
         const std::vector<std::uint64_t> keys = integers(TiffTag::geo_keys);
-        const bool nodes = geo_key(keys, GeoKey::raster) == 2;
-        const auto code = crs_code(keys);
-        Value conventions = Value::array();
-        if (transform) {
-            attributes.set("spatial:dimensions", Value::Array{"y", "x"});
-            attributes.set("spatial:transform", Value::Array(transform->begin(), transform->end()));
-            attributes.set("spatial:shape", Value::Array{page.height, page.width});
-            if (nodes) attributes.set("spatial:registration", "node");
-            conventions.push_back(Value{{"name", "spatial:"}, {"uuid", "689b58e2-cf7b-45e0-9fff-9cfc0883d6b4"}});
-        }
-        if (code) {
-            attributes.set("proj:code", *code);
-            conventions.push_back(Value{{"name", "proj:"}, {"uuid", "f17cb550-5864-4468-aeb7-f3180cfb622f"}});
-        }
-        if (!conventions.as_array().empty()) attributes.set("zarr_conventions", std::move(conventions));
+        GeoReference reference{.transform = transform,
+                               .shape = std::array{page.height, page.width},
+                               .nodes = geo_key(keys, GeoKey::raster) == 2};
+        if (const auto code = crs_code(keys)) reference.crs.set("proj:code", *code);
+        set_geo_reference(attributes, reference);
         bool filled = false;
         if (tiff_.tags.contains(TiffTag::gdal_nodata)) {
             try {
@@ -265,30 +256,27 @@ std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType&
     const Value* const tiff = attributes.find(tiff_attribute);
     const Value none = Value::object();
     const Value& stored = tiff != nullptr && tiff->is_object() ? *tiff : none;
-    const Value* const shape = attributes.find("spatial:shape");
-    const bool placed = shape == nullptr || *shape == Value(Value::Array{height, width});
-    const std::vector<double> transform = numbers_in(attributes.find("spatial:transform"));
-    const Value* const code = attributes.find("proj:code");
+    const GeoReference geo = geo_reference_in(attributes).value_or(GeoReference{});
+    const bool placed = !geo.shape || *geo.shape == std::array{height, width};
+    const Value* const code = geo.crs.find("proj:code");
     std::vector<std::uint64_t> keys;
     for (const double n : numbers_in(stored.find("GeoKeyDirectory"))) keys.push_back(static_cast<std::uint64_t>(n));
     // The code may have been changed since the keys were read.
-    const bool same_keys =
-        !keys.empty() && (code == nullptr || !code->is_string() || crs_code(keys) == code->as_string());
+    const bool same_keys = !keys.empty() && (code == nullptr || crs_code(keys) == code->as_string());
     for (const NamedTag& row : named_tags) {
         const Value* const value = stored.find(row.name);
         const bool is_key =
             row.tag == TiffTag::geo_keys || row.tag == TiffTag::geo_doubles || row.tag == TiffTag::geo_texts;
         if (value == nullptr || (row.placed && !placed) || (is_key && !same_keys)) continue;
-        if (row.placed && !is_key && transform.size() == 6) continue;
+        if (row.placed && !is_key && geo.transform) continue;
         if (row.tag == TiffTag::description && value->is_string() &&
             !is_for(value->as_string(), pages, height, width)) {
             continue;
         }
         if (auto tag = named_tag(row, *value)) tags.push_back(*std::move(tag));
     }
-    if (placed && transform.size() == 6) {
-        const auto [a, b, c, d, e, f] =
-            std::array{transform[0], transform[1], transform[2], transform[3], transform[4], transform[5]};
+    if (placed && geo.transform) {
+        const auto [a, b, c, d, e, f] = *geo.transform;
         if (b == 0 && d == 0 && a > 0 && e < 0) {
             tags.push_back(double_tag(TiffTag::pixel_scale, std::array{a, -e, 0.0}));
             tags.push_back(double_tag(TiffTag::tie_points, std::array{0.0, 0.0, 0.0, c, f, 0.0}));
@@ -297,12 +285,10 @@ std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType&
                                       std::array{a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0}));
         }
     }
-    const Value* const registration = attributes.find("spatial:registration");
-    const bool nodes = registration != nullptr && *registration == Value("node");
-    if (placed && !same_keys && ((code != nullptr && code->is_string()) || nodes)) {
-        tags.push_back(integer_tag(
-            TiffTag::geo_keys, short_type,
-            keys_of_code(code != nullptr && code->is_string() ? std::string_view(code->as_string()) : "", nodes)));
+    if (placed && !same_keys && (code != nullptr || geo.nodes)) {
+        tags.push_back(
+            integer_tag(TiffTag::geo_keys, short_type,
+                        keys_of_code(code != nullptr ? std::string_view(code->as_string()) : "", geo.nodes)));
     }
     if (const Value* const fill = attributes.find(fill_name); fill != nullptr && !fill->is_null()) {
         std::erase_if(tags, [](const TiffValues& tag) { return tag.tag == TiffTag::gdal_nodata; });

@@ -358,12 +358,17 @@ private:
     ArrayInfo info_;
 };
 
-/// The names of the levels of a pyramid by OME-NGFF's "multiscales", the largest first.
+/// The names of the levels of a pyramid by OME-NGFF's or GeoZarr's "multiscales", the largest first.
 std::vector<std::string> levels_of(const ArrayBundle& bundle) {
     const auto root = std::ranges::find(bundle.groups, "", &ArrayFileGroup::name);
     std::vector<std::string> levels;
     if (root == bundle.groups.end()) return levels;
     try {
+        const Value* const pyramid = root->attributes.find("multiscales");
+        if (pyramid != nullptr && pyramid->is_object()) {
+            for (const Value& level : pyramid->at("layout").as_array()) levels.push_back(level.at("asset").as_string());
+            return levels;
+        }
         const Value* const ome = root->attributes.find("ome");
         const Value& attributes = ome != nullptr ? *ome : root->attributes;
         for (const Value& level : attributes.at("multiscales").as_array().at(0).at("datasets").as_array()) {

@@ -9,20 +9,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "document_checker.h"
+
 namespace tessera {
 
 namespace {
 
-/// A value, and where it stands in the document.
-struct Spot {
-    const Value* value;
-    std::string at;
-};
-
-bool is_whole(const Value& v) {
-    return v.is_integer() ||
-           (v.is_double() && std::isfinite(v.as_double()) && std::trunc(v.as_double()) == v.as_double());
-}
 bool is_whole_within(const Value& v, double least, double most) {
     return is_whole(v) && v.as_double() >= least && v.as_double() <= most;
 }
@@ -32,187 +24,88 @@ bool is_alphanumeric(std::string_view text) {
     });
 }
 
-/// What a value has to be.
-struct Expected {
-    std::string_view words;
-    bool (*holds)(const Value&);
-};
-
-constexpr Expected anything{"a value", [](const Value&) { return true; }};
-constexpr Expected a_string{"a string", [](const Value& v) { return v.is_string(); }};
-constexpr Expected a_name{"a string that is not empty",
-                          [](const Value& v) { return v.is_string() && !v.as_string().empty(); }};
-constexpr Expected an_object{"an object", [](const Value& v) { return v.is_object(); }};
-constexpr Expected a_list{"a list", [](const Value& v) { return v.is_array(); }};
-constexpr Expected a_number{"a number", [](const Value& v) { return v.is_number(); }};
-constexpr Expected above_0{"a number above 0", [](const Value& v) { return v.is_number() && v.as_double() > 0; }};
-constexpr Expected an_integer{"an integer", [](const Value& v) { return is_whole(v) || v.is_big_integer(); }};
-constexpr Expected from_0{"an integer of at least 0", [](const Value& v) { return is_whole(v) && v.as_double() >= 0; }};
-constexpr Expected from_1{"an integer of at least 1", [](const Value& v) { return is_whole(v) && v.as_double() >= 1; }};
-constexpr Expected a_byte{"an integer from 0 to 255", [](const Value& v) { return is_whole_within(v, 0, 255); }};
-constexpr Expected axis_index{"the index of an axis, 0 to 4", [](const Value& v) { return is_whole_within(v, 0, 4); }};
-constexpr Expected a_truth{"true or false", [](const Value& v) { return v.is_bool(); }};
-constexpr Expected alphanumeric{"a string of letters and digits",
-                                [](const Value& v) { return v.is_string() && is_alphanumeric(v.as_string()); }};
-constexpr Expected well_path{"the name of a row and that of a column, as A/1", [](const Value& v) {
-                                 if (!v.is_string()) return false;
-                                 const std::string_view text = v.as_string();
-                                 const std::size_t slash = text.find('/');
-                                 return slash != text.npos && is_alphanumeric(text.substr(0, slash)) &&
-                                        is_alphanumeric(text.substr(slash + 1));
-                             }};
-constexpr Expected node_name{"a name of letters, digits, '-', '_' and '.'", [](const Value& v) {
-                                 if (!v.is_string() || v.as_string().starts_with("__")) return false;
-                                 const std::string& text = v.as_string();
-                                 return text.find_first_not_of('.') != text.npos &&
-                                        std::ranges::all_of(text, [](char c) {
-                                            return is_alphanumeric({&c, 1}) || c == '-' || c == '_' || c == '.';
-                                        });
-                             }};
-constexpr Expected a_color{"six hexadecimal digits", [](const Value& v) {
-                               return v.is_string() && v.as_string().size() == 6 &&
-                                      v.as_string().find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-                           }};
-constexpr Expected an_interpolation{"\"nearest\", \"linear\" or \"cubic\"", [](const Value& v) {
-                                        return v == Value("nearest") || v == Value("linear") || v == Value("cubic");
-                                    }};
-
-enum class Need : std::uint8_t { optional, recommended, required };
-
-struct Length {
-    std::size_t least = 0, most = SIZE_MAX;
-    bool unique = false;
-};
-
-/// A value in a message; long ones by their kind.
-std::string shown(const Value& v) {
-    if (v.is_array() || v.is_object()) return std::string(v.kind_name());
-    std::string text = v.dump({.ascii = true});
-    return text.size() <= 60 ? text : std::string(v.kind_name());
-}
+constexpr ExpectedValue a_name{"a string that is not empty",
+                               [](const Value& v) { return v.is_string() && !v.as_string().empty(); }};
+constexpr ExpectedValue above_0{"a number above 0", [](const Value& v) { return v.is_number() && v.as_double() > 0; }};
+constexpr ExpectedValue an_integer{"an integer", [](const Value& v) { return is_whole(v) || v.is_big_integer(); }};
+constexpr ExpectedValue from_0{"an integer of at least 0",
+                               [](const Value& v) { return is_whole(v) && v.as_double() >= 0; }};
+constexpr ExpectedValue a_byte{"an integer from 0 to 255", [](const Value& v) { return is_whole_within(v, 0, 255); }};
+constexpr ExpectedValue axis_index{"the index of an axis, 0 to 4",
+                                   [](const Value& v) { return is_whole_within(v, 0, 4); }};
+constexpr ExpectedValue a_truth{"true or false", [](const Value& v) { return v.is_bool(); }};
+constexpr ExpectedValue alphanumeric{"a string of letters and digits",
+                                     [](const Value& v) { return v.is_string() && is_alphanumeric(v.as_string()); }};
+constexpr ExpectedValue well_path{"the name of a row and that of a column, as A/1", [](const Value& v) {
+                                      if (!v.is_string()) return false;
+                                      const std::string_view text = v.as_string();
+                                      const std::size_t slash = text.find('/');
+                                      return slash != text.npos && is_alphanumeric(text.substr(0, slash)) &&
+                                             is_alphanumeric(text.substr(slash + 1));
+                                  }};
+constexpr ExpectedValue node_name{"a name of letters, digits, '-', '_' and '.'", [](const Value& v) {
+                                      if (!v.is_string() || v.as_string().starts_with("__")) return false;
+                                      const std::string& text = v.as_string();
+                                      return text.find_first_not_of('.') != text.npos &&
+                                             std::ranges::all_of(text, [](char c) {
+                                                 return is_alphanumeric({&c, 1}) || c == '-' || c == '_' || c == '.';
+                                             });
+                                  }};
+constexpr ExpectedValue a_color{"six hexadecimal digits", [](const Value& v) {
+                                    return v.is_string() && v.as_string().size() == 6 &&
+                                           v.as_string().find_first_not_of("0123456789abcdefABCDEF") ==
+                                               std::string::npos;
+                                }};
+constexpr ExpectedValue an_interpolation{
+    "\"nearest\", \"linear\" or \"cubic\"",
+    [](const Value& v) { return v == Value("nearest") || v == Value("linear") || v == Value("cubic"); }};
 
 bool is_type(const Value& object, std::string_view type) {
     const Value* stored = object.is_object() ? object.find("type") : nullptr;
     return stored != nullptr && *stored == Value(type);
 }
 
-/// Whether two items are equal.
-bool has_twins(const Value::Array& list) {
-    std::vector<std::string> texts;
-    texts.reserve(list.size());
-    for (const Value& item : list) texts.push_back(item.dump({.sort_keys = true}));
-    std::ranges::sort(texts);
-    return std::ranges::adjacent_find(texts) != texts.end();
-}
-
 /// Numbers of axes by the names of coordinate systems.
 using Systems = std::map<std::string, std::size_t, std::less<>>;
 
-class OmeChecker {
+class OmeChecker : public DocumentChecker {
 public:
     explicit OmeChecker(OmeVersion version) : version_(version) {}
 
-    void check(const Spot& ome);
-    std::vector<OmeProblem> problems = {};
-
-    template <class... Args>
-    void add(OmeRule rule, std::string at, fmt::format_string<Args...> format, Args&&... args) {
-        problems.push_back({rule, std::move(at), fmt::format(format, std::forward<Args>(args)...)});
-    }
+    void check(const DocumentSpot& ome);
 
 private:
     [[nodiscard]] bool is_0_6() const { return version_ == OmeVersion::v0_6; }
 
-    std::optional<Spot> get(const Spot& in, std::string_view name, const Expected& what, Need need = Need::optional);
-    /// The items of a list that are as expected.
-    std::vector<Spot> items(const Spot& list, const Expected& item, const Length& length);
-    std::vector<Spot> list(const Spot& in, std::string_view name, const Expected& item, const Length& length,
-                           Need need = Need::optional);
-    /// Reports a value that two of the objects have in the member `name`.
-    void require_distinct(OmeRule rule, const std::vector<Spot>& objects, std::string_view name);
-
-    void image(const Spot& image);
+    void image(const DocumentSpot& image);
     /// Returns their number; nullopt if there are none.
-    std::optional<std::size_t> axes(const Spot& in);
-    void order_of_axes(const std::vector<Spot>& axes);
-    Systems coordinate_systems(const Spot& in, std::size_t least, Need need);
-    void old_transformations(const Spot& in, Need need, std::optional<std::size_t> axes);
-    std::optional<std::string> level_transformation(const Spot& level, const Systems& systems);
-    void transformation(const Spot& t);
-    void matrix(const Spot& t, std::string_view name);
+    std::optional<std::size_t> axes(const DocumentSpot& in);
+    void order_of_axes(const std::vector<DocumentSpot>& axes);
+    Systems coordinate_systems(const DocumentSpot& in, std::size_t least, Need need);
+    void old_transformations(const DocumentSpot& in, Need need, std::optional<std::size_t> axes);
+    std::optional<std::string> level_transformation(const DocumentSpot& level, const Systems& systems);
+    void transformation(const DocumentSpot& t);
+    void matrix(const DocumentSpot& t, std::string_view name);
     /// Says where the parameters' lengths are not those of the axes.
-    void lengths(const Spot& t, std::optional<std::size_t> in, std::optional<std::size_t> out);
-    void between_systems(const Spot& t, const Systems& systems);
-    void scene(const Spot& scene);
-    void omero(const Spot& omero);
-    void label(const Spot& label);
-    void plate(const Spot& plate);
-    void well(const Spot& well);
+    void lengths(const DocumentSpot& t, std::optional<std::size_t> in, std::optional<std::size_t> out);
+    void between_systems(const DocumentSpot& t, const Systems& systems);
+    void scene(const DocumentSpot& scene);
+    void omero(const DocumentSpot& omero);
+    void label(const DocumentSpot& label);
+    void plate(const DocumentSpot& plate);
+    void well(const DocumentSpot& well);
 
     OmeVersion version_;
 };
 
-std::optional<Spot> OmeChecker::get(const Spot& in, std::string_view name, const Expected& what, Need need) {
-    const Value* value = in.value->find(name);
-    if (value == nullptr) {
-        if (need != Need::optional) {
-            const bool must = need == Need::required;
-            add(must ? OmeRule::schema : OmeRule::advice, in.at, "{} \"{}\", found none",
-                must ? "expected" : "should have", name);
-        }
-        return std::nullopt;
-    }
-    Spot spot{value, in.at.empty() ? std::string(name) : fmt::format("{}.{}", in.at, name)};
-    if (what.holds(*value)) return spot;
-    add(OmeRule::schema, spot.at, "expected {}, found {}", what.words, shown(*value));
-    return std::nullopt;
-}
-
-std::vector<Spot> OmeChecker::items(const Spot& list, const Expected& item, const Length& length) {
-    std::vector<Spot> spots;
-    const Value::Array& all = list.value->as_array();
-    if (all.size() < length.least || all.size() > length.most) {
-        const std::string range = length.most == SIZE_MAX       ? fmt::format("at least {}", length.least)
-                                  : length.least == length.most ? fmt::format("{}", length.least)
-                                                                : fmt::format("{} to {}", length.least, length.most);
-        add(OmeRule::schema, list.at, "expected {} items, found {}", range, all.size());
-    }
-    if (length.unique && has_twins(all)) add(OmeRule::schema, list.at, "two of its items are equal");
-    for (std::size_t n = 0; n < all.size(); ++n) {
-        Spot spot{&all[n], fmt::format("{}[{}]", list.at, n)};
-        if (item.holds(all[n])) {
-            spots.push_back(std::move(spot));
-        } else {
-            add(OmeRule::schema, spot.at, "expected {}, found {}", item.words, shown(all[n]));
-        }
-    }
-    return spots;
-}
-
-std::vector<Spot> OmeChecker::list(const Spot& in, std::string_view name, const Expected& item, const Length& length,
-                                   Need need) {
-    const auto all = get(in, name, a_list, need);
-    return all ? items(*all, item, length) : std::vector<Spot>{};
-}
-
-void OmeChecker::require_distinct(OmeRule rule, const std::vector<Spot>& objects, std::string_view name) {
-    std::map<std::string, std::string> seen;
-    for (const Spot& spot : objects) {
-        const Value* value = spot.value->find(name);
-        if (value == nullptr) continue;
-        const auto [first, added] = seen.emplace(value->dump(), spot.at);
-        if (!added)
-            add(rule, fmt::format("{}.{}", spot.at, name), "{} is that of {}, too", shown(*value), first->second);
-    }
-}
-
 // ---- images
 
-std::optional<std::size_t> OmeChecker::axes(const Spot& in) {
+std::optional<std::size_t> OmeChecker::axes(const DocumentSpot& in) {
     const auto all = get(in, "axes", a_list, Need::required);
     if (!all) return std::nullopt;
-    const std::vector<Spot> axes = items(*all, an_object, {.least = is_0_6() ? 1U : 2U, .most = 5, .unique = true});
-    for (const Spot& axis : axes) {
+    const std::vector<DocumentSpot> axes =
+        items(*all, an_object, {.least = is_0_6() ? 1U : 2U, .most = 5, .unique = true});
+    for (const DocumentSpot& axis : axes) {
         get(axis, "name", is_0_6() ? a_name : a_string, Need::required);
         get(axis, "type", a_string);
         if (!is_0_6()) continue;
@@ -221,77 +114,80 @@ std::optional<std::size_t> OmeChecker::axes(const Spot& in) {
         get(axis, "unit", a_string);
     }
     const auto of_type = [&](std::string_view type) {
-        return std::ranges::count_if(axes, [&](const Spot& axis) { return is_type(*axis.value, type); });
+        return std::ranges::count_if(axes, [&](const DocumentSpot& axis) { return is_type(*axis.value, type); });
     };
     const auto space = of_type("space"), indices = of_type("array");
     if ((space < 2 || space > 3) && (!is_0_6() || indices < 2)) {
-        add(OmeRule::schema, all->at, "expected 2 or 3 axes of type space, found {}", space);
+        add(ConventionRule::schema, all->at, "expected 2 or 3 axes of type space, found {}", space);
     } else if (indices < 2) {
         order_of_axes(axes);
     }
-    require_distinct(OmeRule::text, axes, "name");
+    require_distinct(ConventionRule::text, axes, "name");
     return all->value->as_array().size();
 }
 
-void OmeChecker::order_of_axes(const std::vector<Spot>& axes) {
-    const auto rank = [](const Spot& axis) {
+void OmeChecker::order_of_axes(const std::vector<DocumentSpot>& axes) {
+    const auto rank = [](const DocumentSpot& axis) {
         return is_type(*axis.value, "time") ? 0 : is_type(*axis.value, "space") ? 2 : 1;
     };
     for (std::size_t n = 1; n < axes.size(); ++n) {
         const int before = rank(axes[n - 1]), now = rank(axes[n]);
         if (before < now || (before == 2 && now == 2)) continue;
-        add(OmeRule::text, axes[n].at,
+        add(ConventionRule::text, axes[n].at,
             "axes are at most one of time, then at most one of channels or another type, "
             "then those of space");
         return;
     }
 }
 
-Systems OmeChecker::coordinate_systems(const Spot& in, std::size_t least, Need need) {
+Systems OmeChecker::coordinate_systems(const DocumentSpot& in, std::size_t least, Need need) {
     Systems systems;
-    const std::vector<Spot> all = list(in, "coordinateSystems", an_object, {.least = least, .unique = true}, need);
-    for (const Spot& system : all) {
+    const std::vector<DocumentSpot> all =
+        list(in, "coordinateSystems", an_object, {.least = least, .unique = true}, need);
+    for (const DocumentSpot& system : all) {
         const auto name = get(system, "name", a_name, Need::required);
         const auto count = axes(system);
         if (name && count) systems.emplace(name->value->as_string(), *count);
     }
-    require_distinct(OmeRule::text, all, "name");
+    require_distinct(ConventionRule::text, all, "name");
     return systems;
 }
 
-void OmeChecker::old_transformations(const Spot& in, Need need, std::optional<std::size_t> axes) {
+void OmeChecker::old_transformations(const DocumentSpot& in, Need need, std::optional<std::size_t> axes) {
     const auto all = get(in, "coordinateTransformations", a_list, need);
     if (!all) return;
     std::size_t scales = 0, translations = 0;
-    for (const Spot& t : items(*all, an_object, {.least = 1})) {
+    for (const DocumentSpot& t : items(*all, an_object, {.least = 1})) {
         const auto type = get(t, "type", a_string, Need::required);
         if (!type) continue;
         const std::string& name = type->value->as_string();
         if (name != "scale" && name != "translation") {
-            add(OmeRule::schema, type->at, "expected \"scale\" or \"translation\", found {}", shown(*type->value));
+            add(ConventionRule::schema, type->at, "expected \"scale\" or \"translation\", found {}",
+                shown(*type->value));
             continue;
         }
         list(t, name, a_number, {.least = 2}, Need::required);
         lengths(t, axes, axes);
         ++(name == "scale" ? scales : translations);
         if (name == "translation" && (scales == 0 || translations > 1)) {
-            add(OmeRule::text, t.at, "expected one translation at most, after the scale");
+            add(ConventionRule::text, t.at, "expected one translation at most, after the scale");
         }
     }
-    if (scales != 1) add(OmeRule::schema, all->at, "expected one scale, found {}", scales);
+    if (scales != 1) add(ConventionRule::schema, all->at, "expected one scale, found {}", scales);
 }
 
 /// Returns the name of the coordinate system that it leads to.
-std::optional<std::string> OmeChecker::level_transformation(const Spot& level, const Systems& systems) {
+std::optional<std::string> OmeChecker::level_transformation(const DocumentSpot& level, const Systems& systems) {
     std::optional<std::string> to;
-    for (const Spot& t : list(level, "coordinateTransformations", an_object, {.least = 1, .most = 1}, Need::required)) {
+    for (const DocumentSpot& t :
+         list(level, "coordinateTransformations", an_object, {.least = 1, .most = 1}, Need::required)) {
         const auto type = get(t, "type", a_string, Need::required);
         if (const auto input = get(t, "input", an_object, Need::required)) {
             const auto path = get(*input, "path", a_string, Need::required);
             get(*input, "name", a_string);
             const Value* of_level = level.value->find("path");
             if (path && of_level != nullptr && *path->value != *of_level) {
-                add(OmeRule::text, path->at, "{} is not the path of its level, {}", shown(*path->value),
+                add(ConventionRule::text, path->at, "{} is not the path of its level, {}", shown(*path->value),
                     shown(*of_level));
             }
         }
@@ -300,7 +196,8 @@ std::optional<std::string> OmeChecker::level_transformation(const Spot& level, c
             if (const auto name = get(*output, "name", a_string, Need::required)) {
                 to = name->value->as_string();
                 if (!systems.contains(*to)) {
-                    add(OmeRule::text, name->at, "no coordinate system of the image is named {}", shown(*name->value));
+                    add(ConventionRule::text, name->at, "no coordinate system of the image is named {}",
+                        shown(*name->value));
                 }
             }
         }
@@ -312,19 +209,20 @@ std::optional<std::string> OmeChecker::level_transformation(const Spot& level, c
         if (name == "scale") {
             transformation(t);
         } else if (name == "sequence") {
-            const std::vector<Spot> both =
+            const std::vector<DocumentSpot> both =
                 list(t, "transformations", an_object, {.least = 2, .most = 2}, Need::required);
             for (std::size_t n = 0; n < both.size(); ++n) {
                 const bool scale = is_type(*both[n].value, "scale");
                 if (!scale && !is_type(*both[n].value, "translation")) {
-                    add(OmeRule::schema, both[n].at, "expected a scale or a translation");
+                    add(ConventionRule::schema, both[n].at, "expected a scale or a translation");
                 } else {
                     transformation(both[n]);
-                    if (scale != (n == 0)) add(OmeRule::text, both[n].at, "expected a scale, then a translation");
+                    if (scale != (n == 0))
+                        add(ConventionRule::text, both[n].at, "expected a scale, then a translation");
                 }
             }
         } else if (name != "identity") {
-            add(OmeRule::schema, type->at, "expected \"scale\", \"identity\" or \"sequence\", found {}",
+            add(ConventionRule::schema, type->at, "expected \"scale\", \"identity\" or \"sequence\", found {}",
                 shown(*type->value));
         }
         lengths(t, count, count);
@@ -332,14 +230,14 @@ std::optional<std::string> OmeChecker::level_transformation(const Spot& level, c
     return to;
 }
 
-void OmeChecker::image(const Spot& image) {
+void OmeChecker::image(const DocumentSpot& image) {
     for (const std::string_view name : {"name", "type", "metadata"}) {
         get(image, name, name == "name" ? a_string : anything, Need::recommended);
     }
     const Systems systems = is_0_6() ? coordinate_systems(image, 1, Need::required) : Systems{};
     const std::optional<std::size_t> count = is_0_6() ? std::nullopt : axes(image);
     std::optional<std::string> intrinsic;
-    for (const Spot& level : list(image, "datasets", an_object, {.least = 1}, Need::required)) {
+    for (const DocumentSpot& level : list(image, "datasets", an_object, {.least = 1}, Need::required)) {
         get(level, "path", a_string, Need::required);
         if (!is_0_6()) {
             old_transformations(level, Need::required, count);
@@ -349,7 +247,7 @@ void OmeChecker::image(const Spot& image) {
         if (!to) continue;
         if (!intrinsic) intrinsic = to;
         if (*to != *intrinsic) {
-            add(OmeRule::text, level.at, "its transformation leads to {}, and that of the first level to {}",
+            add(ConventionRule::text, level.at, "its transformation leads to {}, and that of the first level to {}",
                 shown(Value(*to)), shown(Value(*intrinsic)));
         }
     }
@@ -357,7 +255,7 @@ void OmeChecker::image(const Spot& image) {
         old_transformations(image, Need::optional, count);
         return;
     }
-    for (const Spot& t : list(image, "coordinateTransformations", an_object, {.least = 1})) {
+    for (const DocumentSpot& t : list(image, "coordinateTransformations", an_object, {.least = 1})) {
         transformation(t);
         for (const std::string_view end : {"input", "output"}) {
             if (const auto place = get(t, end, an_object, Need::required)) {
@@ -372,7 +270,7 @@ void OmeChecker::image(const Spot& image) {
             return name == nullptr || *name == Value(*intrinsic);
         };
         if (!leads("input") && !leads("output")) {
-            add(OmeRule::text, t.at, "expected {}, to which the levels lead, as its input or output",
+            add(ConventionRule::text, t.at, "expected {}, to which the levels lead, as its input or output",
                 shown(Value(*intrinsic)));
         }
     }
@@ -380,10 +278,10 @@ void OmeChecker::image(const Spot& image) {
 
 // ---- transformations of 0.6
 
-void OmeChecker::matrix(const Spot& t, std::string_view name) {
+void OmeChecker::matrix(const DocumentSpot& t, std::string_view name) {
     const bool by_path = t.value->find("path") != nullptr;
     if (by_path == (t.value->find(name) != nullptr)) {
-        add(OmeRule::schema, t.at, "expected either \"{}\" or \"path\"", name);
+        add(ConventionRule::schema, t.at, "expected either \"{}\" or \"path\"", name);
         return;
     }
     if (by_path) {
@@ -391,14 +289,14 @@ void OmeChecker::matrix(const Spot& t, std::string_view name) {
         return;
     }
     const bool square = name == "rotation";
-    const Length any{};
-    const std::vector<Spot> rows = list(t, name, a_list, square ? Length{.least = 2, .most = 5} : any);
-    for (const Spot& row : rows) {
-        items(row, a_number, square ? Length{.least = rows.size(), .most = rows.size()} : any);
+    const ListLength any{};
+    const std::vector<DocumentSpot> rows = list(t, name, a_list, square ? ListLength{.least = 2, .most = 5} : any);
+    for (const DocumentSpot& row : rows) {
+        items(row, a_number, square ? ListLength{.least = rows.size(), .most = rows.size()} : any);
     }
 }
 
-void OmeChecker::transformation(const Spot& t) {
+void OmeChecker::transformation(const DocumentSpot& t) {
     const auto type = get(t, "type", a_string, Need::required);
     get(t, "name", a_string);
     if (!type) return;
@@ -413,7 +311,7 @@ void OmeChecker::transformation(const Spot& t) {
             list(t, part, axis_index, {.least = 1, .most = 3, .unique = true});
         }
         if (t.value->find("droppedInputs") == nullptr && t.value->find("createdOutputs") == nullptr) {
-            add(OmeRule::schema, t.at, "expected \"droppedInputs\" or \"createdOutputs\", found neither");
+            add(ConventionRule::schema, t.at, "expected \"droppedInputs\" or \"createdOutputs\", found neither");
         }
     } else if (name == "affine" || name == "rotation") {
         matrix(t, name);
@@ -422,9 +320,10 @@ void OmeChecker::transformation(const Spot& t) {
             if (const auto inner = get(t, way, an_object, Need::required)) transformation(*inner);
         }
     } else if (name == "sequence") {
-        for (const Spot& inner : list(t, "transformations", an_object, {}, Need::required)) transformation(inner);
+        for (const DocumentSpot& inner : list(t, "transformations", an_object, {}, Need::required))
+            transformation(inner);
     } else if (name == "byDimension") {
-        for (const Spot& part : list(t, "transformations", an_object, {}, Need::required)) {
+        for (const DocumentSpot& part : list(t, "transformations", an_object, {}, Need::required)) {
             if (const auto inner = get(part, "transformation", an_object, Need::required)) transformation(*inner);
             list(part, "inputAxes", a_number, {}, Need::required);
             list(part, "outputAxes", a_number, {}, Need::required);
@@ -433,22 +332,22 @@ void OmeChecker::transformation(const Spot& t) {
         get(t, "path", a_string, Need::required);
         get(t, "interpolation", an_interpolation);
     } else {
-        add(OmeRule::schema, type->at, "expected a type of transformation, found {}", shown(*type->value));
+        add(ConventionRule::schema, type->at, "expected a type of transformation, found {}", shown(*type->value));
     }
 }
 
-void OmeChecker::lengths(const Spot& t, std::optional<std::size_t> in, std::optional<std::size_t> out) {
+void OmeChecker::lengths(const DocumentSpot& t, std::optional<std::size_t> in, std::optional<std::size_t> out) {
     const Value* type = t.value->find("type");
     if (!in || !out || type == nullptr || !type->is_string()) return;
     const std::string& name = type->as_string();
     const auto require = [&](const Value* list, const std::string& at, std::size_t count) {
         if (list == nullptr || !list->is_array() || list->as_array().size() == count) return;
-        add(OmeRule::text, at, "expected {} items, as there are axes, found {}", count, list->as_array().size());
+        add(ConventionRule::text, at, "expected {} items, as there are axes, found {}", count, list->as_array().size());
     };
     const std::string at = fmt::format("{}.{}", t.at, name);
     if (name == "scale" || name == "translation" || name == "mapAxis" || name == "rotation") {
         require(t.value->find(name), at, *in);
-        if (*in != *out) add(OmeRule::text, t.at, "leads from {} axes to {}, which this type cannot", *in, *out);
+        if (*in != *out) add(ConventionRule::text, t.at, "leads from {} axes to {}, which this type cannot", *in, *out);
     } else if (name == "affine") {
         const Value* rows = t.value->find(name);
         require(rows, at, *out);
@@ -456,14 +355,14 @@ void OmeChecker::lengths(const Spot& t, std::optional<std::size_t> in, std::opti
         for (std::size_t n = 0; n < rows->as_array().size(); ++n) {
             const Value& row = rows->as_array()[n];
             if (!row.is_array() || row.as_array().size() == *in + 1) continue;
-            add(OmeRule::text, fmt::format("{}[{}]", at, n), "expected {} items, one more than axes, found {}", *in + 1,
-                row.as_array().size());
+            add(ConventionRule::text, fmt::format("{}[{}]", at, n), "expected {} items, one more than axes, found {}",
+                *in + 1, row.as_array().size());
         }
     } else if (name == "sequence" && *in == *out) {
         const Value* steps = t.value->find("transformations");
         if (steps == nullptr || !steps->is_array()) return;
         for (std::size_t n = 0; n < steps->as_array().size(); ++n) {
-            const Spot step{&steps->as_array()[n], fmt::format("{}.transformations[{}]", t.at, n)};
+            const DocumentSpot step{&steps->as_array()[n], fmt::format("{}.transformations[{}]", t.at, n)};
             // The number of axes between other steps is not known.
             if (!is_type(*step.value, "scale") && !is_type(*step.value, "translation")) return;
             lengths(step, in, out);
@@ -471,7 +370,7 @@ void OmeChecker::lengths(const Spot& t, std::optional<std::size_t> in, std::opti
     }
 }
 
-void OmeChecker::between_systems(const Spot& t, const Systems& systems) {
+void OmeChecker::between_systems(const DocumentSpot& t, const Systems& systems) {
     const auto count_at = [&](std::string_view end) -> std::optional<std::size_t> {
         const Value* place = t.value->find(end);
         if (place == nullptr || !place->is_object()) return std::nullopt;
@@ -480,16 +379,17 @@ void OmeChecker::between_systems(const Spot& t, const Systems& systems) {
         if (name == nullptr || !name->is_string() || (path != nullptr && path->is_string())) return std::nullopt;
         const auto found = systems.find(name->as_string());
         if (found != systems.end()) return found->second;
-        add(OmeRule::text, fmt::format("{}.{}.name", t.at, end), "no coordinate system here is named {}", shown(*name));
+        add(ConventionRule::text, fmt::format("{}.{}.name", t.at, end), "no coordinate system here is named {}",
+            shown(*name));
         return std::nullopt;
     };
     const auto in = count_at("input");
     lengths(t, in, count_at("output"));
 }
 
-void OmeChecker::scene(const Spot& scene) {
+void OmeChecker::scene(const DocumentSpot& scene) {
     const Systems systems = coordinate_systems(scene, 0, Need::optional);
-    for (const Spot& t : list(scene, "coordinateTransformations", an_object, {.least = 1}, Need::required)) {
+    for (const DocumentSpot& t : list(scene, "coordinateTransformations", an_object, {.least = 1}, Need::required)) {
         transformation(t);
         for (const std::string_view end : {"input", "output"}) {
             const auto place = get(t, end, an_object, Need::required);
@@ -498,7 +398,8 @@ void OmeChecker::scene(const Spot& scene) {
             get(*place, "path", a_string);
             for (const auto& [key, value] : place->value->as_object()) {
                 if (key == "name" || key == "path") continue;
-                add(OmeRule::schema, place->at, "expected \"name\" and \"path\" alone, found {}", shown(Value(key)));
+                add(ConventionRule::schema, place->at, "expected \"name\" and \"path\" alone, found {}",
+                    shown(Value(key)));
             }
         }
         between_systems(t, systems);
@@ -507,11 +408,11 @@ void OmeChecker::scene(const Spot& scene) {
 
 // ---- the rest
 
-void OmeChecker::omero(const Spot& omero) {
-    for (const Spot& channel : list(omero, "channels", an_object, {}, Need::required)) {
+void OmeChecker::omero(const DocumentSpot& omero) {
+    for (const DocumentSpot& channel : list(omero, "channels", an_object, {}, Need::required)) {
         for (const std::string_view name : {"window", "color"}) {
             if (channel.value->find(name) != nullptr) continue;
-            add(version_ == OmeVersion::v0_4 ? OmeRule::schema : OmeRule::text, channel.at,
+            add(version_ == OmeVersion::v0_4 ? ConventionRule::schema : ConventionRule::text, channel.at,
                 "expected \"{}\", found none", name);
         }
         if (const auto window = get(channel, "window", an_object)) {
@@ -524,31 +425,32 @@ void OmeChecker::omero(const Spot& omero) {
         get(channel, "active", a_truth);
         const auto color = get(channel, "color", a_string);
         if (color && !a_color.holds(*color->value)) {
-            add(OmeRule::text, color->at, "expected {}, found {}", a_color.words, shown(*color->value));
+            add(ConventionRule::text, color->at, "expected {}, found {}", a_color.words, shown(*color->value));
         }
     }
 }
 
-void OmeChecker::label(const Spot& label) {
-    const std::vector<Spot> colors = list(label, "colors", an_object, {.least = 1, .unique = true}, Need::recommended);
-    for (const Spot& color : colors) {
+void OmeChecker::label(const DocumentSpot& label) {
+    const std::vector<DocumentSpot> colors =
+        list(label, "colors", an_object, {.least = 1, .unique = true}, Need::recommended);
+    for (const DocumentSpot& color : colors) {
         const auto value = get(color, "label-value", a_number, Need::required);
         if (value && !an_integer.holds(*value->value)) {
-            add(OmeRule::text, value->at, "expected an integer, found {}", shown(*value->value));
+            add(ConventionRule::text, value->at, "expected an integer, found {}", shown(*value->value));
         }
         list(color, "rgba", a_byte, {.least = 4, .most = 4});
     }
-    require_distinct(OmeRule::text, colors, "label-value");
-    const std::vector<Spot> properties = list(label, "properties", an_object, {.least = 1, .unique = true});
-    for (const Spot& property : properties) get(property, "label-value", an_integer, Need::required);
+    require_distinct(ConventionRule::text, colors, "label-value");
+    const std::vector<DocumentSpot> properties = list(label, "properties", an_object, {.least = 1, .unique = true});
+    for (const DocumentSpot& property : properties) get(property, "label-value", an_integer, Need::required);
     if (const auto source = get(label, "source", an_object)) get(*source, "image", a_string);
 }
 
-void OmeChecker::plate(const Spot& plate) {
+void OmeChecker::plate(const DocumentSpot& plate) {
     get(plate, "name", a_string, Need::recommended);
     get(plate, "field_count", from_1);
-    const std::vector<Spot> acquisitions = list(plate, "acquisitions", an_object, {});
-    for (const Spot& acquisition : acquisitions) {
+    const std::vector<DocumentSpot> acquisitions = list(plate, "acquisitions", an_object, {});
+    for (const DocumentSpot& acquisition : acquisitions) {
         get(acquisition, "id", from_0, Need::required);
         get(acquisition, "name", a_string, Need::recommended);
         get(acquisition, "maximumfieldcount", from_1, Need::recommended);
@@ -556,46 +458,48 @@ void OmeChecker::plate(const Spot& plate) {
         get(acquisition, "starttime", from_0);
         get(acquisition, "endtime", from_0);
     }
-    require_distinct(OmeRule::text, acquisitions, "id");
+    require_distinct(ConventionRule::text, acquisitions, "id");
     const auto names = [&](std::string_view key) {
-        const std::vector<Spot> all = list(plate, key, an_object, {.least = 1, .unique = true}, Need::required);
+        const std::vector<DocumentSpot> all = list(plate, key, an_object, {.least = 1, .unique = true}, Need::required);
         std::vector<std::string> texts;
-        for (const Spot& spot : all) {
+        for (const DocumentSpot& spot : all) {
             const auto name = get(spot, "name", alphanumeric, Need::required);
             texts.push_back(name ? name->value->as_string() : "");
         }
-        require_distinct(OmeRule::text, all, "name");
+        require_distinct(ConventionRule::text, all, "name");
         return texts;
     };
     const std::vector<std::string> columns = names("columns"), rows = names("rows");
-    const std::vector<Spot> wells = list(plate, "wells", an_object, {.least = 1, .unique = true}, Need::required);
-    for (const Spot& well : wells) {
+    const std::vector<DocumentSpot> wells =
+        list(plate, "wells", an_object, {.least = 1, .unique = true}, Need::required);
+    for (const DocumentSpot& well : wells) {
         const auto path = get(well, "path", well_path, Need::required);
         const auto row = get(well, "rowIndex", from_0, Need::required);
         const auto column = get(well, "columnIndex", from_0, Need::required);
-        const auto name_at = [&](const std::vector<std::string>& all, const Spot& index) -> std::string {
+        const auto name_at = [&](const std::vector<std::string>& all, const DocumentSpot& index) -> std::string {
             if (index.value->as_double() < static_cast<double>(all.size())) {
                 return all[static_cast<std::size_t>(index.value->as_double())];
             }
-            add(OmeRule::text, index.at, "there are only {}, counted from 0", all.size());
+            add(ConventionRule::text, index.at, "there are only {}, counted from 0", all.size());
             return "";
         };
         const std::string expected =
             fmt::format("{}/{}", row ? name_at(rows, *row) : "", column ? name_at(columns, *column) : "");
         if (!path || !well_path.holds(Value(expected)) || path->value->as_string() == expected) continue;
-        add(OmeRule::text, path->at, "expected {}, the names of its row and column, found {}", expected,
+        add(ConventionRule::text, path->at, "expected {}, the names of its row and column, found {}", expected,
             shown(*path->value));
     }
-    require_distinct(OmeRule::text, wells, "path");
+    require_distinct(ConventionRule::text, wells, "path");
 }
 
-void OmeChecker::well(const Spot& well) {
-    const std::vector<Spot> images = list(well, "images", an_object, {.least = 1, .unique = true}, Need::required);
-    for (const Spot& image : images) {
+void OmeChecker::well(const DocumentSpot& well) {
+    const std::vector<DocumentSpot> images =
+        list(well, "images", an_object, {.least = 1, .unique = true}, Need::required);
+    for (const DocumentSpot& image : images) {
         get(image, "path", is_0_6() ? node_name : alphanumeric, Need::required);
         get(image, "acquisition", an_integer);
     }
-    require_distinct(OmeRule::text, images, "path");
+    require_distinct(ConventionRule::text, images, "path");
 }
 
 /// The members that make a group one of OME-Zarr.
@@ -609,17 +513,17 @@ bool is_old_member(std::string_view name, const Value& value) {
     return name == "bioformats2raw.layout";
 }
 
-void OmeChecker::check(const Spot& ome) {
+void OmeChecker::check(const DocumentSpot& ome) {
     if (std::ranges::none_of(main_members, [&](auto name) { return ome.value->find(name) != nullptr; })) {
-        add(OmeRule::schema, ome.at, "expected one of {}, found none", fmt::join(main_members, ", "));
+        add(ConventionRule::schema, ome.at, "expected one of {}, found none", fmt::join(main_members, ", "));
     }
-    const auto object = [&](std::string_view name, void (OmeChecker::*rule)(const Spot&)) {
+    const auto object = [&](std::string_view name, void (OmeChecker::*rule)(const DocumentSpot&)) {
         const auto spot = get(ome, name, an_object);
         if (!spot) return;
         if (version_ == OmeVersion::v0_4 && name != "omero") get(*spot, "version", a_string, Need::recommended);
         (this->*rule)(*spot);
     };
-    for (const Spot& spot : list(ome, "multiscales", an_object, {.least = 1, .unique = true})) {
+    for (const DocumentSpot& spot : list(ome, "multiscales", an_object, {.least = 1, .unique = true})) {
         if (version_ == OmeVersion::v0_4) get(spot, "version", a_string, Need::recommended);
         image(spot);
     }
@@ -632,19 +536,19 @@ void OmeChecker::check(const Spot& ome) {
     list(ome, "series", a_string, {});
     const auto layout = get(ome, "bioformats2raw.layout", a_number);
     if (layout && layout->value->as_double() != 3) {
-        add(OmeRule::schema, layout->at, "expected 3, found {}", shown(*layout->value));
+        add(ConventionRule::schema, layout->at, "expected 3, found {}", shown(*layout->value));
     }
     if (ome.value->find("image-label") != nullptr && ome.value->find("multiscales") == nullptr) {
-        add(OmeRule::text, ome.at, "expected \"multiscales\" beside \"image-label\", found none");
+        add(ConventionRule::text, ome.at, "expected \"multiscales\" beside \"image-label\", found none");
     }
 }
 
 /// A version of 0.4's metadata that is another one, and where it stands.
-std::optional<Spot> other_version(const Value& attributes) {
-    const auto of = [](const Value& object, const std::string& at) -> std::optional<Spot> {
+std::optional<DocumentSpot> other_version(const Value& attributes) {
+    const auto of = [](const Value& object, const std::string& at) -> std::optional<DocumentSpot> {
         const Value* version = object.is_object() ? object.find("version") : nullptr;
         if (version == nullptr || *version == Value("0.4")) return std::nullopt;
-        return Spot{version, fmt::format("{}.version", at)};
+        return DocumentSpot{version, fmt::format("{}.version", at)};
     };
     for (const std::string_view name : main_members) {
         const Value* value = attributes.find(name);
@@ -659,11 +563,6 @@ std::optional<Spot> other_version(const Value& attributes) {
 }
 
 }  // namespace
-
-std::string_view ome_rule_name(OmeRule rule) {
-    constexpr std::array<std::string_view, 5> names{"ome/schema", "ome/version", "ome/text", "ome/advice", "ome/tree"};
-    return names[static_cast<std::size_t>(rule)];
-}
 
 const Value* ome_members_of(const Value& attributes) {
     if (const Value* ome = attributes.find("ome")) return ome;
@@ -685,10 +584,10 @@ std::optional<OmeVersion> stored_ome_version(const Value& attributes) {
     return std::nullopt;
 }
 
-std::vector<OmeProblem> ome_problems(const Value& attributes) {
+std::vector<ConventionProblem> ome_problems(const Value& attributes) {
     const Value* ome = ome_members_of(attributes);
     if (ome == nullptr) {
-        return {{OmeRule::schema, "",
+        return {{ConventionRule::schema, "",
                  fmt::format("expected \"ome\", or before 0.5 one of {}, found none", fmt::join(main_members, ", "))}};
     }
     const bool old = ome == &attributes;
@@ -698,15 +597,15 @@ std::vector<OmeProblem> ome_problems(const Value& attributes) {
         return std::move(checker.problems);
     }
     if (!ome->is_object()) {
-        return {{OmeRule::schema, "ome", fmt::format("expected an object, found {}", shown(*ome))}};
+        return {{ConventionRule::schema, "ome", fmt::format("expected an object, found {}", shown(*ome))}};
     }
     if (old) {
         const auto other = other_version(attributes);
-        return {{OmeRule::version, other->at, fmt::format("expected \"0.4\", found {}", shown(*other->value))}};
+        return {{ConventionRule::version, other->at, fmt::format("expected \"0.4\", found {}", shown(*other->value))}};
     }
     const Value* version = ome->find("version");
-    if (version == nullptr) return {{OmeRule::schema, "ome", "expected \"version\", found none"}};
-    return {{OmeRule::version, "ome.version",
+    if (version == nullptr) return {{ConventionRule::schema, "ome", "expected \"version\", found none"}};
+    return {{ConventionRule::version, "ome.version",
              fmt::format("expected \"{}\" or \"{}\", found {}", ome_version_text(OmeVersion::v0_5),
                          ome_version_text(OmeVersion::v0_6), shown(*version))}};
 }

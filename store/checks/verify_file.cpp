@@ -15,11 +15,11 @@
 #include <utility>
 
 #include "check_chunk.h"
+#include "convention_tree.h"
 #include "copy_bytes.h"
 #include "directories.h"
 #include "sealed_file_store.h"
 #include "verifier.h"
-#include "verify_ome.h"
 
 namespace tessera {
 
@@ -163,7 +163,7 @@ VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& option
 }
 
 VerifyReport verify(std::string_view text, const VerifyOptions& options) {
-    if (options.ome) return verify_ome(text);
+    if (options.ome || options.geo) return verify_conventions(text, options);
     const ArrayPath path = split_array_path(text);
     if (!is_local(path.path)) {
         const Located at = locate(text);

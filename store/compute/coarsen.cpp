@@ -39,7 +39,18 @@ public:
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     [[nodiscard]] const std::string& name() const override { return array_->name(); }
-    [[nodiscard]] Value attribute_values() const override { return array_->attribute_values(); }
+    [[nodiscard]] Value attribute_values() const override {
+        Value attributes = array_->attribute_values();
+        const auto reference = geo_reference_in(attributes);
+        if (!reference || !reference->transform) return attributes;
+        const auto [y, x] = geo_dimensions(*reference, dimension_names_of(*array_), by_.rank());
+        if (y < 0 || (reference->shape && *reference->shape != std::array{from_.shape[y], from_.shape[x]})) {
+            return attributes;  // it is of something else
+        }
+        set_geo_reference(attributes, coarsened(*reference, {by_[y], by_[x]}, {info_.shape[y], info_.shape[x]},
+                                                with_ == Coarsening::nearest));
+        return attributes;
+    }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
@@ -119,6 +130,16 @@ private:
 };
 
 }  // namespace
+
+std::pair<int, int> geo_dimensions(const GeoReference& reference, const DimensionNames& names, int rank) {
+    const auto find = [&](const std::string& name) {
+        const auto found = std::ranges::find(names, name);
+        return found == names.end() ? -1 : static_cast<int>(found - names.begin());
+    };
+    const int y = find(reference.dimensions[0]), x = find(reference.dimensions[1]);
+    if (y >= 0 && x >= 0 && x != y) return {y, x};
+    return rank >= 2 ? std::pair(rank - 2, rank - 1) : std::pair(-1, -1);
+}
 
 Coarsening parse_coarsening(std::string_view word) {
     const auto found = std::ranges::find(coarsening_names, word);

@@ -19,8 +19,8 @@ namespace tessera {
 namespace {
 
 std::string_view type_of_axis(std::string_view name) {
-    if (name == "t") return "time";
-    if (name == "c") return "channel";
+    if (name == "t" || name == "time") return "time";
+    if (name == "c" || name == "channel" || name == "band") return "channel";
     return "space";
 }
 
@@ -141,6 +141,37 @@ Value multiscales_attributes(const Pyramid& p, OmeVersion version) {
     multiscales.push_back(std::move(image));
     const Value attributes{{"multiscales", std::move(multiscales)}};
     return version == OmeVersion::v0_4 ? attributes : upgraded_ome(attributes, version);
+}
+
+Value geo_attributes(const Pyramid& p, const std::vector<Shape>& shapes, const GeoReference& reference, int y, int x) {
+    const auto by = [&](std::size_t level) { return std::array{p.factors[level][y], p.factors[level][x]}; };
+    Value layout = Value::array();
+    for (std::size_t level = 0; level < p.factors.size(); ++level) {
+        Value entry{{"asset", fmt::format("{}", level)}};
+        std::array<std::int64_t, 2> step = by(level);
+        if (level > 0) {
+            entry.set("derived_from", fmt::format("{}", level - 1));
+            for (std::size_t d = 0; d < 2; ++d) step.at(d) /= by(level - 1).at(d);
+        }
+        Value transform{{"scale", numbers({static_cast<double>(step[0]), static_cast<double>(step[1])})}};
+        // Between centres of blocks there would be an offset, in which the texts of the conventions differ.
+        if (!reference.nodes) transform.set("translation", numbers({0, 0}));
+        entry.set("transform", std::move(transform));
+        const GeoReference of_level =
+            coarsened(reference, by(level), {shapes[level][y], shapes[level][x]}, p.with == Coarsening::nearest);
+        Value members = Value::object();
+        set_geo_reference(members, of_level);
+        for (const std::string_view name : {"spatial:shape", "spatial:transform"}) entry.set(name, members.at(name));
+        layout.push_back(std::move(entry));
+    }
+    const std::string_view method = p.with == Coarsening::mean ? "average" : coarsening_name(p.with);
+    Value attributes = Value::object();
+    add_geo_convention(attributes, GeoConvention::multiscales);
+    attributes.set("multiscales", Value{{"layout", std::move(layout)}, {"resampling_method", method}});
+    set_geo_reference(attributes, reference);
+    const std::array<double, 4> bounds = reference.bounds().value();
+    attributes.set("spatial:bbox", Value::Array(bounds.begin(), bounds.end()));
+    return attributes;
 }
 
 void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite) {

@@ -45,8 +45,10 @@ Value as_0_5(const Value& attributes) {
     Value ome{{"version", "0.5"}};
     Value rest = Value::object();
     for (const auto& [key, value] : attributes.as_object()) {
-        const bool of_ome = std::ranges::find(ome_members, key) != ome_members.end() &&
-                            (value.is_object() || value.is_array() || key == "bioformats2raw.layout");
+        // GeoZarr has an object "multiscales".
+        const bool of_ome =
+            std::ranges::find(ome_members, key) != ome_members.end() &&
+            ((value.is_object() && key != "multiscales") || value.is_array() || key == "bioformats2raw.layout");
         if (!of_ome) {
             rest.set(key, value);
             continue;

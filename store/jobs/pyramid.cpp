@@ -42,13 +42,69 @@ std::vector<std::string> axes_of(const PyramidOptions& o, const ArraySource& arr
     return {all.end() - static_cast<std::ptrdiff_t>(rank), all.end()};
 }
 
+/// Where the levels of a pyramid of GeoZarr lie.
+struct GeoPlan {
+    GeoReference reference;  ///< of the first level
+    DimensionNames names;
+    int y, x;  ///< the dimensions along which y and x run
+};
+
+GeoPlan geo_plan(const PyramidOptions& o, const ArraySource& array) {
+    const Shape shape = array.info().shape;
+    const int rank = shape.rank();
+    if (rank < 2) throw invalid_argument("{}: a georeference takes two dimensions, found {}", array.name(), rank);
+    if (!o.ome && (!o.scale.empty() || !o.units.empty())) {
+        throw invalid_argument("{}: these are members of OME-Zarr; GeoZarr has a transform instead",
+                               o.scale.empty() ? "units" : "scale");
+    }
+    GeoReference reference = geo_reference_in(array.attribute_values()).value_or(GeoReference{});
+    DimensionNames names = dimension_names_of(array);
+    if (!o.axes.empty()) names.assign(o.axes.begin(), o.axes.end());
+    names.resize(static_cast<std::size_t>(rank));
+    const auto [y, x] = geo_dimensions(reference, names, rank);
+    const std::array<std::int64_t, 2> lengths{shape[y], shape[x]};
+    // A part or a resampled array is no longer where its attributes say.
+    if (reference.shape && *reference.shape != lengths) reference.transform.reset();
+    if (o.geo->transform) reference.transform = o.geo->transform;
+    if (o.geo->crs) reference.crs = in_context([] { return "crs"; }, [&] { return parse_crs(*o.geo->crs); });
+    if (!reference.transform) {
+        throw invalid_argument("transform: none was given, and the attributes of {} have no spatial:transform for {}",
+                               array.name(), shape.to_string());
+    }
+    const auto& t = *reference.transform;
+    if (t[0] * t[4] == t[1] * t[3]) throw invalid_argument("transform: rows and columns run in one direction");
+    if (element_count(shape) == 0) throw invalid_argument("{}: an array without elements lies nowhere", array.name());
+    reference.shape = lengths;
+    const std::array<int, 2> dimensions{y, x};
+    for (std::size_t i = 0; i < 2; ++i) {
+        auto& name = names[static_cast<std::size_t>(dimensions.at(i))];
+        if (!name || name->empty()) name = reference.dimensions.at(i);
+        reference.dimensions.at(i) = *name;
+    }
+    if (reference.dimensions[0] == reference.dimensions[1]) {
+        throw invalid_argument("axes: y and x run along two dimensions, found {} twice", reference.dimensions[0]);
+    }
+    return {std::move(reference), std::move(names), y, x};
+}
+
+/// The axes of OME-Zarr; beside a georeference they have the names of the dimensions.
+std::vector<std::string> ome_axes(const PyramidOptions& o, const ArraySource& array,
+                                  const std::optional<GeoPlan>& geo) {
+    const bool named = geo && std::ranges::all_of(geo->names, [](const auto& name) { return name.has_value(); });
+    std::vector<std::string> axes = named ? std::vector<std::string>() : axes_of(o, array);
+    axes.resize(static_cast<std::size_t>(array.info().shape.rank()));
+    for (std::size_t d = 0; geo && d < axes.size(); ++d) axes[d] = geo->names[d].value_or(axes[d]);
+    return axes;
+}
+
 /// The factor between two levels for each dimension.
-Shape steps_of(const PyramidOptions& o, const std::vector<std::string>& axes) {
+Shape steps_of(const PyramidOptions& o, const std::vector<std::string>& axes, const std::optional<GeoPlan>& geo) {
     const bool one = o.by.rank() == 1;
     if (!one) require_count("by", static_cast<std::size_t>(o.by.rank()), axes.size());
     Shape steps;
     for (std::size_t d = 0; d < axes.size(); ++d) {
-        const bool still = one && axes.size() > 1 && (axes[d] == "t" || axes[d] == "c");
+        const bool plane = !geo || static_cast<int>(d) == geo->y || static_cast<int>(d) == geo->x;
+        const bool still = one && (!plane || (axes.size() > 1 && (axes[d] == "t" || axes[d] == "c")));
         steps.push_back(still ? 1 : o.by[one ? 0 : static_cast<int>(d)]);
         if (steps[static_cast<int>(d)] < 1) throw invalid_argument("by: expected factors of at least 1");
     }
@@ -75,6 +131,15 @@ std::vector<Shape> all_factors(const PyramidOptions& o, const Shape& shape, cons
 }
 
 const Dialect& format_of(const PyramidOptions& o, const ArraySource& array) {
+    if (o.geo) {
+        if (o.arrays.format.value_or("v3") != "v3") {
+            throw invalid_argument("format: GeoZarr is v3, found {}", *o.arrays.format);
+        }
+        if (o.ome == OmeVersion::v0_4) {
+            throw invalid_argument("ome: 0.4 is v2 and GeoZarr v3, found both");
+        }
+        return dialect_named("v3");
+    }
     if (o.arrays.format && *o.arrays.format != "v2" && *o.arrays.format != "v3") {
         throw invalid_argument("format: OME-NGFF is v2 (0.4) or v3 (0.5), found {}", *o.arrays.format);
     }
@@ -107,32 +172,52 @@ PlannedArray plan_level(const ArraySource& level, const ArraySource& array, cons
     return plan;
 }
 
+/// Gives a level its georeference, which other programs look for where they open it alone.
+void georeference(PlannedArray& level, const GeoPlan& geo, const Shape& by, Coarsening with) {
+    Value attributes = level.attributes.value_or(Value::object());
+    const Shape& shape = level.metadata.shape;
+    set_geo_reference(attributes, coarsened(geo.reference, {by[geo.y], by[geo.x]}, {shape[geo.y], shape[geo.x]},
+                                            with == Coarsening::nearest));
+    level.attributes = std::move(attributes);
+}
+
 }  // namespace
 
 PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
                             const std::string& destination, const PyramidOptions& o) {
     const Shape shape = array->info().shape;
     const auto rank = static_cast<std::size_t>(shape.rank());
-    Pyramid pyramid{
-        .name = o.name, .axes = axes_of(o, *array), .units = o.units, .scale = o.scale, .factors = {}, .with = o.with};
+    const std::optional<GeoPlan> geo = o.geo ? std::optional(geo_plan(o, *array)) : std::nullopt;
+    const bool ome = !geo || o.ome;
+    Pyramid pyramid{.name = o.name,
+                    .axes = ome ? ome_axes(o, *array, geo) : std::vector<std::string>(rank),
+                    .units = o.units,
+                    .scale = o.scale,
+                    .factors = {},
+                    .with = o.with};
     if (pyramid.scale.empty()) pyramid.scale.assign(rank, 1.0);
     require_count("scale", pyramid.scale.size(), rank);
     if (!pyramid.units.empty()) require_count("units", pyramid.units.size(), rank);
-    pyramid.factors = all_factors(o, shape, steps_of(o, pyramid.axes));
+    pyramid.factors = all_factors(o, shape, steps_of(o, pyramid.axes, geo));
     ArrayWishes wishes = o.arrays;
     const Dialect& dialect = format_of(o, *array);
     wishes.format = dialect.name;
     wishes.separator = "/";
     const bool v3 = dialect.name == "v3";
-    if (v3) wishes.dimension_names.emplace(pyramid.axes.begin(), pyramid.axes.end());
+    if (v3 && ome) wishes.dimension_names.emplace(pyramid.axes.begin(), pyramid.axes.end());
+    if (!ome) wishes.dimension_names = geo->names;
     if (named_array_file_format(destination) != nullptr) {
         throw invalid_argument("{}: a pyramid is a group: a directory, a .zip or an .ozx", destination);
     }
-    PlannedPyramid planned{
-        .group = {"", &dialect,
-                  multiscales_attributes(pyramid, o.ome.value_or(v3 ? OmeVersion::v0_5 : OmeVersion::v0_4))},
-        .factors = pyramid.factors,
-        .levels = {}};
+    Value attributes = Value::object();
+    if (ome) attributes = multiscales_attributes(pyramid, o.ome.value_or(v3 ? OmeVersion::v0_5 : OmeVersion::v0_4));
+    if (geo) {
+        std::vector<Shape> shapes;
+        for (const Shape& by : pyramid.factors) shapes.push_back(coarsened(shape, by));
+        const Value members = geo_attributes(pyramid, shapes, geo->reference, geo->y, geo->x);
+        for (const auto& [name, value] : members.as_object()) attributes.set(name, value);
+    }
+    PlannedPyramid planned{.group = {"", &dialect, std::move(attributes)}, .factors = pyramid.factors, .levels = {}};
     for (std::size_t n = 0; n < pyramid.factors.size(); ++n) {
         const std::string node = std::to_string(n);
         planned.levels.push_back(
@@ -140,6 +225,7 @@ PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, con
              in_context(
                  [&] { return join_key(destination, node); },
                  [&] { return plan_level(*level_source(array, pyramid.factors, pyramid.with, n), *array, wishes); })});
+        if (geo) georeference(planned.levels.back().plan, *geo, pyramid.factors[n], pyramid.with);
     }
     return planned;
 }

@@ -188,6 +188,17 @@ PlannedTarget plan_pyramid_target(const Value& recipe, const std::string& target
     }
     if (const Value* by = member("by")) options.by = shape_from(*by);
     if (const Value* ome = member("ome")) options.ome = ome_version_named(ome->as_string());
+    if (const Value* geo = member("geo")) {
+        options.geo = GeoWishes{};
+        if (const Value* crs = geo->find("crs")) options.geo->crs = crs->as_string();
+        if (const Value* transform = geo->find("transform")) {
+            options.geo->transform = std::array<double, 6>{};
+            if (transform->as_array().size() != options.geo->transform->size()) {
+                throw invalid_argument("transform: expected six numbers, found {}", transform->dump());
+            }
+            std::ranges::transform(transform->as_array(), options.geo->transform->begin(), &Value::as_double);
+        }
+    }
     if (const Value* levels = member("levels"))
         options.levels = static_cast<int>(std::min<std::int64_t>(levels->as_int64(), 100));
     if (const Value* with = member("with")) options.with = parse_coarsening(with->as_string());

@@ -145,6 +145,11 @@ def test_pyramids():
     found = tessera.verify("p.zarr", ome=True)
     assert not found.sound and found.findings[0].rule == "ome/schema", found
     assert found.findings[0].text == "ome.labels[0]: expected a string, found 3", found
+    tessera.pyramid(values[0], "g.zarr", levels=2, geo=True, crs="EPSG:3857", transform=(2, 0, 5, 0, -2, 9))
+    assert tessera.verify("g.zarr", geo=True).sound
+    assert tessera.open("g.zarr/1").attrs["spatial:transform"] == [4.0, 0.0, 5.0, 0.0, -4.0, 9.0]
+    tessera.open("g.zarr", mode="r+").attrs["proj:code"] = "3857"
+    assert tessera.verify("g.zarr", geo=True).findings[0].rule == "geo/schema"
     tessera.pyramid(values[0], "q.zip", format="v2", levels=2, how="max", axes=("y", "x"), chunks=(64, 64))
     assert tessera.open("q.zip").attrs["multiscales"][0]["version"] == "0.4"
     assert np.array_equal(tessera.load("q.zip/1"), tessera.coarsen(values[0], by=(2, 2), how="max"))

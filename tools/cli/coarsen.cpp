@@ -1,6 +1,8 @@
 // tessera coarsen, pyramid
 #include <tessera/coarsen.h>
 
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -54,8 +56,8 @@ int coarsen(Session& session, const CoarsenCommand& o) {
 struct PyramidCommand {
     TransferOptions out;
     std::string by = "2", with = "mean";
-    std::optional<std::string> levels, axes, scale, units, ome;
-    bool upgrade = false;
+    std::optional<std::string> levels, axes, scale, units, ome, crs, transform;
+    bool upgrade = false, geo = false;
 };
 
 std::vector<std::string> split_list(const std::string& text) {
@@ -75,6 +77,21 @@ std::vector<double> scale_of(const std::string& text) {
     return scale;
 }
 
+std::array<double, 6> transform_of(const std::string& text) {
+    std::array<double, 6> transform{};
+    const std::vector<std::string> parts = split_list(text);
+    const auto wrong = [&] {
+        return invalid_argument("--transform: expected six numbers a,b,c,d,e,f, found {}", text);
+    };
+    if (parts.size() != transform.size()) throw wrong();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Value value = json_or_text(parts[i]);
+        if (!value.is_number() || !std::isfinite(value.as_double())) throw wrong();
+        transform.at(i) = value.as_double();
+    }
+    return transform;
+}
+
 Value pyramid_recipe(const std::string& path, const PyramidOptions& o) {
     Value recipe{{"do", "pyramid"}, {"path", path}, {"by", shape_value(o.by)}, {"with", coarsening_name(o.with)}};
     const auto list = [&](const char* name, const auto& values) {
@@ -89,6 +106,12 @@ Value pyramid_recipe(const std::string& path, const PyramidOptions& o) {
     if (!o.units.empty()) recipe.set("units", std::move(units));
     if (o.levels) recipe.set("levels", *o.levels);
     if (o.ome) recipe.set("ome", ome_version_text(*o.ome));
+    if (o.geo) {
+        Value geo = Value::object();
+        if (o.geo->crs) geo.set("crs", *o.geo->crs);
+        if (o.geo->transform) geo.set("transform", Value::Array(o.geo->transform->begin(), o.geo->transform->end()));
+        recipe.set("geo", std::move(geo));
+    }
     return recipe;
 }
 
@@ -134,6 +157,10 @@ int pyramid(Session& session, const PyramidCommand& o) {
     if (o.scale) options.scale = scale_of(*o.scale);
     if (o.units) options.units = parse_names(*o.units);
     if (o.ome) options.ome = ome_option(*o.ome);
+    if (o.geo) {
+        options.geo = GeoWishes{.crs = o.crs};
+        if (o.transform) options.geo->transform = transform_of(*o.transform);
+    }
     if (o.levels) options.levels = parse_number("--levels", *o.levels, 1, 30);
     if (!o.out.fills.empty()) options.arrays.fill = json_or_text(o.out.fills.back());
     if (session.planning) {
@@ -141,8 +168,9 @@ int pyramid(Session& session, const PyramidCommand& o) {
         out.recipe = pyramid_recipe(out.source, options);
         return plan_transfer(session, out);
     }
-    const CopiedHierarchy made = about_options({"axes", "by", "format", "levels", "scale", "units"},
-                                               [&] { return make_pyramid(array, o.out.source, path, options); });
+    const CopiedHierarchy made =
+        about_options({"axes", "by", "crs", "format", "levels", "ome", "scale", "transform", "units"},
+                      [&] { return make_pyramid(array, o.out.source, path, options); });
     session.clear_progress();
     if (o.out.dry_run) {
         report_plan(session, o.out, made);
@@ -190,6 +218,15 @@ Run declare_pyramid(CLI::App& app) {
     app.add_option("--format", o->out.format, "v2 (OME-NGFF 0.4) or v3 (0.5, the default)")->option_text("FORMAT");
     app.add_option("--ome", o->ome, "version of OME-Zarr: 0.4 (in v2), 0.5 or 0.6 (0.6rc0; in v3)")
         ->option_text("VERSION");
+    CLI::Option* geo = app.add_flag("--geo", o->geo,
+                                    "GeoZarr's metadata (multiscales, spatial, proj) in place of OME-Zarr's; both with "
+                                    "--ome. SRC has a georeference, as from GeoTIFF, or these options say one");
+    app.add_option("--crs", o->crs, "the coordinate reference system: EPSG:4326, or WKT2, or PROJJSON")
+        ->option_text("CODE")
+        ->needs(geo);
+    app.add_option("--transform", o->transform, "a,b,c,d,e,f: x = a*column + b*row + c, y = d*column + e*row + f")
+        ->option_text("NUMBERS")
+        ->needs(geo);
     app.add_flag("--upgrade", o->upgrade,
                  "no DST: SRC, a group of v3, gets metadata of a newer version (default 0.5); no chunk is touched");
     app.add_flag("--overwrite", o->out.overwrite, "replace the levels that are there");

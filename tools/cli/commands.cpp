@@ -332,13 +332,15 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera coarsen dem.zarr overview.npy --by 4,4 --with mean",
      declare_coarsen},
-    {"pyramid", compute, "an OME-Zarr image with its overviews", "pyramid SRC DST [options]",
+    {"pyramid", compute, "an OME-Zarr or GeoZarr image with its overviews", "pyramid SRC DST [options]",
      "A group with the levels 0, 1, 2 … and OME-NGFF multiscales metadata: 0.5 in v3, 0.4 in v2, or --ome. Each level\n"
      "is computed from SRC itself. An image of 0.4 is upgraded in two steps: copy it with --format v3, then "
      "--upgrade.\n"
-     " Without --axes the names of the dimensions count, else y,x, z,y,x, c,z,y,x or t,c,z,y,x.\n\n"
-     "Example:\n"
-     "  tessera pyramid dem.zarr dem.ome.zarr --by 2 --scale 30,30 --units meter,meter",
+     " Without --axes the names of the dimensions count, else y,x, z,y,x, c,z,y,x or t,c,z,y,x.\n"
+     "With --geo the group and its levels have the metadata of GeoZarr (v0.1): where each level lies on the earth.\n\n"
+     "Examples:\n"
+     "  tessera pyramid dem.zarr dem.ome.zarr --by 2 --scale 30,30 --units meter,meter\n"
+     "  tessera pyramid dem.tif dem.zarr --geo",
      declare_pyramid},
     {"plan", share, "divide a copy or computation into units for many processes",
      "plan COMMAND … --out JOB.json [--parts N] [options]",
@@ -491,7 +493,8 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera consolidate survey.zarr",
      declare_consolidate},
-    {"verify", check, "find what is damaged or left over", "verify PATH… [--complete | --ome] [--verbose] [options]",
+    {"verify", check, "find what is damaged or left over",
+     "verify PATH… [--complete | --ome | --geo] [--verbose] [options]",
      "Decodes every chunk, parses all metadata, compares with the seal where there is one, and names files that "
      "belong\n"
      "to nothing. One line for each finding, and for many that are alike (--verbose: one each):\n"
@@ -510,7 +513,7 @@ constexpr Command table[] = {
      "With --ome only the metadata of OME-Zarr are held against their specification (0.4, 0.5, 0.6rc0), in every group "
      "at\n"
      "and below PATH: images, labels, plates, wells and scenes, and the nodes that they name. What it recommends is a\n"
-     "note.\n\n"
+     "note. With --geo the same is done for those of GeoZarr (v0.1), in arrays and groups.\n\n"
      "Examples:\n"
      "  tessera verify survey.zarr\n"
      "  tessera verify --ome image.ome.zarr\n"

@@ -1,5 +1,6 @@
 // tessera info
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
@@ -7,6 +8,7 @@
 #include <tessera/edit.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
 #include <tessera/group.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
@@ -14,6 +16,7 @@
 #include <tessera/repair.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -72,7 +75,26 @@ void add_shape(Facts& facts, const Shape& shape) {
     facts.add("shape", fmt::format("{} ({})", shape_text(shape), count_text(element_count(shape), "element")));
 }
 
+/// Adds a line about where the elements lie, if the attributes say that.
+void add_georeference(Facts& facts, const Value& attributes) {
+    const auto reference = geo_reference_in(attributes);
+    if (!reference) return;
+    std::vector<std::string> parts;
+    if (const std::string crs = reference->crs_name(); !crs.empty()) parts.push_back(abbreviated(crs));
+    if (const auto bounds = reference->bounds()) {
+        const auto [left, bottom, right, top] = *bounds;
+        parts.push_back(fmt::format("x {} to {}, y {} to {}", left, right, bottom, top));
+    }
+    if (reference->transform) {
+        const auto [a, b, c, d, e, f] = *reference->transform;
+        parts.push_back(fmt::format("{} × {} each{}{}", std::hypot(a, d), std::hypot(b, e),
+                                    b != 0 || d != 0 ? ", turned" : "", reference->nodes ? ", at their centres" : ""));
+    }
+    facts.add("georeference", fmt::format("{}", fmt::join(parts, "; ")));
+}
+
 void add_attributes(Facts& facts, const Value& attributes) {
+    add_georeference(facts, attributes);
     facts.add("attributes", attributes.as_object().empty() ? "none" : grouped(attributes.as_object().size()));
     for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
 }

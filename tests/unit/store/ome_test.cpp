@@ -15,15 +15,16 @@
 namespace tessera {
 namespace {
 
-std::string text_of(const std::vector<OmeProblem>& problems) {
+std::string text_of(const std::vector<ConventionProblem>& problems) {
     std::string text;
-    for (const OmeProblem& p : problems) text += std::string(ome_rule_name(p.rule)) + " " + p.at + ": " + p.text + "\n";
+    for (const ConventionProblem& p : problems)
+        text += std::string(rule_name(Convention::ome, p.rule)) + " " + p.at + ": " + p.text + "\n";
     return text;
 }
 
-bool has(const std::vector<OmeProblem>& problems, std::initializer_list<OmeRule> rules) {
-    return std::ranges::any_of(problems,
-                               [&](const OmeProblem& p) { return std::ranges::find(rules, p.rule) != rules.end(); });
+bool has(const std::vector<ConventionProblem>& problems, std::initializer_list<ConventionRule> rules) {
+    return std::ranges::any_of(
+        problems, [&](const ConventionProblem& p) { return std::ranges::find(rules, p.rule) != rules.end(); });
 }
 
 std::map<std::string, Value> documents(const std::string& folder) {
@@ -42,10 +43,10 @@ std::map<std::string, Value> documents(const std::string& folder) {
 
 /// Whether a document is judged as its name says, by what the JSON schemas check.
 void expect_judged(const std::string& name, const Value& document) {
-    const std::vector<OmeProblem> problems = ome_problems(document);
+    const std::vector<ConventionProblem> problems = ome_problems(document);
     const bool strict = name.find("/strict/") != std::string::npos;
-    const bool found =
-        has(problems, {OmeRule::schema, OmeRule::version}) || (strict && has(problems, {OmeRule::advice}));
+    const bool found = has(problems, {ConventionRule::schema, ConventionRule::version}) ||
+                       (strict && has(problems, {ConventionRule::advice}));
     EXPECT_EQ(!found, name.find("/valid/") != std::string::npos) << name << '\n' << text_of(problems);
 }
 
@@ -61,7 +62,7 @@ TEST(Ome, EveryDocumentOfEarlierVersionsIsJudgedRight) {
         for (const auto& [name, document] : documents(folder)) {
             ++count;
             if (name.ends_with("well_path_has_column_before_row")) {  // no schema can say that
-                EXPECT_TRUE(has(ome_problems(document), {OmeRule::text})) << name;
+                EXPECT_TRUE(has(ome_problems(document), {ConventionRule::text})) << name;
             } else {
                 expect_judged(name, document);
             }

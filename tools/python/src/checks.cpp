@@ -48,9 +48,9 @@ py::list findings_to_python(const std::vector<Finding>& findings) {
 }
 
 /// `for_seal`: files with parity that have the size and time of their seal are not decoded again.
-VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool ome, bool for_seal,
+VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool ome, bool geo, bool for_seal,
                        const IoOptions& io) {
-    VerifyOptions options{.io = io, .seals = seals, .complete = complete, .ome = ome};
+    VerifyOptions options{.io = io, .seals = seals, .complete = complete, .ome = ome, .geo = geo};
     if (!for_seal || !std::filesystem::is_directory(path)) return verify(path, options);
     return at_place(path, {.read_only = true}, [&](const Place& at) {
         options.trust = unchanged_since_seal(*at.store, at.prefix);
@@ -58,11 +58,11 @@ VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool 
     });
 }
 
-py::dict verify_path(const py::object& path, bool seals, bool complete, bool ome, bool for_seal,
+py::dict verify_path(const py::object& path, bool seals, bool complete, bool ome, bool geo, bool for_seal,
                      const WorkOptions& options) {
     const std::string name = path_from_python(path);
-    const VerifyReport report =
-        Work(options).run([&](const IoOptions& io) { return verify_at(name, seals, complete, ome, for_seal, io); });
+    const VerifyReport report = Work(options).run(
+        [&](const IoOptions& io) { return verify_at(name, seals, complete, ome, geo, for_seal, io); });
     py::dict value;
     value["path"] = text(name);
     value["sound"] = report.sound();
@@ -324,7 +324,7 @@ void bind_snapshots(py::module_& module) {
 
 void bind_checks(py::module_& module) {
     module.def("verify", &verify_path, py::arg("path"), py::kw_only(), py::arg("seals"), py::arg("complete"),
-               py::arg("ome"), py::arg("for_seal"), py::arg("options"));
+               py::arg("ome"), py::arg("geo"), py::arg("for_seal"), py::arg("options"));
     module.def("repair", &repair_path, py::arg("path"), py::kw_only(), py::arg("dry_run"), py::arg("give_up_batches"),
                py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("place"),
                py::arg("options"));

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -238,7 +239,8 @@ void bind_computed(py::module_& module) {
     py::class_<PyramidOptions>(module, "Pyramid")
         .def(py::init([](std::string name, std::vector<std::string> axes, const py::object& by,
                          std::optional<int> levels, const std::string& how, std::vector<double> scale, Names units,
-                         const std::optional<std::string>& ome, bool overwrite, bool dry_run) {
+                         const std::optional<std::string>& ome, bool geo, std::optional<std::string> crs,
+                         std::optional<std::array<double, 6>> transform, bool overwrite, bool dry_run) {
                  return PyramidOptions{.name = std::move(name),
                                        .axes = std::move(axes),
                                        .by = shape_from_python(by),
@@ -247,11 +249,13 @@ void bind_computed(py::module_& module) {
                                        .scale = std::move(scale),
                                        .units = std::move(units),
                                        .ome = ome ? std::optional(ome_version_named(*ome)) : std::nullopt,
+                                       .geo = geo ? std::optional(GeoWishes{transform, std::move(crs)}) : std::nullopt,
                                        .overwrite = overwrite,
                                        .dry_run = dry_run};
              }),
              py::arg("name"), py::kw_only(), py::arg("axes"), py::arg("by"), py::arg("levels"), py::arg("how"),
-             py::arg("scale"), py::arg("units"), py::arg("ome"), py::arg("overwrite"), py::arg("dry_run"));
+             py::arg("scale"), py::arg("units"), py::arg("ome"), py::arg("geo"), py::arg("crs"), py::arg("transform"),
+             py::arg("overwrite"), py::arg("dry_run"));
     module.def("pyramid", &pyramid);
     module.def("require_apart", &require_apart);
 }

@@ -395,7 +395,8 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
 @over_network
 def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] = 2, levels: Optional[int] = None,
             how: str = "mean", axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
-            units: Optional[Sequence[Optional[str]]] = None, format: Optional[str] = None, ome: Optional[str] = None, overwrite: bool = False,
+            units: Optional[Sequence[Optional[str]]] = None, format: Optional[str] = None, ome: Optional[str] = None,
+            geo: bool = False, crs: Optional[str] = None, transform: Optional[Sequence[float]] = None, overwrite: bool = False,
             dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
             progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[LevelOptions]) -> Optional[list[str]]:
     """Make an OME-Zarr image: a new group with the array, its overviews and multiscales metadata.
@@ -419,6 +420,13 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
         OME-NGFF 0.5 or 0.4; by default what `ome` needs, else v3.
     ome : {"0.4", "0.5", "0.6"}, optional
         The version of OME-Zarr: 0.4 in v2, 0.5 (the default) and 0.6 (0.6rc0) in v3.
+    geo : bool
+        GeoZarr's metadata (multiscales, spatial, proj) in place of OME-Zarr's; both with `ome`. The array has a
+        georeference, as from GeoTIFF, or the next two say one.
+    crs : str, optional
+        The coordinate reference system: ``"EPSG:4326"``, or WKT2, or PROJJSON.
+    transform : sequence of six floats, optional
+        a, b, c, d, e, f: x = a * column + b * row + c, y = d * column + e * row + f.
     overwrite : bool
         Replace the levels of a pyramid that is there. A level more than the new one has is refused.
     dry_run : bool
@@ -453,6 +461,8 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     named = os.path.splitext(os.path.basename(lies))[0] or "image"
     wanted = _tessera.Pyramid(named, axes=list(axes or []), by=[by] if isinstance(by, int) else list(by), levels=levels,
                               how=how, scale=[float(n) for n in scale or []], units=list(units or []), ome=ome,
+                              geo=geo or crs is not None or transform is not None, crs=crs,
+                              transform=None if transform is None else [float(n) for n in transform],
                               overwrite=overwrite, dry_run=dry_run)
     said: list[str] = _tessera.pyramid(_operand(opened), lies, place, wanted, made, work(threads, max_memory, progress))
     return said if dry_run else None

@@ -159,12 +159,16 @@ def _recipe(command: str, source: Any, options: dict[str, Any]) -> dict[str, Any
         raise InvalidArgument(f"command: expected copy, rechunk, stack, concat, calc, reduce, coarsen or pyramid, found {command}")
     names = {"reduce": {"how": "with", "axis": "axes", "keepdims": "keep_dimensions", "skip_nan": "skip_nan"},
              "coarsen": {"how": "with", "by": "by"},
-             "pyramid": {"how": "with", "by": "by", "levels": "levels", "axes": "axes", "scale": "scale", "units": "units"}}
+             "pyramid": {"how": "with", "by": "by", "levels": "levels", "axes": "axes", "scale": "scale", "units": "units",
+                         "ome": "ome"}}
     for given, name in names.get(command, {}).items():
         if options.get(given) is not None:
             value = options.pop(given)
             is_list = name in ("axes", "by", "scale", "units")
             recipe[name] = value if not is_list else list(value) if isinstance(value, (list, tuple)) else [value]
+    if command == "pyramid" and options.pop("geo", False):
+        recipe["geo"] = {name: list(value) if name == "transform" else value for name in ("crs", "transform")
+                         if (value := options.pop(name, None)) is not None}
     if options.get("dtype") is not None:
         recipe["dtype"] = str(options.pop("dtype"))
         recipe["cast"] = options.pop("cast", "same_kind")

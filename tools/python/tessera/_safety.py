@@ -14,8 +14,8 @@ from ._commands import Path, _path_of, _place, open
 
 
 @over_network_of_node
-def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool = False, threads: int = 0,
-           max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool = False, geo: bool = False,
+           threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Optional[dict[str, Any]] = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
 
@@ -29,6 +29,8 @@ def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool =
     ome : bool
         Check the metadata of OME-Zarr in the groups at and below `path`, and nothing else. Findings then have a `rule`:
         ``ome/schema``, ``ome/version``, ``ome/text``, ``ome/advice`` or ``ome/tree``.
+    geo : bool
+        The same for the metadata of GeoZarr (multiscales, spatial, proj) in arrays and groups: ``geo/schema`` and so on.
     storage_options : dict, optional
         As in :func:`open`; by default those that the array or group was opened with.
 
@@ -44,7 +46,7 @@ def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool =
     >>> tessera.verify(a).sound
     True
     """
-    return verification(_tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, for_seal=False,
+    return verification(_tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, geo=geo, for_seal=False,
                                         options=work(threads, max_memory, progress)))
 
 
@@ -117,7 +119,7 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
     """
     place = _path_of(path)
     if not unchecked:
-        report = _tessera.verify(place, seals=False, complete=False, ome=False, for_seal=not check,
+        report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check,
                                  options=work(0, 0, progress))
         if not report["sound"]:
             from ._errors import Corrupt

@@ -53,7 +53,7 @@ struct Finding {
     std::string text = {};                      ///< what is wrong
     std::vector<Advice> advice = {};            ///< what to do
     bool by_seal = false;                       ///< found by comparison with a seal that has parity
-    std::string_view rule = {};                 ///< of a convention, which is broken: ome_rule_name()
+    std::string_view rule = {};                 ///< of a convention, which is broken: rule_name()
 };
 
 }  // namespace tessera

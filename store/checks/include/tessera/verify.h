@@ -44,6 +44,8 @@ struct VerifyOptions {
     bool complete = false;
     /// Check the metadata of OME-Zarr in the groups at and below a path, and nothing else: no chunk is read.
     bool ome = false;
+    /// The same for the metadata of GeoZarr (multiscales, proj, spatial) in arrays and groups.
+    bool geo = false;
     /// If set, a chunk is not decoded if this returns true for its file, given by the path below the verified node.
     /// Called by several threads at once.
     std::function<bool(std::string_view path)> trust = nullptr;
@@ -55,7 +57,8 @@ struct VerifyOptions {
 [[nodiscard]] VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                                   const VerifyOptions& options = {});
 /// The same for a path: a directory, a zip or a node in one, an array file, or "file.npz::member". Throws not_found,
-/// and unsupported for a file of unknown format. With `options.ome`, throws not_found for anything but a group.
+/// and unsupported for a file of unknown format. With `options.ome`
+/// or `geo`, throws not_found for anything but a group; with `geo` alone an array is one, too.
 [[nodiscard]] VerifyReport verify(std::string_view path, const VerifyOptions& options = {});
 
 /// Removes the records of stored chunks of the arrays above a key, before a program that leaves such records alone

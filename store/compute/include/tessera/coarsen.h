@@ -6,10 +6,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/array_io.h>
 #include <tessera/dialect.h>
+#include <tessera/dimensions.h>
+#include <tessera/geo_reference.h>
 #include <tessera/ome.h>
 #include <tessera/value.h>
 
@@ -24,7 +27,8 @@ enum class Coarsening : std::uint8_t { mean, max, min, mode, nearest };
 /// One element for each block of `by` elements; blocks at the end may be smaller. The dtype is the source's: means of
 /// integers are rounded half to even, whatever their size; float means are summed as doubles and rounded once. NaN and
 /// NaT make the mean, max and min of their block NaN or NaT. `mode` is the most frequent element; in a tie, the
-/// smallest. `nearest` is the first element of each block, for any dtype: array[::4, ::4]. Throws invalid_argument for
+/// smallest. `nearest` is the first element of each block, for any dtype: array[::4, ::4]. A georeference among the
+/// attributes (tessera/geo_reference.h) becomes that of the blocks. Throws invalid_argument for
 /// factors below 1 or a wrong number of factors, and unsupported if the dtype does not allow this kind of coarsening.
 [[nodiscard]] std::unique_ptr<ArraySource> coarsen_source(std::unique_ptr<ArraySource> array, const Shape& by,
                                                           Coarsening with);
@@ -32,6 +36,10 @@ enum class Coarsening : std::uint8_t { mean, max, min, mode, nearest };
 /// The factors for an array: "4" for each dimension, "4,2", or "lat=4, lon=2" with 1 for dimensions that are not named.
 /// Throws invalid_argument for other text, factors below 1 and names that the array does not have.
 [[nodiscard]] Shape parse_factors(std::string_view text, const ArraySource& array);
+
+/// The numbers of the dimensions along which y and x run: those that the georeference names, or the last two. -1 if
+/// there are fewer.
+[[nodiscard]] std::pair<int, int> geo_dimensions(const GeoReference& reference, const DimensionNames& names, int rank);
 
 /// The shape of a coarsened array.
 [[nodiscard]] Shape coarsened(const Shape& shape, const Shape& by);
@@ -51,6 +59,11 @@ struct Pyramid {
 /// Throws invalid_argument for axes that OME-NGFF does not allow. It allows 2 to 5 axes: the last 2 or 3 are space (z,
 /// y, x); before them, only t and then c may stand.
 [[nodiscard]] Value multiscales_attributes(const Pyramid& pyramid, OmeVersion version);
+
+/// The same by GeoZarr's conventions "multiscales", "spatial" and "proj": attributes to set in that group. `reference`
+/// is that of the first level, with transform and shape; `y` and `x` are the numbers of the dimensions.
+[[nodiscard]] Value geo_attributes(const Pyramid& pyramid, const std::vector<Shape>& shapes,
+                                   const GeoReference& reference, int y, int x);
 
 /// Throws already_exists if a pyramid of so many levels, as a group of this dialect, cannot be made in a directory:
 /// without `overwrite` if a group is there, with it if anything but the levels of such a group would be replaced.

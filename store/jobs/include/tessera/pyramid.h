@@ -1,6 +1,7 @@
-// An OME-Zarr image: a group of an array, its overviews and their metadata.
+// An OME-Zarr image or a pyramid of GeoZarr: a group of an array, its overviews and their metadata.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,12 @@
 #include <tessera/ome.h>
 
 namespace tessera {
+
+/// What a pyramid of GeoZarr says otherwise than the array's attributes.
+struct GeoWishes {
+    std::optional<std::array<double, 6>> transform = std::nullopt;  ///< as in GeoReference
+    std::optional<std::string> crs = std::nullopt;                  ///< as parse_crs() takes it
+};
 
 struct PyramidOptions {
     std::string name = {};               ///< of the image
@@ -25,7 +32,10 @@ struct PyramidOptions {
     /// that is v2, else v3.
     ArrayWishes arrays = {};
     std::optional<OmeVersion> ome = std::nullopt;  ///< nullopt: 0.5 in v3, 0.4 in v2
-    bool overwrite = false;                        ///< replace the levels of a pyramid that is there
+    /// GeoZarr's conventions in place of OME-Zarr's, in v3; with `ome` both. The array's attributes have a
+    /// georeference, or these wishes. `by` is then the factor along y and x, and `axes` are any names.
+    std::optional<GeoWishes> geo = std::nullopt;
+    bool overwrite = false;  ///< replace the levels of a pyramid that is there
     bool dry_run = false;
     IoOptions io = {};
     StoreOptions store = {};
