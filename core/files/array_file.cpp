@@ -169,6 +169,12 @@ Error no_array_file(const std::filesystem::path& path) {
     if (const ArrayFileFormat* named = format_by_extension(path)) {
         return corrupt("{} is named {} but does not begin as such a file does", path.string(), named->extension);
     }
+    if (path.native().find("://") != std::string::npos) {
+        return unsupported(
+            "{} is neither an array or group nor an array file that is known ({}); what lies below it, and its server "
+            "does not list, has to be named",
+            path.string(), known_extensions());
+    }
     return unsupported("{} is no array file that is known ({})", path.string(), known_extensions());
 }
 

@@ -231,6 +231,10 @@ void name_no_dimensions(HierarchyPlan& plan) {
 /// Plans everything at and below a group, each group before its members.
 void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& plan) {
     const Place& place = *o.at->place;
+    if (!place.store->lists()) {
+        o.tell({fmt::format("{}: the server lists nothing: copied is what metadata at the top name",
+                            place.store->name())});
+    }
     Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
     plan.passed = std::move(hierarchy.passed);
     plan.groups.push_back(plan_group(o, root, ""));

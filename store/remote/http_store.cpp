@@ -1,5 +1,5 @@
 // Arrays behind HTTP and HTTPS, read only. A server of files lists nothing: what is there is learnt from the documents,
-// and below a group from its consolidated metadata.
+// and below a group from its consolidated metadata, or as levels of an image of OME-Zarr.
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/error_text.h>
@@ -83,7 +83,8 @@ private:
     [[nodiscard]] Keys keys_of_documents() const {
         Keys keys;
         std::vector<std::pair<std::string, HttpTicket>> asked;
-        for (const std::string_view name : {"zarr.json", ".zmetadata", ".zgroup", ".zarray", "__zmeta__", "meta"}) {
+        for (const std::string_view name :
+             {"zarr.json", ".zmetadata", ".zgroup", ".zarray", ".zattrs", "__zmeta__", "meta"}) {
             HttpRequest wanted = request(name);
             wanted.limit = longest_document;
             wanted.cached = true;
@@ -93,12 +94,34 @@ private:
             const HttpResponse response = HttpClient::shared().wait(std::move(ticket));
             if (is_absent(response, name)) continue;
             keys.emplace(name, 0);
-            if (name != "zarr.json" && name != ".zmetadata") continue;
+            if (name != "zarr.json" && name != ".zmetadata" && name != ".zattrs") continue;
             const Value document =
                 Value::parse({reinterpret_cast<const char*>(response.body.data()), response.body.size()});
-            add_consolidated(name, document, keys);
+            if (name != ".zattrs") add_consolidated(name, document, keys);
+            if (name != ".zmetadata") add_levels(name, document, keys);
         }
         return keys;
+    }
+
+    /// The arrays that an image of OME-Zarr names.
+    static void add_levels(const std::string& name, const Value& document, Keys& keys) {
+        const auto in = [](const Value* value, std::string_view member) {
+            return value != nullptr && value->is_object() ? value->find(member) : nullptr;
+        };
+        const Value* const images =
+            in(name == ".zattrs" ? &document : in(in(&document, "attributes"), "ome"), "multiscales");
+        if (images == nullptr || !images->is_array()) return;
+        for (const Value& image : images->as_array()) {
+            const Value* const levels = in(&image, "datasets");
+            if (levels == nullptr || !levels->is_array()) continue;
+            for (const Value& level : levels->as_array()) {
+                const Value* const path = in(&level, "path");
+                if (path == nullptr || !path->is_string()) continue;
+                const std::string key = join_key(path->as_string(), name == ".zattrs" ? ".zarray" : name);
+                require_key(key);
+                keys.emplace(key, 0);
+            }
+        }
     }
 
     static void add_consolidated(const std::string& name, const Value& document, Keys& keys) {

@@ -182,6 +182,44 @@ class RemoteTest(program.ProgramTest):
         self.assertEqual(self.tessera_json("info", place, "--exact")["chunks_stored"], 99)
         self.assertIn("99 chunks stored", self.tessera("verify", place))
 
+    def test_what_metadata_name_is_found_without_listing(self):
+        for format, name in (("v2", ".zarray"), ("v3", "zarr.json")):
+            for path in ("named/deep/a", "named/b", "levels/0", "levels/1"):
+                self.tessera("import", "a.npy", f"{format}/{path}", "--format", format, "--chunks", "50,50", "--quiet")
+            named, levels = self.folder / format / "named", self.folder / format / "levels"
+            documents = {str(file.relative_to(named).parent): json.loads(file.read_text()) for file in named.rglob(name)}
+            multiscales = [{"datasets": [{"path": "0"}, {"path": "1"}]}]
+            if format == "v2":
+                for folder in (named, levels):
+                    (folder / ".zgroup").write_text('{"zarr_format": 2}')
+                (named / ".zmetadata").write_text(json.dumps({"zarr_consolidated_format": 1, "metadata": {
+                    ".zgroup": {"zarr_format": 2}, **{f"{path}/.zarray": each for path, each in documents.items()}}}))
+                (levels / ".zattrs").write_text(json.dumps({"multiscales": multiscales}))
+            else:
+                group = {"zarr_format": 3, "node_type": "group"}
+                (named / "zarr.json").write_text(json.dumps({**group, "attributes": {}, "consolidated_metadata": {
+                    "kind": "inline", "must_understand": False, "metadata": documents}}))
+                (levels / "zarr.json").write_text(json.dumps({**group, "attributes": {"ome": {"multiscales": multiscales}}}))
+            for folder, arrays in (("named", ["b", "deep/a"]), ("levels", ["0", "1"])):
+                place, copied = f"{self.places['http']}/{format}/{folder}", f"copied/{format}/{folder}"
+                tree = self.tessera("tree", place)
+                self.assertIn("the server lists nothing", tree)
+                for array in arrays:
+                    self.assertIn(array.split("/")[-1], tree)
+                self.assertIs(self.tessera_json("tree", place)["listed"], False)
+                result = self.run_program("copy", place, copied)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("the server lists nothing", result.stderr)
+                for array in arrays:
+                    np.testing.assert_array_equal(self.exported(f"{copied}/{array}"), np.load(self.path("a.npy")))
+                self.assertNotIn("listed", self.tessera_json("tree", f"{format}/{folder}"))
+            # Below a folder without any of these nothing can be known.
+            self.refused("tree", f"{self.places['http']}/{format}", says=["has to be named"])
+            (levels / (".zattrs" if format == "v2" else "zarr.json")).write_text(json.dumps({
+                "zarr_format": 3, "node_type": "group", "multiscales": [{"datasets": [{"path": "../../x"}]}],
+                "attributes": {"ome": {"multiscales": [{"datasets": [{"path": "../../x"}]}]}}}))
+            self.refused("tree", f"{self.places['http']}/{format}/levels", says="../../x")
+
     # ---- refusals
 
     def test_nothing_is_written_over_http(self):

@@ -303,14 +303,18 @@ Value node_value(const TreeNode& node) {
 
 int tree(Session& session, const Located& at) {
     const TreeNode root = scan(at);
+    const bool lists = root.leaf || !at.place || at.place->store->lists();
     if (session.options().json) {
-        print_json(node_value(root));
+        Value value = node_value(root);
+        if (!lists) value.set("listed", false);
+        print_json(value);
     } else if (root.leaf) {
         print(printable(fmt::format("{}  {}", root.name, leaf_text(*root.leaf))) + "\n");
     } else {
         print(printable(root.group ? branch_text(root) : root.name) + "\n");
         print_below(root, "");
         if (root.children.empty()) print("(no arrays)\n");
+        if (!lists) print("(the server lists nothing: these are what metadata at the top name)\n");
     }
     return any_unreadable(root) ? exit_differences : exit_done;
 }
