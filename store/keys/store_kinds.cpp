@@ -21,6 +21,8 @@ extern const StoreKind http_kind;
 extern const StoreKind https_kind;
 extern const StoreKind s3_kind;
 extern const StoreKind anonymous_s3_kind;
+extern const StoreKind google_kind;
+extern const StoreKind anonymous_google_kind;
 #endif
 
 namespace {
@@ -30,7 +32,7 @@ std::span<const StoreKind> own_kinds() {
     static const std::array table{
         folder_kind,
 #ifdef TESSERA_REMOTE
-        http_kind,   https_kind, s3_kind, anonymous_s3_kind,
+        http_kind,   https_kind, s3_kind, anonymous_s3_kind, google_kind, anonymous_google_kind,
 #endif
     };
     return table;

@@ -160,6 +160,10 @@ Error absence(const KeyValueStore& store, std::string_view prefix, std::string_v
         return not_found("{}: a group ({}), not {} {}", name, there->name, article, wanted);
     }
     const Listing below = store.list(prefix);
+    if (below.keys.empty() && below.prefixes.empty() && !store.lists()) {
+        return not_found("{}: no {} here; what lies below it, and its server does not list, has to be named", name,
+                         wanted);
+    }
     if (below.keys.empty() && below.prefixes.empty()) {
         return not_found("{}: no {} here: there is nothing, or an empty directory", name, wanted);
     }

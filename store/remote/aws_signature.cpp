@@ -52,10 +52,19 @@ std::vector<std::string> signed_lines(const AwsScope& scope, const S3Credentials
     const std::size_t length = std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &utc);
     const std::string time(stamp.data(), length);
     const std::string day = time.substr(0, 8);
+    if (credentials.key_id.empty()) {
+        std::vector<std::string> headers = plain_lines(lines);
+        headers.push_back("Authorization: Bearer " + credentials.token);
+        return headers;
+    }
+    const std::string_view vendor = scope.google ? "goog" : "amz";
+    const std::string_view version = scope.google ? "GOOG4" : "AWS4";
+    const std::string_view last = scope.google ? "goog4_request" : "aws4_request";
     lines["host"] = scope.authority;
-    const std::string body = lines.try_emplace("x-amz-content-sha256", sha256_text("")).first->second;
-    lines["x-amz-date"] = time;
-    if (!credentials.token.empty()) lines["x-amz-security-token"] = credentials.token;
+    const std::string body =
+        lines.try_emplace(fmt::format("x-{}-content-sha256", vendor), sha256_text("")).first->second;
+    lines[fmt::format("x-{}-date", vendor)] = time;
+    if (!credentials.token.empty() && !scope.google) lines["x-amz-security-token"] = credentials.token;
     std::string names;
     std::string text = fmt::format("{}\n{}\n{}\n", method, path, query);
     for (const auto& [name, value] : lines) {
@@ -63,17 +72,17 @@ std::vector<std::string> signed_lines(const AwsScope& scope, const S3Credentials
         names += (names.empty() ? "" : ";") + name;
     }
     text += fmt::format("\n{}\n{}", names, body);
-    const std::string where = fmt::format("{}/{}/{}/aws4_request", day, scope.region, scope.service);
-    const std::string to_sign = fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, where, sha256_text(text));
-    std::string key = "AWS4" + credentials.secret;
-    for (const std::string_view part : {std::string_view(day), std::string_view(scope.region),
-                                        std::string_view(scope.service), std::string_view("aws4_request")}) {
+    const std::string where = fmt::format("{}/{}/{}/{}", day, scope.region, scope.service, last);
+    const std::string to_sign = fmt::format("{}-HMAC-SHA256\n{}\n{}\n{}", version, time, where, sha256_text(text));
+    std::string key = std::string(version) + credentials.secret;
+    for (const std::string_view part :
+         {std::string_view(day), std::string_view(scope.region), std::string_view(scope.service), last}) {
         key = hmac(key, part);
     }
     lines.erase("host");
     std::vector<std::string> headers = plain_lines(lines);
-    headers.push_back(fmt::format("Authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
-                                  credentials.key_id, where, names, hex_text(hmac(key, to_sign))));
+    headers.push_back(fmt::format("Authorization: {}-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
+                                  version, credentials.key_id, where, names, hex_text(hmac(key, to_sign))));
     return headers;
 }
 

@@ -17,6 +17,7 @@ struct AwsScope {
     std::string authority;  ///< "bucket.s3.eu-west-1.amazonaws.com"
     std::string region;
     std::string service;  ///< "s3"
+    bool google = false;  ///< by the names of Google Cloud Storage (GOOG4, x-goog-date, …)
 };
 
 /// The lines of a request of a path and a sorted query, both encoded, with its signature at this moment.

@@ -21,11 +21,15 @@ namespace tessera {
 /// A version of a value.
 struct RemoteVersion {
     std::string etag;  ///< empty: there is no value
+    /// Its number, where conditions name that (Google Cloud Storage).
+    std::string generation = {};
     /// The ids of the write that made it and of those before that, the newest first, down to "=" and what the first of
     /// them replaced. None: another program wrote it.
-    std::vector<std::string> writes;
+    std::vector<std::string> writes = {};
 
-    friend bool operator==(const RemoteVersion& a, const RemoteVersion& b) { return a.etag == b.etag; }
+    friend bool operator==(const RemoteVersion& a, const RemoteVersion& b) {
+        return a.etag == b.etag && a.generation == b.generation;
+    }
 };
 
 /// A new value, and when it is to be set.
@@ -34,8 +38,9 @@ struct RemotePut {
     std::shared_ptr<const Buffer> body;
     std::vector<std::string> writes = {};  ///< see RemoteVersion: its own id first
     If condition = If::always;
-    std::string etag = {};  ///< for If::same
-    bool once = false;      ///< see HttpRequest
+    std::string etag = {};  ///< for If::same, and `generation`, too
+    std::string generation = {};
+    bool once = false;  ///< see HttpRequest
 };
 
 /// How one kind of service names and lists values. Thread rule: const members may be called from several threads.

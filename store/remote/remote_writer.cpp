@@ -69,6 +69,7 @@ std::string mark_of(const RemoteVersion& version) {
     if (version.etag.empty()) return "=";
     Hasher hasher;
     hasher.add(version.etag.data(), version.etag.size());
+    hasher.add(version.generation.data(), version.generation.size());
     return "=" + hex(hasher.finish()).substr(0, 32);
 }
 
@@ -185,11 +186,12 @@ ServerConduct RemoteWriter::probe() const {
         const std::string key = ".tessera/probe-" + random_id();
         bool unsure = false;
         HttpResponse last;
-        const auto put = [&](If condition, std::string etag) {
+        const auto put = [&](If condition, std::string etag, std::string generation = {}) {
             last = HttpClient::shared().send(service_->put(
                 key, {.body = text_body("a test by tessera of what this server promises; delete it at will"),
                       .condition = condition,
                       .etag = std::move(etag),
+                      .generation = std::move(generation),
                       .once = true}));
             unsure = unsure || last.unsure;
             return is_done(last.status);
@@ -203,17 +205,16 @@ ServerConduct RemoteWriter::probe() const {
                 return {};
             }
             if (put(If::absent, "")) return {};
-            const std::string etag = service_
-                                         ->version_of(HttpClient::shared().send([&] {
-                                             HttpRequest request = service_->request(key);
-                                             request.method = "HEAD";
-                                             return request;
-                                         }()))
-                                         .etag;
+            const RemoteVersion made = service_->version_of(HttpClient::shared().send([&] {
+                HttpRequest request = service_->request(key);
+                request.method = "HEAD";
+                return request;
+            }()));
+            const std::string& etag = made.etag;
             if (put(If::same, "\"0123456789abcdef0123456789abcdef\"") || etag.empty()) {
                 return {.holds = ServerConduct::Holds::create_only};
             }
-            if (put(If::same, etag)) return {.holds = ServerConduct::Holds::full};
+            if (put(If::same, etag, made.generation)) return {.holds = ServerConduct::Holds::full};
             if (put(If::same, bare(etag))) return {.holds = ServerConduct::Holds::full, .bare = true};
             return {.holds = ServerConduct::Holds::create_only};
         }();
@@ -251,6 +252,7 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
     put.writes.resize(std::min(put.writes.size(), kept_writes));
     put.condition = expected.etag.empty() ? RemotePut::If::absent : RemotePut::If::same;
     put.etag = conduct().bare ? bare(expected.etag) : expected.etag;
+    put.generation = expected.generation;
     const std::string& id = put.writes.front();
     const auto lost = [&](std::string_view why) {
         return Error(
@@ -271,7 +273,8 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
         }
         doubt = doubt || response.unsure;
         if (is_done(response.status) && !response.etag().empty()) {
-            expected = {.etag = std::string(response.etag()), .writes = put.writes};
+            expected = service_->version_of(response);
+            expected.writes = put.writes;
             return true;
         }
         const bool refused = is_refusal(response, expected);

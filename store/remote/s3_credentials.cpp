@@ -22,6 +22,8 @@
 #include <utility>
 
 #include "aws_signature.h"
+#include "http_client.h"
+#include "key_services.h"
 #include "sha256.h"
 #include "url.h"
 
@@ -31,15 +33,8 @@ namespace {
 
 using Source = std::shared_ptr<CredentialSource>;
 
-constexpr std::uint64_t longest_file = std::uint64_t{64} << 10;
 constexpr std::int64_t refreshed_before = 300;  ///< seconds
 constexpr int longest_chain = 8;                ///< of profiles that name each other
-
-std::string_view without_blanks(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(" \t\r\n");
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
 
 /// Adds the settings below [section] of a file to `settings`; whether the section is there.
 bool add_section(const std::string& file, std::string_view section, AwsProfile& settings) {
@@ -47,15 +42,15 @@ bool add_section(const std::string& file, std::string_view section, AwsProfile& 
     bool found = false;
     bool inside = false;
     for (std::string line; std::getline(in, line);) {
-        const std::string_view text = without_blanks(line);
+        const std::string_view text = without_space_around(line);
         if (text.empty() || text.front() == '#' || text.front() == ';') continue;
         if (text.front() == '[') {
-            inside = without_blanks(text.substr(1, text.find(']') - 1)) == section;
+            inside = without_space_around(text.substr(1, text.find(']') - 1)) == section;
             found = found || inside;
         } else if (const std::size_t equals = text.find('=');
                    inside && equals != std::string_view::npos && line.front() != ' ' && line.front() != '\t') {
-            settings.insert_or_assign(std::string(without_blanks(text.substr(0, equals))),
-                                      std::string(without_blanks(text.substr(equals + 1))));
+            settings.insert_or_assign(std::string(without_space_around(text.substr(0, equals))),
+                                      std::string(without_space_around(text.substr(equals + 1))));
         }
     }
     return found;
@@ -84,18 +79,6 @@ Error failure(const std::string& what) {
     return {ErrorCode::io, what};
 }
 
-/// A small file, such as that of a token.
-std::string small_file(const std::string& path, const std::string& what) {
-    return in_context(
-        [&] { return what; },
-        [&] {
-            const auto file = open_file(path);
-            if (file->size() > longest_file) throw corrupt("{}: larger than expected", path);
-            const Buffer bytes = read_all(*file);
-            return std::string(without_blanks({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-        });
-}
-
 /// "2026-11-26T02:00:00Z", in seconds since 1970; 0 for another text.
 std::int64_t time_in(const std::string& text) {
     std::tm utc{};
@@ -103,63 +86,12 @@ std::int64_t time_in(const std::string& text) {
     return ::timegm(&utc);
 }
 
-/// Members of a JSON object as texts; empty if they are not there. Never part of a message.
-class Members {
-public:
-    Members(std::string_view json, const std::string& what) {
-        try {
-            all_ = Value::parse(json);
-        } catch (const Error&) {
-            throw corrupt("{}: is not JSON", what);  // which may hold secrets
-        }
-    }
-    [[nodiscard]] std::string of(std::string_view name) const {
-        const Value* value = all_.is_object() ? all_.find(name) : nullptr;
-        return value != nullptr && value->is_string() ? value->as_string() : std::string();
-    }
-    [[nodiscard]] const Value& all() const { return all_; }
-
-private:
-    Value all_;
-};
-
 S3Credentials checked(S3Credentials keys, const std::string& what) {
     if (keys.key_id.empty() || keys.secret.empty()) throw corrupt("{}: lacks the keys", what);
     return keys;
 }
 
 // ---- services
-
-struct Answer {
-    int status = 0;
-    std::string text;
-    bool expired = false;
-};
-
-struct Question {
-    std::string method = "GET";
-    std::string url;
-    std::vector<std::string> lines = {};
-    std::string body = {};
-    /// A metadata service: asked once, directly, and not waited for if it does not answer.
-    std::int64_t milliseconds = 0;
-};
-
-Answer ask(Question question, const std::string& what) {
-    HttpRequest request;
-    request.method = question.method;
-    request.url = std::move(question.url);
-    request.name = what;
-    request.limit = longest_file;
-    request.follow = false;
-    request.headers = [lines = std::move(question.lines)](const HttpRequest&) { return lines; };
-    if (question.method != "GET") {
-        request.body = std::make_shared<const Buffer>(std::as_bytes(std::span(question.body)));
-    }
-    request.patience = std::chrono::milliseconds(question.milliseconds);
-    const HttpResponse response = HttpClient::shared().send(std::move(request));
-    return {response.status, std::string(response.text()), says_expired(response)};
-}
 
 std::string region_for(const RemoteSettings& settings, const AwsProfile& profile) {
     for (const std::string& region :
@@ -198,13 +130,14 @@ S3Credentials assumed(const RemoteSettings& settings, const AwsProfile& profile,
     const std::string path = url.path + '/';
     S3Credentials used = keys == nullptr ? S3Credentials() : keys->current();
     const auto send = [&] {
-        return ask({.method = "POST",
-                    .url = fmt::format("{}://{}{}", url.scheme, url.authority, path),
-                    .lines = keys == nullptr ? plain_lines(lines) : signed_lines(scope, used, "POST", path, "", lines),
-                    .body = body},
-                   what);
+        return ask_service(
+            {.method = "POST",
+             .url = fmt::format("{}://{}{}", url.scheme, url.authority, path),
+             .lines = keys == nullptr ? plain_lines(lines) : signed_lines(scope, used, "POST", path, "", lines),
+             .body = body},
+            what);
     };
-    Answer answer = send();
+    ServiceAnswer answer = send();
     if (answer.expired && keys != nullptr && keys->renew(used)) answer = send();
     if (answer.status != 200) {
         const std::string code = xml_element(answer.text, "Code");
@@ -277,11 +210,12 @@ S3Credentials from_sso(const RemoteSettings& settings, AwsProfile profile) {
     if (endpoint.empty()) {
         endpoint = fmt::format("https://portal.sso.{}.amazonaws.com", setting_of(profile, "sso_region"));
     }
-    const Answer answer = ask({.url = fmt::format("{}/federation/credentials?role_name={}&account_id={}", endpoint,
-                                                  percent_encoded(setting_of(profile, "sso_role_name"), false),
-                                                  percent_encoded(setting_of(profile, "sso_account_id"), false)),
-                               .lines = {"x-amz-sso_bearer_token: " + token.of("accessToken")}},
-                              "AWS SSO");
+    const ServiceAnswer answer =
+        ask_service({.url = fmt::format("{}/federation/credentials?role_name={}&account_id={}", endpoint,
+                                        percent_encoded(setting_of(profile, "sso_role_name"), false),
+                                        percent_encoded(setting_of(profile, "sso_account_id"), false)),
+                     .lines = {"x-amz-sso_bearer_token: " + token.of("accessToken")}},
+                    "AWS SSO");
     if (answer.status != 200) {
         throw failure(
             fmt::format("AWS SSO: the service answers {}{}", answer.status, answer.status == 401 ? "; " + login : ""));
@@ -315,9 +249,9 @@ S3Credentials from_container(const RemoteSettings& settings) {
     if (const std::string file = settings.of("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); !file.empty()) {
         token = small_file(file, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     }
-    Question question{.url = address, .milliseconds = 5'000};
+    ServiceQuestion question{.url = address, .milliseconds = 5'000};
     if (!token.empty()) question.lines.push_back("Authorization: " + token);
-    const Answer answer = ask(std::move(question), "the keys of the container");
+    const ServiceAnswer answer = ask_service(std::move(question), "the keys of the container");
     if (answer.status != 200) {
         throw failure(fmt::format("the keys of the container: the service answers {}", answer.status));
     }
@@ -330,22 +264,23 @@ S3Credentials from_machine(const RemoteSettings& settings) {
     if (endpoint.empty()) endpoint = "http://169.254.169.254";
     while (endpoint.ends_with('/')) endpoint.pop_back();
     constexpr std::int64_t patience = 1'000;
-    const Answer token = ask({.method = "PUT",
-                              .url = endpoint + "/latest/api/token",
-                              .lines = {"x-aws-ec2-metadata-token-ttl-seconds: 21600"},
-                              .milliseconds = patience},
-                             what);
+    const ServiceAnswer token = ask_service({.method = "PUT",
+                                             .url = endpoint + "/latest/api/token",
+                                             .lines = {"x-aws-ec2-metadata-token-ttl-seconds: 21600"},
+                                             .milliseconds = patience},
+                                            what);
     const auto get = [&](const std::string& path) {
-        Answer answer = ask({.url = endpoint + "/latest/meta-data/iam/security-credentials/" + path,
-                             .lines = {"x-aws-ec2-metadata-token: " + std::string(without_blanks(token.text))},
-                             .milliseconds = patience},
-                            what);
+        ServiceAnswer answer =
+            ask_service({.url = endpoint + "/latest/meta-data/iam/security-credentials/" + path,
+                         .lines = {"x-aws-ec2-metadata-token: " + std::string(without_space_around(token.text))},
+                         .milliseconds = patience},
+                        what);
         if (answer.status != 200) throw failure(fmt::format("{}: the service answers {}", what, answer.status));
         return answer.text;
     };
     if (token.status != 200) throw failure(fmt::format("{}: the service answers {}", what, token.status));
     const std::string roles = get("");
-    const std::string role(without_blanks(std::string_view(roles).substr(0, roles.find('\n'))));
+    const std::string role(without_space_around(std::string_view(roles).substr(0, roles.find('\n'))));
     return keys_in(get(percent_encoded(role, false)), what);
 }
 
@@ -535,7 +470,7 @@ bool CredentialSource::renew(S3Credentials& used) {
     if (current_ == used && now - vain_ > patience) {
         vain_ = now;
         S3Credentials found = in_context([] { return "the server says that the keys have expired"; }, fetch_);
-        if (!found.key_id.empty()) current_ = std::move(found);
+        if (!found.key_id.empty() || !found.token.empty()) current_ = std::move(found);
         if (!(current_ == used)) vain_ = {};
     }
     if (current_ == used) return false;
@@ -552,14 +487,17 @@ bool says_expired(const HttpResponse& response) {
 }
 
 std::shared_ptr<CredentialSource> find_credentials(const RemoteSettings& settings) {
-    const std::string key = dependencies(settings);
+    return shared_source(dependencies(settings), [&] { return find_anew(settings); });
+}
+
+std::shared_ptr<CredentialSource> shared_source(const std::string& key, const std::function<Source()>& find) {
     {
         const std::lock_guard guard(known_sources().mutex);
         if (const auto found = known_sources().sources.find(key); found != known_sources().sources.end()) {
             return found->second;
         }
     }
-    Source found = find_anew(settings);
+    Source found = find();
     if (found == nullptr || found->current().expires == 0) return found;
     const std::lock_guard guard(known_sources().mutex);
     return known_sources().sources.emplace(key, std::move(found)).first->second;
@@ -567,14 +505,18 @@ std::shared_ptr<CredentialSource> find_credentials(const RemoteSettings& setting
 
 std::shared_ptr<CredentialSource> credentials_of_machine(const RemoteSettings& settings) {
     if (settings.of("AWS_EC2_METADATA_DISABLED") == "true") return nullptr;
-    const std::string key = "machine " + settings.of("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    return source_of_machine("machine " + settings.of("AWS_EC2_METADATA_SERVICE_ENDPOINT"),
+                             [settings] { return from_machine(settings); });
+}
+
+std::shared_ptr<CredentialSource> source_of_machine(const std::string& key, const CredentialSource::Fetch& fetch) {
     const std::lock_guard guard(known_sources().mutex);  // who else wants it waits for the second at most
     if (const auto found = known_sources().sources.find(key); found != known_sources().sources.end()) {
         return found->second;
     }
     Source source;
     try {
-        source = source_of([settings] { return from_machine(settings); });
+        source = source_of(fetch);
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;  // else the machine has none
     }

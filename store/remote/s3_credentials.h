@@ -14,17 +14,15 @@
 
 #include <tessera/remote_options.h>
 
-#include "http_client.h"
-
 namespace tessera {
 
 struct HttpResponse;
 
-/// Secret: never part of a message.
+/// Secret: never part of a message. Without a key and a secret: a token that is enough by itself (bearer).
 struct S3Credentials {
-    std::string key_id;
-    std::string secret;
-    std::string token;         ///< of a session; may be empty
+    std::string key_id = {};
+    std::string secret = {};
+    std::string token = {};    ///< of a session; may be empty
     std::int64_t expires = 0;  ///< seconds since 1970; 0: never
 
     friend bool operator==(const S3Credentials& a, const S3Credentials& b) {
@@ -84,6 +82,13 @@ private:
 [[nodiscard]] std::shared_ptr<CredentialSource> find_credentials(const RemoteSettings& settings);
 /// Those of the machine (IMDSv2), asked for a second at most; null if it has none.
 [[nodiscard]] std::shared_ptr<CredentialSource> credentials_of_machine(const RemoteSettings& settings);
+/// The source of a key, a text that says what it depends on; else the one that is found now, which is kept if it
+/// expires.
+[[nodiscard]] std::shared_ptr<CredentialSource> shared_source(
+    const std::string& key, const std::function<std::shared_ptr<CredentialSource>()>& find);
+/// The same, for a service of the machine; null, now and later, if that does not answer.
+[[nodiscard]] std::shared_ptr<CredentialSource> source_of_machine(const std::string& key,
+                                                                  const CredentialSource::Fetch& fetch);
 /// An environment variable; empty if it is not set.
 [[nodiscard]] std::string environment(const char* name);
 

@@ -1,6 +1,7 @@
 // Arrays in S3 and what speaks like it: signed requests (AWS Signature Version 4), listings (ListObjectsV2), writes on
-// conditions (If-Match, If-None-Match), and values sent in parts (multipart uploads).
-// Source: the Amazon S3 API reference.
+// conditions (If-Match, If-None-Match), and values sent in parts (multipart uploads). Google Cloud Storage speaks the
+// same by its XML API, with names of its own, and conditions on the number of a version (generation). Source: the
+// Amazon S3 API reference; Google's reference of the XML API.
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/error_text.h>
@@ -17,7 +18,9 @@
 #include <vector>
 
 #include "aws_signature.h"
+#include "google_credentials.h"
 #include "http_cache.h"
+#include "key_services.h"
 #include "keys.h"
 #include "remote_store.h"
 #include "s3_credentials.h"
@@ -43,6 +46,7 @@ struct S3Access {
     int absent_status = 0;
     std::function<void(std::string_view line)> log;
     std::shared_ptr<HttpCache> cache;
+    bool google = false;
     bool endpoint_given = false;  ///< else it is AWS, where a bucket's name tells it from all others
 };
 
@@ -88,12 +92,14 @@ public:
 
     [[nodiscard]] bool writes() const override { return true; }
     [[nodiscard]] std::string server() const override {
-        return fmt::format("{}://{}{} {}", access_.scheme, access_.authority, access_.base, access_.bucket);
+        return fmt::format("{}://{}{} {}{}", access_.scheme, access_.authority, access_.base, access_.bucket,
+                           access_.google ? " gs" : "");
     }
 
     [[nodiscard]] RemoteVersion version_of(const HttpResponse& response) const override {
-        RemoteVersion version{.etag = std::string(response.etag()), .writes = {}};
-        std::string_view ids = response.header(writes_line);
+        RemoteVersion version{.etag = std::string(response.etag())};
+        if (access_.google) version.generation = response.header("x-goog-generation");
+        std::string_view ids = response.header(named("meta-tessera-writes"));
         while (!ids.empty()) {
             const std::size_t end = std::min(ids.find(' '), ids.size());
             if (end > 0) version.writes.emplace_back(ids.substr(0, end));
@@ -104,9 +110,18 @@ public:
 
     [[nodiscard]] HttpRequest put(std::string_view key, const RemotePut& put) const override {
         Lines lines = lines_of(*put.body);
-        if (!put.writes.empty()) lines[writes_line] = fmt::format("{}", fmt::join(put.writes, " "));
-        if (put.condition == RemotePut::If::absent) lines["if-none-match"] = "*";
-        if (put.condition == RemotePut::If::same) lines["if-match"] = put.etag;
+        if (!put.writes.empty()) lines[named("meta-tessera-writes")] = fmt::format("{}", fmt::join(put.writes, " "));
+        if (access_.google && put.condition != RemotePut::If::always) {
+            // No value has version 0, nor 1, which stands for one that is not known.
+            const bool known = !put.generation.empty();
+            lines["x-goog-if-generation-match"] = put.condition == RemotePut::If::absent ? "0"
+                                                  : known                                ? put.generation
+                                                                                         : "1";
+        } else if (put.condition == RemotePut::If::absent) {
+            lines["if-none-match"] = "*";
+        } else if (put.condition == RemotePut::If::same) {
+            lines["if-match"] = put.etag;
+        }
         HttpRequest request = request_of(path_of(key), "", name_of(key), std::move(lines));
         request.method = "PUT";
         request.body = put.body;
@@ -124,7 +139,7 @@ public:
 
     [[nodiscard]] std::string begin_parts(std::string_view key, const std::string& write) const override {
         Lines lines = lines_of({});
-        lines[writes_line] = write;
+        lines[named("meta-tessera-writes")] = write;
         HttpRequest request = request_of(path_of(key), "uploads=", name_of(key), std::move(lines));
         request.method = "POST";
         request.body = std::make_shared<const Buffer>();
@@ -201,27 +216,41 @@ public:
     }
 
 private:
-    static constexpr const char* writes_line = "x-amz-meta-tessera-writes";
+    /// The name of a line of the header, which begins with the vendor's.
+    [[nodiscard]] std::string named(std::string_view name) const {
+        return fmt::format("x-{}-{}", access_.google ? "goog" : "amz", name);
+    }
 
     [[nodiscard]] std::string path_of(std::string_view key) const {
         return access_.base + '/' + percent_encoded(join_key(access_.prefix, key), true);
     }
 
     /// Those that say what a body is, so that a server that checks signatures checks the body, too.
-    static Lines lines_of(ByteSpan body) {
+    [[nodiscard]] Lines lines_of(ByteSpan body) const {
         Hasher hasher;
         hasher.add(body.data(), body.size());
-        return {{"x-amz-content-sha256", hex(hasher.finish())}};
+        Lines lines{{named("content-sha256"), hex(hasher.finish())}};
+        if (access_.google) {
+            Md5Hasher sum;
+            sum.add(body.data(), body.size());
+            const Md5 bytes = sum.finish();
+            lines["content-md5"] = base64({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        }
+        return lines;
+    }
+
+    [[nodiscard]] bool is_expired(const HttpResponse& response) const {
+        return access_.google ? response.status == 401 : says_expired(response);
     }
 
     [[noreturn]] void fail(const HttpResponse& response, std::string_view key, std::string_view doing) const {
         const int status = response.status;
         const std::string code = xml_element(response.text(), "Code");
-        if (code == "NoSuchBucket") throw not_found("s3://{}: there is no bucket of this name", access_.bucket);
+        if (code == "NoSuchBucket") throw not_found("{}: there is no bucket of this name", name_of_bucket());
         if (status == 0) throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), response.trouble));
         std::string why = code.empty() ? fmt::format("the server answers {}", status)
                                        : fmt::format("the server answers {} ({})", status, code);
-        const bool expired = access_.credentials != nullptr && says_expired(response);
+        const bool expired = access_.credentials != nullptr && is_expired(response);
         if (expired) {
             why += fmt::format(": {}the keys have expired; {}", code.empty() ? "it may be that " : "",
                                access_.credentials->remedy());
@@ -231,10 +260,13 @@ private:
             why +=
                 ": reading it is not allowed with these credentials, or it is not there and listing the bucket is not "
                 "allowed";
-        } else if (status == 403) {
-            why +=
-                ": no credentials were found (AWS_ACCESS_KEY_ID, AWS_PROFILE), and it is not public, or it is not "
-                "there and listing the bucket is not allowed";
+        } else if (status == 403 || (status == 401 && access_.google)) {
+            why += fmt::format(
+                ": no credentials were found ({}), and it is not public, or it is not there and listing the bucket is "
+                "not allowed",
+                access_.google ? "GOOGLE_APPLICATION_CREDENTIALS, GS_ACCESS_KEY_ID, or by gcloud auth "
+                                 "application-default login"
+                               : "AWS_ACCESS_KEY_ID, AWS_PROFILE");
         }
         const std::string_view region = response.header("x-amz-bucket-region");
         if (!region.empty() && region != access_.region) why += fmt::format("; the bucket is in AWS_REGION={}", region);
@@ -255,14 +287,16 @@ private:
         request.cache_key = access_.endpoint_given ? std::string() : request.name;
         request.authorised = access_.credentials != nullptr;
         if (access_.credentials != nullptr) {
-            if (access_.requester_pays) lines["x-amz-request-payer"] = "requester";
+            if (access_.requester_pays && !access_.google) lines["x-amz-request-payer"] = "requester";
             const auto keys = std::make_shared<S3Credentials>(access_.credentials->current());
-            request.headers = [scope = AwsScope{access_.authority, access_.region, "s3"}, keys, path, query,
-                               lines = std::move(lines)](const HttpRequest& asked) {
-                return signed_lines(scope, *keys, asked.method, path, query, lines);
-            };
-            request.renew = [source = access_.credentials, keys](const HttpResponse& response) {
-                return says_expired(response) && source->renew(*keys);
+            request.headers =
+                [scope = AwsScope{access_.authority, access_.region, access_.google ? "storage" : "s3", access_.google},
+                 keys, path, query, lines = std::move(lines)](const HttpRequest& asked) {
+                    return signed_lines(scope, *keys, asked.method, path, query, lines);
+                };
+            request.renew = [source = access_.credentials, keys,
+                             google = access_.google](const HttpResponse& response) {
+                return (google ? response.status == 401 : says_expired(response)) && source->renew(*keys);
             };
         } else if (!lines.empty()) {
             request.headers = [lines = plain_lines(lines)](const HttpRequest& /*asked*/) { return lines; };
@@ -296,8 +330,9 @@ private:
         return xml_element(xml, "IsTruncated") == "true" ? xml_element(xml, "NextContinuationToken") : std::string();
     }
 
+    [[nodiscard]] std::string name_of_bucket() const { return (access_.google ? "gs://" : "s3://") + access_.bucket; }
     [[nodiscard]] std::string name_of(std::string_view key) const {
-        return "s3://" + join_key(join_key(access_.bucket, access_.prefix), key);
+        return join_key(join_key(name_of_bucket(), access_.prefix), key);
     }
 
     S3Access access_;
@@ -342,10 +377,34 @@ bool is_public(const S3Access& access) {
 
 /// Sets who asks: with keys that are found, as anybody where all may read, or with those of the machine.
 void find_access(S3Access& access, const RemoteSettings& settings) {
-    access.credentials = find_credentials(settings);
+    access.credentials = access.google ? find_google_credentials(settings) : find_credentials(settings);
     if (access.credentials != nullptr || settings.options().offline) return;
-    if (settings.of("AWS_EC2_METADATA_DISABLED") == "true" || is_public(access)) return;
-    access.credentials = credentials_of_machine(settings);
+    const bool alone = settings.of(access.google ? "NO_GCE_CHECK" : "AWS_EC2_METADATA_DISABLED") == "true";
+    if (alone || is_public(access)) return;
+    access.credentials = access.google ? google_credentials_of_machine(settings) : credentials_of_machine(settings);
+}
+
+/// Google Cloud Storage, or what Google's libraries take for it.
+S3Access access_to_google(std::string_view bucket, std::string_view prefix, bool anonymous,
+                          const RemoteSettings& settings) {
+    std::string endpoint = settings.of("STORAGE_EMULATOR_HOST");
+    S3Access access;
+    access.google = true;
+    access.endpoint_given = !endpoint.empty();
+    if (endpoint.empty()) endpoint = "https://storage.googleapis.com";
+    if (endpoint.find("://") == std::string::npos) endpoint = "http://" + endpoint;
+    const Url url = parse_url(endpoint);
+    access.scheme = url.scheme;
+    access.authority = url.authority;
+    access.bucket = bucket;
+    access.prefix = prefix;
+    access.base = url.path + '/' + access.bucket;
+    access.region = "auto";
+    access.cache = HttpCache::of(settings.options());
+    access.log = settings.options().log;
+    access.absent_status = settings.options().absent_status;
+    if (!anonymous && !settings.options().anonymous) find_access(access, settings);
+    return access;
 }
 
 S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonymous, const RemoteSettings& settings) {
@@ -388,7 +447,7 @@ S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonym
     return access;
 }
 
-Place place_in_s3(const std::filesystem::path& path, bool anonymous, const StoreOptions& options) {
+Place place_in_bucket(const std::filesystem::path& path, bool google, bool anonymous, const StoreOptions& options) {
     const std::string& text = path.native();
     const std::size_t begin = text.find("://");
     const std::string_view rest = begin == std::string::npos ? "" : std::string_view(text).substr(begin + 3);
@@ -400,13 +459,14 @@ Place place_in_s3(const std::filesystem::path& path, bool anonymous, const Store
                c == '_';
     };
     if (bucket.empty() || !std::ranges::all_of(bucket, fits)) {
-        throw invalid_argument("{}: expected {}://BUCKET/KEY", text, anonymous ? "s3+anon" : "s3");
+        throw invalid_argument("{}: expected {}{}://BUCKET/KEY", text, google ? "gs" : "s3", anonymous ? "+anon" : "");
     }
     const std::string_view prefix = whole.substr(std::min(slash + 1, whole.size()));
     in_context([&] { return text; }, [&] { require_prefix(prefix); });
+    const auto access = google ? access_to_google : access_to;
     return {remote_store(text.substr(0, begin + 3) + std::string(whole),
                          std::make_unique<S3Service>(
-                             access_to(bucket, prefix, anonymous, RemoteSettings(remote_options_of(options)))),
+                             access(bucket, prefix, anonymous, RemoteSettings(remote_options_of(options)))),
                          options),
             ""};
 }
@@ -415,13 +475,25 @@ Place place_in_s3(const std::filesystem::path& path, bool anonymous, const Store
 
 extern constinit const StoreKind s3_kind{
     .scheme = "s3", .about = "S3", .place = [](const std::filesystem::path& path, const StoreOptions& options) {
-        return place_in_s3(path, false, options);
+        return place_in_bucket(path, false, false, options);
     }};
 extern constinit const StoreKind anonymous_s3_kind{
     .scheme = "s3+anon",
     .about = "S3, without credentials",
     .place = [](const std::filesystem::path& path, const StoreOptions& options) {
-        return place_in_s3(path, true, options);
+        return place_in_bucket(path, false, true, options);
+    }};
+extern constinit const StoreKind google_kind{
+    .scheme = "gs",
+    .about = "Google Cloud Storage",
+    .place = [](const std::filesystem::path& path, const StoreOptions& options) {
+        return place_in_bucket(path, true, false, options);
+    }};
+extern constinit const StoreKind anonymous_google_kind{
+    .scheme = "gs+anon",
+    .about = "Google Cloud Storage, without credentials",
+    .place = [](const std::filesystem::path& path, const StoreOptions& options) {
+        return place_in_bucket(path, true, true, options);
     }};
 
 }  // namespace tessera

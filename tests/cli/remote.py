@@ -1,8 +1,10 @@
 """A server of our own for tests of remote stores: files over plain HTTP at /files/..., and S3 at /BUCKET/KEY, strict where
 S3 is strict (signatures, sums of bodies, ranges, conditions, listings, uploads in parts), with switches for faults. It
-counts what it is asked. Of the standard library alone; facts: RFC 9110, and the Amazon S3 API reference.
+counts what it is asked. With `google` it is Google Cloud Storage, by the XML API. Of the standard library alone; facts: RFC
+9110, the Amazon S3 API reference, and Google's reference of the XML API.
 """
 
+import base64
 import contextlib
 import email.utils
 import hashlib
@@ -123,6 +125,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         parts = urllib.parse.unquote(path).lstrip("/").split("/", 1)
         bucket, key = parts[0], parts[1] if len(parts) > 1 else ""
+        if bucket == "computeMetadata":
+            return double.services.answer(self, path.lstrip("/"), {})
         if bucket == "services":
             return double.services.answer(self, key, dict(urllib.parse.parse_qsl(query)))
         if bucket == "files" and faults.wants_query and query != faults.wants_query:
@@ -131,7 +135,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.error(401, "Unauthorized")
         if bucket != "files":
             if not faults.public and (wrong := self.wrong_signature(path, query)):
-                return self.error(400 if wrong in EXPIRED else 403, wrong)
+                return self.error(401 if wrong == "AuthenticationRequired" else
+                                  400 if wrong in (*EXPIRED, "ExcessHeaderValues") else 403, wrong)
             if bucket not in double.buckets:
                 return self.error(404, "NoSuchBucket")
             if self.command in ("PUT", "POST") and "Content-Length" not in self.headers:
@@ -155,6 +160,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not there:
             return self.error(403, "AccessDenied") if faults.forbid_absent else self.error(404, "NoSuchKey")
         headers = {"Last-Modified": email.utils.formatdate(made - faults.age, usegmt=True), **metadata}
+        if double.google:
+            headers["x-goog-generation"] = str(double.generation_of(key))
         return self.value(body, faults, cut, headers)
 
     # ---- writing
@@ -164,7 +171,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not key or ".." in key.split("/"):
             return self.error(405, "MethodNotAllowed")
         metadata = {} if faults.forget_metadata else {
-            name.lower(): value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
+            name.lower(): value for name, value in self.headers.items() if name.lower().startswith(double.named("meta-"))}
+        if self.headers.get("Content-MD5") not in (None, base64.b64encode(hashlib.md5(self.body).digest()).decode()):
+            return self.error(400, "BadDigest")
         if sum(len(name) + len(value) for name, value in metadata.items()) > 2048:
             return self.error(400, "MetadataTooLarge")
         upload = query.get("uploadId")
@@ -191,7 +200,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 double.objects.pop(key, None)
                 return self.answer_write(204, "")
             self.store(double, key, self.body, metadata)
-        return self.answer_write(200, "", {"ETag": '"' + hashlib.md5(self.body).hexdigest() + '"'})
+            made = {"x-goog-generation": str(double.generation_of(key))} if double.google else {}
+        return self.answer_write(200, "", {"ETag": '"' + hashlib.md5(self.body).hexdigest() + '"', **made})
 
     def store(self, double, key, body, metadata):
         file = double.folder / key
@@ -201,6 +211,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         os.replace(beside, file)
         double.objects[key] = (time.time(), metadata)
         double.written += 1
+        double.generations[key] = 1_700_000_000_000_000 + double.written
 
     def complete(self, double, key, upload):
         faults = double.faults
@@ -229,6 +240,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 501, "NotImplemented"
         if faults.ignore_conditions:
             return None
+        if double.google:  # which ignores If-Match and If-None-Match here
+            wanted = self.headers.get("x-goog-if-generation-match")
+            if wanted is None:
+                return None
+            if not wanted.isdigit():
+                return 400, "InvalidArgument"
+            return None if int(wanted) == double.generation_of(key) else (412, "PreconditionFailed")
         if "If-None-Match" in self.headers and file.is_file():
             return 412, "PreconditionFailed"
         if "If-Match" in self.headers and not faults.ignore_matches:
@@ -319,13 +337,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def wrong_signature(self, path, query, service="s3"):
         """The code of the error; None if the request is signed as it should be."""
-        keys = self.server.double.keys
-        found = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/(?:s3|sts)/aws4_request, SignedHeaders=([^,]+), "
-                             r"Signature=([0-9a-f]{64})", self.headers.get("Authorization", ""))
+        double = self.server.double
+        keys = double.keys
+        google = double.google and service == "s3"
+        version, last, named = ("GOOG4", "goog4_request", "x-goog-") if google else ("AWS4", "aws4_request", "x-amz-")
+        if google:
+            service = "storage"
+            if any(name.lower().startswith("x-amz-") for name in self.headers):
+                return "ExcessHeaderValues"
+            kind, _, token = self.headers.get("Authorization", "").partition(" ")
+            if kind == "Bearer":
+                return None if token in double.tokens else "AuthenticationRequired"
+        found = re.fullmatch(version + r"-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/(?:s3|sts|storage)/" + last +
+                             r", SignedHeaders=([^,]+), Signature=([0-9a-f]{64})", self.headers.get("Authorization", ""))
         if not found:
             return "AccessDenied"
         key_id, day, region, names, signature = found.groups()
-        double = self.server.double
         if key_id in double.faults.expired:
             return double.faults.expired[key_id]
         with double.lock:
@@ -337,22 +364,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         secret, token = keys[key_id]
         if self.headers.get("x-amz-security-token") != token:
             return "InvalidToken"
-        if region != REGION:
+        if region != ("auto" if google else REGION):
             return "AuthorizationHeaderMalformed"
-        if hashlib.sha256(self.body).hexdigest() != self.headers["x-amz-content-sha256"]:
+        if hashlib.sha256(self.body).hexdigest() != self.headers[named + "content-sha256"]:
             return "XAmzContentSHA256Mismatch"
-        if any(name.lower().startswith("x-amz-") and name.lower() not in names.split(";") for name in self.headers):
+        if any(name.lower().startswith(named) and name.lower() not in names.split(";") for name in self.headers):
             return "AccessDenied"  # a header that has to be signed and is not
         lines = "".join(f"{name}:{self.headers.get(name, '').strip()}\n" for name in names.split(";"))
         sorted_query = "&".join(sorted(part if "=" in part else part + "=" for part in query.split("&") if part))
-        if sorted_query != query or not {"host", "x-amz-date", "x-amz-content-sha256"} <= set(names.split(";")):
+        if sorted_query != query or not {"host", named + "date", named + "content-sha256"} <= set(names.split(";")):
             return "SignatureDoesNotMatch"
-        request = "\n".join([self.command, path, query, lines, names, self.headers["x-amz-content-sha256"]])
-        scope = f"{day}/{region}/{service}/aws4_request"
-        to_sign = "\n".join(["AWS4-HMAC-SHA256", self.headers["x-amz-date"], scope,
+        request = "\n".join([self.command, path, query, lines, names, self.headers[named + "content-sha256"]])
+        scope = f"{day}/{region}/{service}/{last}"
+        to_sign = "\n".join([version + "-HMAC-SHA256", self.headers[named + "date"], scope,
                              hashlib.sha256(request.encode()).hexdigest()])
-        key = ("AWS4" + secret).encode()
-        for part in (day, region, service, "aws4_request"):
+        key = (version + secret).encode()
+        for part in (day, region, service, last):
             key = hmac.new(key, part.encode(), hashlib.sha256).digest()
         right = hmac.new(key, to_sign.encode(), hashlib.sha256).hexdigest()
         return None if hmac.compare_digest(right, signature) else "SignatureDoesNotMatch"
@@ -383,6 +410,8 @@ class Services:
             request.send(200, text.encode(), {"Content-Type": "application/json"})
 
         form = dict(urllib.parse.parse_qsl(request.body.decode()))
+        if path == "google/token" or path.startswith("computeMetadata/"):
+            return self.google_token(request, path, form)
         if path in ("sts", "sts/"):
             if form.get("Action") == "AssumeRole":
                 if wrong := request.wrong_signature("/services/sts/", "", "sts"):
@@ -418,6 +447,40 @@ class Services:
         return request.error(404, "NotFound")
 
 
+    def google_token(self, request, path, form):
+        if path.startswith("computeMetadata/"):
+            right = (path == "computeMetadata/v1/instance/service-accounts/default/token" and
+                     request.headers.get("Metadata-Flavor") == "Google")
+            way = "machine"
+        elif form.get("grant_type") == "refresh_token":
+            right = (form["client_id"], form["client_secret"], form["refresh_token"]) == ("a client", "a/secret", "1//fresh")
+            way = "user"
+        else:
+            right = form.get("grant_type") == "urn:ietf:params:oauth:grant-type:jwt-bearer" and self.is_signed(form["assertion"])
+            way = "service"
+        if not right:
+            return request.send(400, b'{"error": "invalid_grant"}', {})
+        token = f"ya29.{len(self.given)}"
+        self.given.append(way)
+        self.double.tokens.add(token)
+        request.send(200, json.dumps({"access_token": token, "expires_in": self.life, "token_type": "Bearer"}).encode(), {})
+
+    def is_signed(self, statement):
+        """Whether it is of the service account, signed with RS256 by its key (RFC 7515, RFC 8017)."""
+        def decoded(text):
+            return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+        text, _, signature = statement.rpartition(".")
+        head, claim = (json.loads(decoded(part)) for part in text.split("."))
+        size = (self.modulus.bit_length() + 7) // 8
+        sum_of_text = bytes.fromhex("3031300d060960864801650304020105000420") + hashlib.sha256(text.encode()).digest()
+        right = b"\0\1" + b"\xff" * (size - len(sum_of_text) - 3) + b"\0" + sum_of_text
+        opened = pow(int.from_bytes(decoded(signature), "big"), 65537, self.modulus).to_bytes(size, "big")
+        return (opened == right and head["alg"] == "RS256" and claim["iss"] == "tests@project" and
+                claim["aud"] == self.double.origin + "/services/google/token" and "scope" in claim and
+                claim["iat"] - 5 < time.time() < claim["exp"] <= claim["iat"] + 3600)
+
+
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
@@ -438,12 +501,22 @@ class Double:
         self.objects = {}  # of what was written here: when, and its metadata
         self.uploads = {}
         self.written = 0
+        self.google = False  # Google Cloud Storage in place of S3
+        self.tokens = set()  # that are enough by themselves there
+        self.generations = {}
         self.faults = Faults()
         self.forget()
         self.reset()
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.double = self
         self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def named(self, name):
+        return ("x-goog-" if self.google else "x-amz-") + name
+
+    def generation_of(self, key):
+        file = self.folder / key
+        return 0 if not file.is_file() else self.generations.get(key) or file.stat().st_mtime_ns
 
     def reset(self):
         self.requests, self.headers, self.bytes, self.in_flight, self.most_in_flight = [], [], 0, 0, 0

@@ -175,6 +175,17 @@ def main():
             refused(tessera.Error, without, "no credentials")
         clean_environment()
 
+        # Google Cloud Storage: keys of HMAC, or a token alone.
+        double.google = True
+        double.tokens.add("ya29.ours")
+        token = {"token": "ya29.ours", "endpoint_url": double.origin}
+        for options in (keys(double), token):
+            np.testing.assert_array_equal(tessera.load("gs://bucket/a", storage_options=options), values)
+        tessera.save("gs://bucket/of_google", values, storage_options=token)
+        assert tessera.digest("gs://bucket/of_google", **given) == tessera.digest(local)
+        refused(tessera.Error, lambda: tessera.open("gs://bucket/a", storage_options={**token, "token": "ya29.hush"}), "expired")
+        double.google = False
+
         # What is wrong is named, without what may be a secret.
         for wrong, says in (({"keys": "hush"}, "there is no 'keys'"), ({"anon": "yes"}, "True or False"),
                             ({"key": b"hush"}, "expected a text"), ({"client_kwargs": {"verify": "hush"}}, "verify"),

@@ -253,6 +253,7 @@ void add_storage_option(RemoteOptions& remote, const std::string& name, const py
         remote.settings["AWS_PROFILE"] = text_of(value, name);
     } else if (name == "endpoint_url") {
         remote.settings["AWS_ENDPOINT_URL_S3"] = text_of(value, name);
+        remote.settings["STORAGE_EMULATOR_HOST"] = text_of(value, name);  // for gs://
     } else if (name == "region_name") {
         remote.settings["AWS_REGION"] = text_of(value, name);
     } else if (name == "anon") {

@@ -1,0 +1,64 @@
+#include "key_services.h"
+
+#include <openssl/evp.h>
+#include <tessera/byte_io.h>
+#include <tessera/error_text.h>
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "http_client.h"
+#include "s3_credentials.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint64_t longest_file = std::uint64_t{64} << 10;
+
+}  // namespace
+
+std::string_view without_space_around(std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(" \t\r\n");
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
+std::string small_file(const std::string& path, const std::string& what) {
+    return in_context(
+        [&] { return what; },
+        [&] {
+            const auto file = open_file(path);
+            if (file->size() > longest_file) throw corrupt("{}: larger than expected", path);
+            const Buffer bytes = read_all(*file);
+            return std::string(without_space_around({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+        });
+}
+
+std::string base64(std::string_view bytes) {
+    std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+    ::EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+    text.pop_back();  // the zero at its end
+    return text;
+}
+
+ServiceAnswer ask_service(ServiceQuestion question, const std::string& what) {
+    HttpRequest request;
+    request.method = question.method;
+    request.url = std::move(question.url);
+    request.name = what;
+    request.limit = longest_file;
+    request.follow = false;
+    request.headers = [lines = std::move(question.lines)](const HttpRequest&) { return lines; };
+    if (question.method != "GET") {
+        request.body = std::make_shared<const Buffer>(std::as_bytes(std::span(question.body)));
+    }
+    request.patience = std::chrono::milliseconds(question.milliseconds);
+    const HttpResponse response = HttpClient::shared().send(std::move(request));
+    return {response.status, std::string(response.text()), says_expired(response)};
+}
+
+}  // namespace tessera
