@@ -59,7 +59,11 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
         if (m.fill.bytes && !dialect.default_fill(m.dtype).spelling) m.fill.spelling.reset();
     }
     m.codecs = complete_codecs(m.dtype, m.shape.rank(), options.order, parse_codecs(options.codec));
-    set_chunk_layout(m, {.chunks = m.chunks, .shards = options.shards, .codecs = std::move(m.codecs)});
+    ChunkLayout layout{.chunks = m.chunks, .shards = options.shards, .codecs = std::move(m.codecs)};
+    const auto given = [](const auto& lengths) { return lengths.empty() ? std::nullopt : std::optional(lengths); };
+    set_lengths(layout, m.shape, given(options.chunks), given(options.edges), given(options.shards),
+                given(options.shard_edges));
+    set_chunk_layout(m, layout);
     if (!options.dimension_names.empty() &&
         options.dimension_names.size() != static_cast<std::size_t>(m.shape.rank())) {
         throw invalid_argument("{} dimension names were given for {} dimensions", options.dimension_names.size(),

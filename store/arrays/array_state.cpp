@@ -7,6 +7,7 @@
 #include <tessera/stop.h>
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <random>
 #include <thread>
 #include <utility>
@@ -16,10 +17,62 @@
 
 namespace tessera {
 
+namespace {
+
+ArrayMetadata with_chunks(const ArrayMetadata& metadata, const Shape& chunks) {
+    ArrayMetadata other = metadata;
+    other.chunks = chunks;
+    return other;
+}
+
+}  // namespace
+
+/// Few are kept, because a document may say very many.
+struct LoadedArray::OtherLengths {
+    static constexpr std::size_t most_kept = 64;
+    std::mutex mutex;
+    std::map<std::vector<std::int64_t>, std::shared_ptr<const LoadedArray>> made;
+};
+
 LoadedArray::LoadedArray(ArrayMetadata m)
     : metadata(std::move(m)),
-      grid(metadata.shape, metadata.chunks),
+      grid(chunk_grid(metadata)),
       pipeline(ChunkSpec{metadata.dtype, metadata.chunks, metadata.fill.bytes}, metadata.codecs) {
+    prepare();
+    if (grid.regular()) return;
+    if (pipeline.shard() != nullptr) {
+        try {
+            require_whole_chunks(metadata.edges, pipeline.shard()->grid().chunks());
+        } catch (const Error& e) {
+            throw corrupt(e.what());
+        }
+    }
+    others_ = std::make_shared<OtherLengths>();
+}
+
+LoadedArray::LoadedArray(const LoadedArray& all, const Index& chunk)
+    : metadata(with_chunks(all.metadata, all.grid.chunk_shape(chunk))),
+      grid(all.grid.about(chunk)),
+      pipeline(ChunkSpec{metadata.dtype, metadata.chunks, metadata.fill.bytes}, metadata.codecs) {
+    prepare();
+}
+
+std::shared_ptr<const LoadedArray> LoadedArray::of_length(const Index& chunk) const {
+    const Shape shape = grid.chunk_shape(chunk);
+    if (shape == grid.chunks()) return {std::shared_ptr<const void>(), this};
+    if (others_ == nullptr) return std::make_shared<const LoadedArray>(*this, chunk);
+    const std::vector<std::int64_t> key(shape.begin(), shape.end());
+    {
+        const std::lock_guard lock(others_->mutex);
+        if (const auto found = others_->made.find(key); found != others_->made.end()) return found->second;
+    }
+    auto made = std::make_shared<const LoadedArray>(*this, chunk);
+    const std::lock_guard lock(others_->mutex);
+    if (others_->made.size() >= OtherLengths::most_kept) others_->made.clear();
+    return others_->made.emplace(key, std::move(made)).first->second;
+}
+
+void LoadedArray::prepare() {
     try {
         fill_ = fill_element(metadata);
     } catch (const Error& e) {
@@ -143,6 +196,18 @@ const Shape& unit_shape(const LoadedArray& loaded) {
     return loaded.pipeline.shard() != nullptr ? loaded.pipeline.shard()->grid().chunks() : loaded.grid.chunks();
 }
 
+ChunkGrid unit_grid(const LoadedArray& loaded) {
+    return loaded.pipeline.shard() != nullptr ? ChunkGrid(loaded.grid.shape(), unit_shape(loaded)) : loaded.grid;
+}
+
+Index first_unit(const LoadedArray& loaded, const Index& chunk) {
+    const ShardCodec* shard = loaded.pipeline.shard();
+    if (shard == nullptr) return chunk;
+    Index unit = loaded.grid.chunk_region(chunk).start;
+    for (int d = 0; d < unit.rank(); ++d) unit[d] /= shard->grid().chunks()[d];
+    return unit;
+}
+
 ArrayInfo array_info(const LoadedArray& loaded) {
     ArrayInfo info{.dtype = loaded.metadata.dtype, .shape = loaded.metadata.shape, .chunks = loaded.metadata.chunks};
     if (const ShardCodec* shards = loaded.pipeline.shard()) {
@@ -179,6 +244,17 @@ std::shared_ptr<const LoadedArray> ArrayState::refresh() {
     return take(std::move(document));
 }
 
+namespace {
+
+/// Whether two documents of one array agree about its chunks. Where these differ in length, growing adds some.
+bool same_lengths(const ArrayMetadata& a, const ArrayMetadata& b) {
+    if (a.edges.empty() || b.edges.empty()) return a.edges.empty() == b.edges.empty() && a.chunks == b.chunks;
+    return std::ranges::equal(a.edges, b.edges,
+                              [](const ChunkEdges& x, const ChunkEdges& y) { return x.continues(y); });
+}
+
+}  // namespace
+
 std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
     ArrayMetadata metadata = parse_metadata(*dialect, *store, prefix, document);  // its errors name the document
     if (stores_fill) metadata.fill.always_stored = true;
@@ -186,7 +262,7 @@ std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
         in_context([&] { return name; }, [&] { return std::make_shared<const LoadedArray>(std::move(metadata)); });
     const std::lock_guard lock(mutex_);
     if (loaded_ &&
-        !(loaded_->metadata.dtype == fresh->metadata.dtype && loaded_->metadata.chunks == fresh->metadata.chunks)) {
+        !(loaded_->metadata.dtype == fresh->metadata.dtype && same_lengths(loaded_->metadata, fresh->metadata))) {
         throw invalid_argument("{}: the array was replaced by another one; open it again", name);
     }
     document_ = std::move(document);

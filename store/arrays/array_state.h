@@ -20,6 +20,15 @@ namespace tessera {
 /// An array's metadata and everything derived from it. Immutable.
 struct LoadedArray {
     explicit LoadedArray(ArrayMetadata m);
+    /// See of().
+    LoadedArray(const LoadedArray& all, const Index& chunk);
+
+    /// For the work on one chunk or shard: this or, where they differ in length, the same with `metadata.chunks`,
+    /// `grid.chunks()` and `pipeline` of its own shape. It is valid as long as this.
+    [[nodiscard]] std::shared_ptr<const LoadedArray> of(const Index& chunk) const {
+        if (grid.regular()) return {std::shared_ptr<const void>(), this};
+        return of_length(chunk);
+    }
 
     ArrayMetadata metadata;
     ChunkGrid grid;
@@ -34,9 +43,14 @@ struct LoadedArray {
     [[nodiscard]] std::int64_t chunk_bytes() const { return byte_count(grid.chunks(), metadata.dtype.size()); }
 
 private:
+    struct OtherLengths;
+    [[nodiscard]] std::shared_ptr<const LoadedArray> of_length(const Index& chunk) const;
+    void prepare();
+
     ElementBytes fill_;
     VariableSlot slot_;
     std::optional<Error> fill_error_;
+    std::shared_ptr<OtherLengths> others_;  ///< of chunks of other lengths; not in these
 };
 
 /// The result of Array::info().
@@ -131,6 +145,10 @@ private:
 
 /// The shape of a unit, which is decoded and encoded as a whole: a chunk, or with shards an inner chunk.
 [[nodiscard]] const Shape& unit_shape(const LoadedArray& loaded);
+/// The grid of the units. Inner chunks have one shape, also in shards that differ in length.
+[[nodiscard]] ChunkGrid unit_grid(const LoadedArray& loaded);
+/// The first unit of a chunk or shard, in unit_grid().
+[[nodiscard]] Index first_unit(const LoadedArray& loaded, const Index& chunk);
 
 /// Waits for a time drawn by lot, after `tries` tries that came too late. Throws cancelled if the thread is to stop.
 void wait_for_others(int tries);

@@ -76,7 +76,8 @@ struct ChunkCache {
                                     array_->name, unit_bytes_, budget_));
         }
         const auto bytes = static_cast<std::size_t>(byte_count(grid_->chunks(), loaded_->metadata.dtype.size()));
-        if (bytes > 0 && bytes <= BufferPool::slab_size / 4 && budget_ / 8 >= BufferPool::slab_size) {
+        if (grid_->regular() && bytes > 0 && bytes <= BufferPool::slab_size / 4 &&
+            budget_ / 8 >= BufferPool::slab_size) {
             element_memory_.emplace(bytes);
         }
     }
@@ -125,7 +126,7 @@ struct ChunkCache {
             if (entry.elements.bytes().empty()) entry.elements = fresh_elements(entry);
             copy_elements(in.part(part.in_request), picked(entry.elements.view().part(part.in_box), part, selection));
             if (!entry.all) {
-                if (!entry.dirty()) entry.dirty_mask = ElementMask(grid_->chunks());
+                if (!entry.dirty()) entry.dirty_mask = ElementMask(grid_->chunk_shape(entry.index));
                 mark_steps(entry.dirty_mask, selection, part.in_box, 0);
             }
             pack(entry);
@@ -164,7 +165,8 @@ private:
     // ---- what is there
 
     void adopt(std::shared_ptr<const LoadedArray> loaded) {
-        if (grid_ && !(unit_shape(*loaded) == grid_->chunks())) {
+        // Where chunks differ in length, the longest may be new: refresh() has compared them.
+        if (grid_ && grid_->regular() && !(unit_shape(*loaded) == grid_->chunks())) {
             throw invalid_argument("{}: the array was replaced by another one; open it again", array_->name);
         }
         if (loaded != loaded_) {
@@ -174,7 +176,7 @@ private:
             }
         }
         loaded_ = std::move(loaded);
-        grid_.emplace(loaded_->grid.shape(), unit_shape(*loaded_));
+        grid_ = unit_grid(*loaded_);
         unit_bytes_ = static_cast<std::uint64_t>(byte_count(grid_->chunks(), loaded_->metadata.dtype.size())) +
                       ElementMask::bytes(element_count(grid_->chunks()));
         for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -283,16 +285,16 @@ private:
     // ---- elements
 
     /// Memory for the elements of a chunk.
-    [[nodiscard]] NDArray fresh() const {
+    [[nodiscard]] NDArray fresh(const CachedChunk& entry) const {
         const DType& dtype = loaded_->metadata.dtype;
         return element_memory_ ? NDArray(dtype, grid_->chunks(), element_memory_->take())
-                               : NDArray(dtype, grid_->chunks());
+                               : NDArray(dtype, grid_->chunk_shape(entry.index));
     }
 
     NDArray fresh_elements(const CachedChunk& entry) const {
-        NDArray elements = fresh();
+        NDArray elements = fresh(entry);
         // Elements beyond the array's edge are stored too, and must not be uninitialised memory.
-        if (!(inside(entry).extent == grid_->chunks())) zero_elements(elements.view());
+        if (!(inside(entry).extent == elements.shape())) zero_elements(elements.view());
         return elements;
     }
 
@@ -301,7 +303,7 @@ private:
         if (entry.all) return;
         const std::optional<ValueStamp> now = array_->store->stamp(array_->chunk_key(*loaded_, unit_place(entry)));
         if (entry.loaded && entry.stamp == now) return;
-        NDArray elements = fresh();
+        NDArray elements = fresh(entry);
         read_one_chunk(*array_, *loaded_, entry.index, elements.view());
         if (entry.dirty()) copy_marked(entry.elements.view(), entry.dirty_mask, elements.view());
         entry.elements = std::move(elements);
@@ -316,7 +318,7 @@ private:
             entry.dirty_mask = {};
             return;
         }
-        if (!entry.dirty()) entry.dirty_mask = ElementMask(grid_->chunks());
+        if (!entry.dirty()) entry.dirty_mask = ElementMask(grid_->chunk_shape(entry.index));
         entry.dirty_mask.mark(part.in_chunk);
     }
 
@@ -333,7 +335,7 @@ private:
     }
 
     void mark_all(CachedChunk& entry) const {
-        entry.dirty_mask = ElementMask(grid_->chunks());
+        entry.dirty_mask = ElementMask(grid_->chunk_shape(entry.index));
         entry.dirty_mask.mark(inside(entry));
         entry.all = false;
     }
@@ -361,6 +363,7 @@ private:
 
     /// The chunk or shard in which an entry is stored.
     [[nodiscard]] Index unit_place(const CachedChunk& entry) const {
+        if (!loaded_->grid.regular()) return loaded_->grid.overlapping(grid_->chunk_region(entry.index)).start;
         Index place = entry.index;
         for (int d = 0; d < place.rank(); ++d) place[d] /= loaded_->grid.chunks()[d] / grid_->chunks()[d];
         return place;

@@ -46,7 +46,7 @@ struct Touches {
 template <class Part, class View>
 Touches touches_of(const ArrayState& array, const LoadedArray& loaded, std::span<const Part> parts,
                    View Part::*elements) {
-    Touches touches{ChunkGrid(loaded.grid.shape(), unit_shape(loaded)), {}, {}};
+    Touches touches{unit_grid(loaded), {}, {}};
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const Region& region = parts[i].region;
         const View& v = parts[i].*elements;
@@ -129,8 +129,9 @@ void read_touched(const ArrayState& array, const LoadedArray& loaded, const Touc
         return;
     }
     NDArray& unit = scratch->unit;
-    if (!(unit.dtype() == loaded.metadata.dtype) || !(unit.shape() == unit_shape(loaded)) || unit.dtype().is_variable())
-        unit = NDArray(loaded.metadata.dtype, unit_shape(loaded));
+    const Shape shape = touches.units.chunk_shape(touches.unit(n));
+    if (!(unit.dtype() == loaded.metadata.dtype) || !(unit.shape() == shape) || unit.dtype().is_variable())
+        unit = NDArray(loaded.metadata.dtype, shape);
     const ShardCodec* const shard = loaded.pipeline.shard();
     const MutableArrayView all = laid_out_as(shard == nullptr ? loaded.pipeline : shard->inner(), unit.view());
     const Region inside = Region::whole(box.extent);
@@ -146,7 +147,7 @@ void read_touched_chunk(const ArrayState& array, const LoadedArray& loaded, cons
     in_context([&] { return where(array, index, key); },
                [&] {
                    ScratchPool::Loan scratch(array.scratch);
-                   if (const auto chunk = stored_chunk(array, loaded, key, *scratch)) {
+                   if (const auto chunk = stored_chunk(array, *loaded.of(index), key, *scratch)) {
                        distribute(touches, n, parts, *chunk);
                        return;
                    }
@@ -195,13 +196,15 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
         });
         return;
     }
-    const ChunkGrid& inner = loaded.pipeline.shard()->grid();
     for_each_key(loaded, touches, io, parallel_in_memory,
                  [&](const Index& shard, const std::vector<std::int64_t>& units, const IoOptions& within) {
+                     const auto own = loaded.of(shard);
+                     const ChunkGrid& inner = own->pipeline.shard()->grid();
+                     const Index first = first_unit(loaded, shard);
                      std::vector<std::int64_t> numbers;
                      for (const std::int64_t n : units) {
                          Index index = touches.unit(n);
-                         for (int d = 0; d < index.rank(); ++d) index[d] -= shard[d] * inner.grid()[d];
+                         for (int d = 0; d < index.rank(); ++d) index[d] -= first[d];
                          numbers.push_back(inner.linear(index));
                      }
                      read_units(array, loaded, shard, numbers, within,
@@ -226,9 +229,10 @@ void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<co
             std::vector<std::pair<NDArray, ElementMask>> memory;
             memory.reserve(units.size());
             std::vector<MarkedChunk> marked;
+            const auto own = loaded.of(index);
             for (const std::int64_t n : units) {
-                auto& [elements, dirty_mask] = memory.emplace_back(NDArray(loaded.metadata.dtype, unit_shape(loaded)),
-                                                                   ElementMask(unit_shape(loaded)));
+                auto& [elements, dirty_mask] = memory.emplace_back(NDArray(loaded.metadata.dtype, unit_shape(*own)),
+                                                                   ElementMask(unit_shape(*own)));
                 overlay(touches, n, parts, elements, dirty_mask);
                 marked.push_back({touches.unit(n), elements.view(), &dirty_mask});
             }

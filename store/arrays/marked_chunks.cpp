@@ -22,10 +22,11 @@ void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, cons
                         const IoOptions& io) {
     ShardWriter writer = shard_writer(array, loaded, key, index, false, output);
     const ChunkGrid& grid = loaded.pipeline.shard()->grid();
+    const Index first = first_unit(loaded, index);
     std::vector<const MarkedChunk*> marked(static_cast<std::size_t>(grid.chunk_count()));
     for (const MarkedChunk& chunk : chunks) {
         Index inner = chunk.index;
-        for (int d = 0; d < inner.rank(); ++d) inner[d] -= index[d] * grid.grid()[d];
+        for (int d = 0; d < inner.rank(); ++d) inner[d] -= first[d];
         marked[static_cast<std::size_t>(grid.linear(inner))] = &chunk;
     }
     writer.write(
@@ -55,14 +56,16 @@ void copy_marked(const ArrayView& from, const ElementMask& dirty_mask, const Mut
     });
 }
 
-void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
+void write_marked(const ArrayState& array, const LoadedArray& all, const Index& index,
                   const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io) {
+    const auto own = all.of(index);
+    const LoadedArray& loaded = *own;
     const std::string key = array.chunk_key(loaded, index);
     const auto merged = [&](const MarkedChunk& chunk, const auto& stored) -> ArrayView {
         if (chunk.dirty_mask == nullptr) return chunk.elements;
         const MutableArrayView memory = stored();
         copy_marked(chunk.elements, *chunk.dirty_mask, memory);
-        const Region box = ChunkGrid(loaded.grid.shape(), unit_shape(loaded)).chunk_region(chunk.index);
+        const Region box = unit_grid(loaded).chunk_region(chunk.index);
         require_text(loaded, memory.part(Region::whole(box.extent)), box.start);
         return memory;
     };

@@ -339,7 +339,8 @@ void read_points(const ArrayState& array, const LoadedArray& loaded, std::span<c
     const Points points{indices, static_cast<std::size_t>(loaded.grid.shape().rank()), out};
     in_context([&] { return array.name; }, [&] { require_points(points, loaded); });
     if (points.count() == 0) return;
-    if (points.rank == 0 || out.dtype.is_variable()) {
+    // Units are numbered below by divisions, which take chunks of one shape.
+    if (points.rank == 0 || out.dtype.is_variable() || !loaded.grid.regular()) {
         std::vector<RegionRead> parts;
         for (std::size_t i = 0; i < points.count(); ++i) {
             MutableArrayView element = out;

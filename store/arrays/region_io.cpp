@@ -36,7 +36,7 @@ public:
     [[nodiscard]] Index index(std::int64_t n) const {
         Index index = index_in(chunks_, n);
         for (int d = 0; d < index.rank(); ++d) {
-            if (steps_[d] > 0) index[d] = (bounds_.start[d] + index[d] * steps_[d]) / grid_.chunks()[d];
+            if (steps_[d] > 0) index[d] = grid_.chunk_at(d, bounds_.start[d] + index[d] * steps_[d]);
         }
         return index;
     }
@@ -48,7 +48,8 @@ private:
     Shape steps_;    ///< 0: each chunk is picked from
 };
 
-/// Calls each(index, picked part, options for the work within, …) for every chunk or shard that the selection touches.
+/// Calls each(the array as of the chunk, its index, picked part, options for the work within, …) for every chunk or
+/// shard that the selection touches.
 /// run(count, options, job) calls job(i, …) in parallel.
 template <class Run, class Each>
 void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
@@ -60,7 +61,7 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
     run(chunks.count(), threads.outer, [&](std::int64_t n, auto&... output) {
         const Index index = chunks.index(n);
         const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
-        if (!part.in_request.empty()) each(index, part, threads.within, output...);
+        if (!part.in_request.empty()) each(*loaded.of(index), index, part, threads.within, output...);
     });
 }
 
@@ -77,19 +78,19 @@ std::unique_ptr<ReadAhead> announce(const ArrayState& array, const LoadedArray& 
     if (selection.bounds().empty()) return nullptr;
     const std::uint64_t limit = loaded.pipeline.encoded_limit();
     const bool shards = loaded.pipeline.shard() != nullptr;
-    return array.store->read_ahead(
-        shards ? 0 : limit, [&array, &loaded, &selection, limit, shards, chunks = PickedChunks(selection, loaded.grid),
-                             n = std::int64_t{0}](ReadWish& wish) mutable {
-            while (n < chunks.count()) {
-                const Index index = chunks.index(n++);
-                const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
-                if (part.in_request.empty()) continue;
-                wish.key = array.chunk_key(loaded, index);
-                wish.whole = !shards && (limit <= best_whole || part.in_request.extent == loaded.grid.chunks());
-                return true;
-            }
-            return false;
-        });
+    return array.store->read_ahead(shards ? 0 : limit, [&array, &loaded, &selection, limit, shards,
+                                                        chunks = PickedChunks(selection, loaded.grid),
+                                                        n = std::int64_t{0}](ReadWish& wish) mutable {
+        while (n < chunks.count()) {
+            const Index index = chunks.index(n++);
+            const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
+            if (part.in_request.empty()) continue;
+            wish.key = array.chunk_key(loaded, index);
+            wish.whole = !shards && (limit <= best_whole || part.in_request.extent == loaded.grid.chunk_shape(index));
+            return true;
+        }
+        return false;
+    });
 }
 
 void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
@@ -195,18 +196,18 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
                    const MutableArrayView& out, const IoOptions& io) {
     const Request<MutableArrayView> request{selection, fitted(array, loaded, out, selection.full_shape())};
     const auto ahead = announce(array, loaded, selection);
-    const auto each = [&](const Index& index, const Picked& part, const IoOptions& within) {
-        const std::string key = array.chunk_key(loaded, index);
+    const auto each = [&](const LoadedArray& own, const Index& index, const Picked& part, const IoOptions& within) {
+        const std::string key = array.chunk_key(own, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
-                       in_chunk_memory(loaded, [&] {
-                           if (loaded.pipeline.shard() == nullptr) {
-                               read_chunk(array, loaded, key, part, request);
+                       in_chunk_memory(own, [&] {
+                           if (own.pipeline.shard() == nullptr) {
+                               read_chunk(array, own, key, part, request);
                            } else {
-                               read_shard(array, loaded, key, index, part, request, within);
+                               read_shard(array, own, key, index, part, request, within);
                            }
                        });
-                       show_json(loaded, request.elements.part(part.in_request));
+                       show_json(own, request.elements.part(part.in_request));
                    });
     };
     for_each_picked(array, loaded, selection, io, parallel_in_memory, each);
@@ -220,12 +221,13 @@ void write_selected(const ArrayState& array, const LoadedArray& loaded, const Se
     const auto run = [&](std::int64_t count, const IoOptions& outer, const auto& job) {
         change_chunks(array, loaded, count, outer, job);
     };
-    const auto each = [&](const Index& index, const Picked& part, const IoOptions& within, ChunkOutput& output) {
-        const std::string key = array.chunk_key(loaded, index);
+    const auto each = [&](const LoadedArray& own, const Index& index, const Picked& part, const IoOptions& within,
+                          ChunkOutput& output) {
+        const std::string key = array.chunk_key(own, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
-                       in_chunk_memory(loaded,
-                                       [&] { write_picked(array, loaded, key, index, part, request, output, within); });
+                       in_chunk_memory(own,
+                                       [&] { write_picked(array, own, key, index, part, request, output, within); });
                    });
     };
     for_each_picked(array, loaded, selection, io, run, each);
@@ -236,18 +238,18 @@ void update_selected(const ArrayState& array, const LoadedArray& loaded, const S
                      const IoOptions& io) {
     if (one_per_folder(loaded, selection.bounds()).count() > 1) require_direct(array, loaded, selection.bounds());
     ErasedNotes notes(*array.store, array.prefix);
-    const auto each = [&](const Index& index, const Picked& part, const IoOptions& within) {
-        const std::string key = array.chunk_key(loaded, index);
+    const auto each = [&](const LoadedArray& own, const Index& index, const Picked& part, const IoOptions& within) {
+        const std::string key = array.chunk_key(own, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
-                       const Selection own = selection.part(part.in_request);
+                       const Selection picks = selection.part(part.in_request);
                        NDArray elements(loaded.metadata.dtype, part.in_request.extent);
-                       change_chunk(array, loaded, notes, [&](ChunkOutput& output) {
+                       change_chunk(array, own, notes, [&](ChunkOutput& output) {
                            output.begin(index, key, true);
-                           read_selected(array, loaded, own, elements, within);
+                           read_selected(array, own, picks, elements, within);
                            change(part.in_request, elements);
-                           const Picked box = picked_from(own, loaded.grid.chunk_region(index));
-                           write_picked(array, loaded, key, index, box, {own, elements}, output, within);
+                           const Picked box = picked_from(picks, own.grid.chunk_region(index));
+                           write_picked(array, own, key, index, box, {picks, elements}, output, within);
                        });
                    });
     };
@@ -276,13 +278,15 @@ void write_region(const ArrayState& array, const LoadedArray& loaded, const Regi
 
 void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,
                     const MutableArrayView& out) {
-    const Region box = ChunkGrid(loaded.grid.shape(), out.shape).chunk_region(index);
+    const Region box = unit_grid(loaded).chunk_region(index);
     if (!(box.extent == out.shape)) fill_unread(loaded, out);
     read_region(array, loaded, box, out.part(Region::whole(box.extent)), {.threads = 1});
 }
 
-void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, ChunkOutput& output,
+void clear_beyond_edge(const ArrayState& array, const LoadedArray& all, const Index& index, ChunkOutput& output,
                        const IoOptions& io) {
+    const auto own = all.of(index);
+    const LoadedArray& loaded = *own;
     const std::string key = array.chunk_key(loaded, index);
     in_context([&] { return where(array, index, key); },
                [&] {
@@ -299,7 +303,9 @@ void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const
                });
 }
 
-void cover_with_fill(const ArrayState& array, const LoadedArray& loaded, const Index& index, ChunkOutput& output) {
+void cover_with_fill(const ArrayState& array, const LoadedArray& all, const Index& index, ChunkOutput& output) {
+    const auto own = all.of(index);
+    const LoadedArray& loaded = *own;
     const std::string key = array.chunk_key(loaded, index);
     in_context([&] { return where(array, index, key); },
                [&] {

@@ -58,9 +58,9 @@ void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const In
                     const MutableArrayView& out);
 
 /// Sets the elements of a stored chunk or shard that lie beyond the array's edge to the fill.
-void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, ChunkOutput& output,
+void clear_beyond_edge(const ArrayState& array, const LoadedArray& all, const Index& index, ChunkOutput& output,
                        const IoOptions& io);
 /// Where values are not removed (ChunkOutput::erase): replaces a chunk or shard, if it is stored, by one of the fill.
-void cover_with_fill(const ArrayState& array, const LoadedArray& loaded, const Index& index, ChunkOutput& output);
+void cover_with_fill(const ArrayState& array, const LoadedArray& all, const Index& index, ChunkOutput& output);
 
 }  // namespace tessera

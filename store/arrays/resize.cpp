@@ -28,6 +28,8 @@ namespace {
 std::shared_ptr<const LoadedArray> with_shape(const LoadedArray& loaded, const Shape& shape) {
     ArrayMetadata m = loaded.metadata;
     m.shape = shape;
+    for (std::size_t d = 0; d < m.edges.size(); ++d) m.edges[d] = m.edges[d].reaching(shape[static_cast<int>(d)]);
+    if (!m.edges.empty()) set_edges(m, std::move(m.edges));
     return std::make_shared<const LoadedArray>(std::move(m));
 }
 
@@ -68,7 +70,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     for (int d = 0; d < to.rank(); ++d) {
         if (to[d] <= from[d]) continue;
         Region box = Region::whole(grown.grid.grid());
-        box.start[d] = from[d] / grown.grid.chunks()[d];
+        box.start[d] = grown.grid.chunk_at(d, from[d]);
         box.extent[d] -= box.start[d];
         std::int64_t more = box.count();
         enumerable = enumerable && !__builtin_add_overflow(candidates, more, &candidates);
@@ -87,7 +89,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
         for (int d = 0; d < to.rank(); ++d) {
             if (to[d] <= from[d]) continue;
             Region box = Region::whole(grown.grid.grid());
-            box.start[d] = from[d] / grown.grid.chunks()[d];
+            box.start[d] = grown.grid.chunk_at(d, from[d]);
             box.extent[d] -= box.start[d];
             change_chunks(array, old, box.count(), io,
                           [&](std::int64_t n, ChunkOutput& output) { clear(index_in(box, n), output); });
@@ -106,8 +108,9 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
             return;
         }
         const Region inside = old.grid.chunk_region(chunk);
+        const Shape whole = old.grid.chunk_shape(chunk);
         for (int d = 0; d < to.rank(); ++d) {
-            if (to[d] > from[d] && inside.extent[d] < old.grid.chunks()[d]) {
+            if (to[d] > from[d] && inside.extent[d] < whole[d]) {
                 edge.push_back(chunk);
                 return;
             }
@@ -129,7 +132,9 @@ public:
         ArrayInfo info = array_info(*loaded_);
         info.shape = place_.extent;
         info.chunk_offset = place_.start;
-        for (int d = 0; d < place_.rank(); ++d) info.chunk_offset[d] %= loaded_->metadata.chunks[d];
+        const Index first = loaded_->grid.overlapping({place_.start, Shape::filled(place_.rank(), 1)}).start;
+        const Region chunk = place_.empty() ? place_ : loaded_->grid.chunk_region(first);
+        for (int d = 0; d < place_.rank(); ++d) info.chunk_offset[d] -= chunk.start[d];
         return info;
     }
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
@@ -193,7 +198,7 @@ public:
         } else if (present->grid.shape() != old_->grid.shape()) {
             return;  // another program changed the shape, and may own the chunks
         }
-        const std::int64_t first = ceil_div(old_->grid.shape()[axis_], old_->grid.chunks()[axis_]);
+        const std::int64_t first = old_->grid.grid()[axis_];
         const Region added = chunks_along(*grown_, axis_, first, grown_->grid.grid()[axis_] - first);
         constexpr std::int64_t few = 1000;  // below this, checking each key is faster than listing all
         const auto erase = [&](const std::string& key) {
@@ -218,10 +223,8 @@ private:
     /// Calls each(key, chunk) for the chunks at the old edge that the append changes.
     template <class Each>
     void for_each_edge(const Each& each) const {
-        const std::int64_t from = old_->grid.shape()[axis_];
-        const std::int64_t chunk = old_->grid.chunks()[axis_];
-        if (from % chunk == 0) return;
-        const Region edge = chunks_along(*grown_, axis_, from / chunk, 1);
+        if (old_->grid.beyond_edge(axis_) == 0) return;
+        const Region edge = chunks_along(*grown_, axis_, old_->grid.grid()[axis_] - 1, 1);
         for (std::int64_t n = 0; n < edge.count(); ++n) {
             const Index index = index_in(edge, n);
             each(array_.chunk_key(*grown_, index), index);

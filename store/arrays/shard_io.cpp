@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "region_io.h"
+
 namespace tessera {
 
 namespace {
@@ -117,8 +119,10 @@ void clear_shard_beyond(const ArrayState& array, const LoadedArray& loaded, cons
     if (changed) finish_shard(writer, output);
 }
 
-void read_units(const ArrayState& array, const LoadedArray& loaded, const Index& chunk,
+void read_units(const ArrayState& array, const LoadedArray& all, const Index& chunk,
                 std::span<const std::int64_t> inner, const IoOptions& io, const EachUnit& each) {
+    const auto own = all.of(chunk);
+    const LoadedArray& loaded = *own;
     const std::string key = array.chunk_key(loaded, chunk);
     in_context([&] { return where(array, chunk, key); },
                [&] {
@@ -201,15 +205,47 @@ private:
     ShardWriter writer_;
 };
 
+/// A region of several shards, where they differ in length and blocks of one shape do not end with them.
+class RegionSink final : public ArraySink {
+public:
+    RegionSink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded, const Region& region,
+               StoreLock shape_lock)
+        : array_(array), loaded_(std::move(loaded)), region_(region), shape_lock_(std::move(shape_lock)) {}
+
+    [[nodiscard]] ArrayInfo info() const override {
+        const Shape& chunks = unit_shape(*loaded_);
+        Index offset = region_.start;
+        for (int d = 0; d < offset.rank(); ++d) offset[d] %= chunks[d];
+        return {.dtype = loaded_->metadata.dtype, .shape = region_.extent, .chunks = chunks, .chunk_offset = offset};
+    }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        Region moved = region;
+        for (int d = 0; d < moved.rank(); ++d) moved.start[d] += region_.start[d];
+        write_region(array_, *loaded_, moved, in, io);
+    }
+    void finish() override {}
+    [[nodiscard]] const std::string& name() const override { return array_.name; }
+
+private:
+    const ArrayState& array_;
+    std::shared_ptr<const LoadedArray> loaded_;
+    Region region_;
+    StoreLock shape_lock_;
+};
+
 }  // namespace
 
 std::unique_ptr<ArraySink> shard_sink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded,
                                       const Region& region, StoreLock shape_lock) {
     require_inside(array, *loaded, region);
     const Region touched = loaded->grid.overlapping(region);
+    if (!loaded->grid.regular() && loaded->pipeline.shard() != nullptr && touched.count() > 1) {
+        return std::make_unique<RegionSink>(array, std::move(loaded), region, std::move(shape_lock));
+    }
     if (loaded->pipeline.shard() == nullptr || region.empty() || touched.count() != 1) {
         throw invalid_argument("{}: region {} does not lie in one shard", array.name, region.to_string());
     }
+    if (!loaded->grid.regular()) loaded = std::make_shared<const LoadedArray>(*loaded, touched.start);
     return std::make_unique<ShardSink>(array, std::move(loaded), region, touched.start, std::move(shape_lock));
 }
 

@@ -88,7 +88,7 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
             owner.metadata = load_metadata(owner.dialect, store, prefix);
         }
     }
-    const ChunkGrid grid(owner.metadata.shape, owner.metadata.chunks);
+    const ChunkGrid grid = chunk_grid(owner.metadata);
     for (const Journal::Entry& entry : journal.entries) {
         if (entry.kind != EntryKind::put) continue;
         if (const auto chunk = chunk_of(owner, entry.key);

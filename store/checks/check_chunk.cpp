@@ -103,10 +103,12 @@ Fault current_fault() {
     }
 }
 
-CheckedChunk check_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io) {
+CheckedChunk check_chunk(const ArrayState& array, const LoadedArray& all, const Index& index, const IoOptions& io) {
     CheckedChunk result;
-    const std::string key = array.chunk_key(loaded, index);
+    const std::string key = array.chunk_key(all, index);
     try {
+        const auto own = all.of(index);
+        const LoadedArray& loaded = *own;
         in_chunk_memory(loaded, [&] {
             if (loaded.pipeline.shard() == nullptr) {
                 check_plain(array, loaded, key, result);

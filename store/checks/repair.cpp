@@ -42,7 +42,8 @@ std::int64_t elements_of(const KeyValueStore& store, const std::string& prefix, 
     const Region chunk = loaded.grid.chunk_region(*finding.chunk);
     const ShardCodec* shard = loaded.pipeline.shard();
     if (!finding.inner || shard == nullptr) return chunk.count();
-    const Region part = intersection(shard->grid().chunk_region(*finding.inner), Region::whole(chunk.extent));
+    const Region part = intersection(loaded.of(*finding.chunk)->pipeline.shard()->grid().chunk_region(*finding.inner),
+                                     Region::whole(chunk.extent));
     return part.empty() ? 0 : part.count();
 }
 
@@ -150,11 +151,12 @@ private:
         if (!in_grid(loaded.grid, *finding.chunk)) return set_aside(key);
         const CheckedChunk checked = check_chunk(*array_, loaded, *finding.chunk, io_);
         std::set<std::size_t> bad;  // their numbers in the shard
+        const auto own = loaded.of(*finding.chunk);
         for (const CheckedChunk::Bad& one : checked.bad) {
             if (one.fault.kind != FindingKind::damage) return {false, "left: " + one.fault.text};
             if (one.trailing > 0) return cut_off(key, one.trailing);
             if (!one.inner) return set_aside(key);
-            bad.insert(loaded.pipeline.shard()->number(*one.inner));
+            bad.insert(own->pipeline.shard()->number(*one.inner));
         }
         if (bad.empty()) return {true, "whole by now: it was written anew meanwhile"};
         return rewrite_shard(loaded, *finding.chunk, key, bad);
@@ -197,7 +199,8 @@ private:
     /// The old shard gets a second name first, so that a crash leaves it in place.
     Outcome rewrite_shard(const LoadedArray& loaded, const Index& index, const std::string& key,
                           const std::set<std::size_t>& bad) {
-        const ShardCodec& codec = *loaded.pipeline.shard();
+        const auto own = loaded.of(index);
+        const ShardCodec& codec = *own->pipeline.shard();
         std::shared_ptr<const ByteSource> old = store_->open(key);
         if (old == nullptr) return {true, "gone by now"};
         const std::string aside = keep_aside(key, *old);

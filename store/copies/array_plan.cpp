@@ -78,6 +78,7 @@ std::vector<CodecConfig> reordered(const DType& dtype, int rank, Order order, st
 
 void select(ArrayMetadata& m, const Selection& selection) {
     ChunkLayout layout = chunk_layout(m);
+    layout.edges.clear();  // the longest lengths stay
     layout.chunks = selected_lengths(layout.chunks, selection);
     layout.shards = layout.shards.empty() ? Shape() : selected_lengths(layout.shards, selection);
     for (int d = 0; d < layout.shards.rank(); ++d) {
@@ -97,15 +98,18 @@ void select(ArrayMetadata& m, const Selection& selection) {
 
 /// Applies the options for chunks and codecs. Returns whether any is about codecs.
 bool apply_layout(ArrayMetadata& m, const ArrayWishes& o, const Dialect& to, std::vector<Note>& changes) {
-    if (!o.chunks && !o.shards && !o.codec && !o.order) return false;
+    if (!o.chunks && !o.shards && !o.edges && !o.shard_edges && !o.codec && !o.order) return false;
     ChunkLayout layout = chunk_layout(m);
     if (o.chunks && !o.shards && !layout.shards.empty() && !to.shards) {
         changes.push_back(
             fmt::format("the shards of {} are left out, because {} has none", layout.shards.to_string(), to.name));
         layout.shards = Shape();
     }
-    if (o.chunks) layout.chunks = *o.chunks;
-    if (o.shards) layout.shards = *o.shards;
+    if (o.edges && !layout.shards.empty() && !o.shard_edges) {
+        changes.push_back(fmt::format("the shards of {} are left out, because chunks in shards have one shape",
+                                      layout.shards.to_string()));
+    }
+    set_lengths(layout, m.shape, o.chunks, o.edges, o.shards, o.shard_edges);
     const Order order = o.order.value_or(order_of(layout.codecs));
     if (o.codec) {
         layout.codecs = complete_codecs(m.dtype, m.shape.rank(), order, parse_codecs(*o.codec));
@@ -113,7 +117,7 @@ bool apply_layout(ArrayMetadata& m, const ArrayWishes& o, const Dialect& to, std
         layout.codecs = reordered(m.dtype, m.shape.rank(), order, std::move(layout.codecs));
     }
     set_chunk_layout(m, layout);
-    return o.shards || o.codec || o.order;
+    return o.shards || o.shard_edges || o.codec || o.order;
 }
 
 /// The attributes as stored: some formats distinguish an empty set from none.
@@ -249,6 +253,9 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
         if (!codecs_chosen || e.code() != ErrorCode::unsupported) throw;
         throw refused(e);
     }
+    if ((o.edges || o.shard_edges) && made.metadata.edges.empty()) {
+        throw refused(unsupported("{} cannot express chunks that differ in length", dialect.name));
+    }
     if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
         throw refused(unsupported("{} cannot store this as asked: {}", dialect.name, made.changes.back()));
     }
@@ -344,6 +351,8 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
     options.dtype = from.info().dtype;
     if (o.chunks) options.chunks = *o.chunks;
     if (o.shards) options.shards = *o.shards;
+    if (o.edges) options.edges = *o.edges;
+    if (o.shard_edges) options.shard_edges = *o.shard_edges;
     if (o.codec) options.codec = *o.codec;
     if (o.fill) options.fill_value = *o.fill;
     if (o.order) options.order = *o.order;
@@ -398,7 +407,8 @@ std::optional<std::string> undefined_growth_note(const ArrayMetadata& m, const S
 }
 
 bool asks_for_a_format(const ArrayWishes& wishes) {
-    return wishes.codec || wishes.structures || wishes.dimension_names || (wishes.shards && !wishes.shards->empty());
+    return wishes.edges || wishes.shard_edges || wishes.codec || wishes.structures || wishes.dimension_names ||
+           (wishes.shards && !wishes.shards->empty());
 }
 
 ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen) {

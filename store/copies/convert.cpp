@@ -86,6 +86,7 @@ std::optional<std::string> unshard(ArrayMetadata& m) {
     if (layout.shards.empty()) return {};
     m.codecs = layout.codecs;
     m.chunks = layout.chunks;
+    m.edges.clear();
     return fmt::format("shards of {} become chunks of {}, a file each", layout.shards.to_string(),
                        layout.chunks.to_string());
 }
@@ -317,6 +318,11 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
     }
     const KeyScheme keys = m.keys;
     m.keys = to.keys_like(keys);
+    if (!m.edges.empty() && !to.edges && chunk_layout(m).shards.empty()) {
+        m.edges.clear();
+        c.changes.push_back(
+            fmt::format("the chunks, which differ in length, become chunks of {}", m.chunks.to_string()));
+    }
     move_dimension_names(c, to);
     move_null_fill(c, to);
     m.fill.always_stored = m.fill.bytes && to.default_fill(m.dtype).always_stored;
@@ -331,6 +337,7 @@ std::optional<std::string> why_recode(const ArrayMetadata& from, const ArrayMeta
         return fmt::format("the dtype becomes {}", to.dtype.to_string());
     }
     if (!(from.shape == to.shape)) return "another shape";
+    if (from.edges != to.edges) return "the lengths of chunks change";
     if (!(from.chunks == to.chunks))
         return fmt::format("chunks of {} become {}", from.chunks.to_string(), to.chunks.to_string());
     const auto read = [](const ArrayMetadata& m) {  // of absent chunks: zeros for an undefined fill
@@ -362,7 +369,8 @@ CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& o
     const auto target_loaded = target.loaded();
     std::atomic<std::int64_t> copied = 0;
     std::atomic<std::int64_t> linked = 0;
-    const ChunkGrid decoded(l->grid.shape(), from.info().chunks);
+    const bool own_grid = l->pipeline.shard() == nullptr;
+    const ChunkGrid decoded = own_grid ? l->grid : ChunkGrid(l->grid.shape(), from.info().chunks);
     IoOptions one_thread = io;
     one_thread.threads = 1;
     // Decodes a chunk, or a shard by its inner chunks.

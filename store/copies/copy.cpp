@@ -2,26 +2,10 @@
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
 #include <tessera/field.h>
-#include <tessera/rectilinear_at.h>
 
 #include "file_chunks.h"
 
 namespace tessera {
-
-namespace {
-
-std::unique_ptr<ArraySource> array_or_rectilinear(const Located& at) {
-    try {
-        return std::make_unique<Array>(at.array());
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::unsupported) throw;
-        auto source = rectilinear_at(at);
-        if (source == nullptr) throw;
-        return source;
-    }
-}
-
-}  // namespace
 
 std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options) {
     return at_located(path, [&](const Located& at) { return open_source(at, options); });
@@ -37,7 +21,7 @@ std::unique_ptr<ArraySource> open_source(const Located& at, const ArrayFileOptio
         throw invalid_argument("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}",
                                at.path, at.file.path.string(), *part);
     }
-    std::unique_ptr<ArraySource> array = array_or_rectilinear(at);
+    std::unique_ptr<ArraySource> array = std::make_unique<Array>(at.array());
     if (part) return field_source(std::move(array), *part);
     return array;
 }

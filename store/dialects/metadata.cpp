@@ -51,6 +51,16 @@ KeyScheme KeyScheme::with_separator(std::string_view other) const {
     return scheme;
 }
 
+ChunkGrid chunk_grid(const ArrayMetadata& metadata) {
+    return metadata.edges.empty() ? ChunkGrid(metadata.shape, metadata.chunks)
+                                  : ChunkGrid::of_edges(metadata.shape, metadata.edges);
+}
+
+void set_edges(ArrayMetadata& metadata, std::vector<ChunkEdges> edges) {
+    metadata.edges = std::move(edges);
+    if (!metadata.edges.empty()) metadata.chunks = chunk_grid(metadata).chunks();
+}
+
 CodecConfig sharding_codec(const Shape& chunks, std::vector<CodecConfig> codecs) {
     Value inner = Value::array();
     for (CodecConfig& codec : codecs) inner.push_back(codec_to_json(codec));

@@ -117,7 +117,7 @@ void require_sizes(const ArrayMetadata& m) {
     if (m.dtype.size() == 0) {
         throw unsupported("elements of type {} have no bytes to store", m.dtype.to_string());
     }
-    const ChunkGrid grid(m.shape, m.chunks);  // checks ranks and products
+    (void)chunk_grid(m);  // checks ranks and products
     (void)byte_count(m.shape, m.dtype.size());
     (void)byte_count(m.chunks, m.dtype.size());
 }
@@ -127,6 +127,12 @@ void require_keys(const ArrayMetadata& m, const KeyScheme& only, std::string_vie
     const Index first = Index::filled(m.shape.rank(), 0);
     throw unsupported("{} cannot express chunk keys such as {}: they are {}", dialect, m.keys.key(first),
                       only.key(first));
+}
+
+void require_one_chunk_shape(const ArrayMetadata& m, std::string_view dialect) {
+    if (m.edges.empty()) return;
+    throw unsupported("{} cannot express chunks that differ in length: all have one shape", dialect)
+        .advising(Action::format, "can", "v3");
 }
 
 void require_no_dimension_names(const ArrayMetadata& m, std::string_view dialect) {

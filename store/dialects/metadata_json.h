@@ -79,6 +79,7 @@ void require_numpy_dtype(const DType& dtype, std::string_view dialect);
 void require_sizes(const ArrayMetadata& m);
 /// Throws unsupported unless the keys of chunks follow the dialect's only scheme.
 void require_keys(const ArrayMetadata& m, const KeyScheme& only, std::string_view dialect);
+void require_one_chunk_shape(const ArrayMetadata& m, std::string_view dialect);
 void require_no_dimension_names(const ArrayMetadata& m, std::string_view dialect);
 
 /// Whether `is` is true for a field at any depth of a structure.

@@ -102,6 +102,7 @@ Value metadata_json(const ArrayMetadata& m) {
     }
     require_keys(m, v1_keys(), "v1");
     require_no_dimension_names(m, "v1");
+    require_one_chunk_shape(m, "v1");
 
     std::span<const CodecConfig> chain = m.codecs;
     const bool reversed = !chain.empty() && chain.front() == reversal(m.shape.rank());

@@ -299,6 +299,7 @@ Value metadata_json(const ArrayMetadata& m) {
     if (!m.dtype.is_variable()) require_numpy_dtype(m.dtype, "v2");
     require_sizes(m);
     require_no_dimension_names(m, "v2");
+    require_one_chunk_shape(m, "v2");
     KeyScheme keys = v2_keys();
     if (m.keys.separator == "/") keys.separator = m.keys.separator;
     require_keys(m, keys, "v2");

@@ -161,17 +161,44 @@ Named read_named(const Value& v) {
     return {std::move(named.name), std::move(named.configuration)};
 }
 
-Shape read_chunk_grid(const Value& v) {
-    const Named grid = read_named(v);
-    if (grid.name != "regular") {
-        if (grid.name == "rectilinear") {
-            throw unsupported(
-                "the grid \"rectilinear\" was found: arrays whose chunks differ in length are read and copied, and the "
-                "copy has chunks of one shape; nothing else is done with them");
+/// The lengths of chunks along one dimension: a number, or a list of numbers and [length, count].
+ChunkEdges read_edges(const Value& v) {
+    if (!v.is_array()) return ChunkEdges(read_number(v, 1, INT64_MAX));
+    std::vector<ChunkEdges::Run> runs;
+    for (const Value& item : v.as_array()) {
+        if (!item.is_array()) {
+            runs.push_back({read_number(item, 1, INT64_MAX), 1});
+            continue;
         }
+        if (item.as_array().size() != 2) throw corrupt("{} is no pair of a length and a count", excerpt(item));
+        runs.push_back({read_number(item.as_array()[0], 1, INT64_MAX), read_number(item.as_array()[1], 1, INT64_MAX)});
+    }
+    return ChunkEdges(runs);
+}
+
+/// Sets the chunks of an array whose shape is known.
+void read_chunk_grid(const Value& v, ArrayMetadata& m) {
+    const Named grid = read_named(v);
+    if (grid.name == "regular") {
+        m.chunks = member(grid.configuration, "chunk_shape", [](const Value& shape) { return read_dims(shape, 1); });
+        return;
+    }
+    if (grid.name != "rectilinear") {
         throw unsupported("the grid \"{}\" was found; there are \"regular\" and \"rectilinear\"", grid.name);
     }
-    return member(grid.configuration, "chunk_shape", [](const Value& shape) { return read_dims(shape, 1); });
+    const Value* kind = grid.configuration.find("kind");
+    if (kind == nullptr || *kind != Value("inline")) {
+        throw unsupported("kind is {}, expected \"inline\"", kind != nullptr ? kind->dump() : "missing");
+    }
+    std::vector<ChunkEdges> edges = member(grid.configuration, "chunk_shapes", [&](const Value& shapes) {
+        std::vector<ChunkEdges> all;
+        for (const Value& along : shapes.as_array()) all.push_back(read_edges(along));
+        return all;
+    });
+    if (std::cmp_not_equal(edges.size(), m.shape.rank())) {
+        throw corrupt("chunk_shapes has {} dimensions, the array has {}", edges.size(), m.shape.rank());
+    }
+    set_edges(m, std::move(edges));
 }
 
 KeyScheme read_key_encoding(const Value& v) {
@@ -238,7 +265,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
     m.dtype = small ? small->in_memory() : in_member("data_type", [&] { return read_data_type(data_type); });
     if (!small && data_type_json(m.dtype) != data_type) m.spelling.set("data_type", data_type);
     m.shape = member(meta, "shape", [](const Value& v) { return read_dims(v, 0); });
-    m.chunks = member(meta, "chunk_grid", read_chunk_grid);
+    member(meta, "chunk_grid", [&](const Value& grid) { read_chunk_grid(grid, m); });
     require_sizes(m);
     m.keys = member(meta, "chunk_key_encoding", read_key_encoding);
     m.codecs = member(meta, "codecs", read_codecs);
@@ -410,6 +437,28 @@ std::int64_t small_types_in(const Value& codecs) {
     return count;
 }
 
+Value edges_json(const ChunkEdges& edges) {
+    const std::vector<ChunkEdges::Run> runs = edges.runs();
+    if (edges.endless()) return runs.front().length;
+    Value list = Value::array();
+    for (const ChunkEdges::Run& run : runs) {
+        list.push_back(run.count == 1 ? Value(run.length) : Value(Value::Array{run.length, run.count}));
+    }
+    return list;
+}
+
+Value chunk_grid_json(const ArrayMetadata& m) {
+    if (m.edges.empty()) return named_json("regular", "chunk_shape", dims_json(m.chunks));
+    Value shapes = Value::array();
+    for (const ChunkEdges& along : m.edges) shapes.push_back(edges_json(along));
+    Value grid = named_json("rectilinear", "chunk_shapes", std::move(shapes));
+    Value configuration = Value::object();
+    configuration.set("kind", "inline");
+    configuration.set("chunk_shapes", grid.at("configuration").at("chunk_shapes"));
+    grid.set("configuration", std::move(configuration));
+    return grid;
+}
+
 /// The content of an array's `zarr.json`; throws for metadata that it cannot express.
 Value metadata_json(const ArrayMetadata& m, Value attributes) {
     require_sizes(m);
@@ -440,7 +489,7 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     Value meta = Value::object();
     meta.set("shape", dims_json(m.shape));
     meta.set("data_type", std::move(data_type));
-    meta.set("chunk_grid", named_json("regular", "chunk_shape", dims_json(m.chunks)));
+    meta.set("chunk_grid", chunk_grid_json(m));
     meta.set("chunk_key_encoding", key_encoding_json(m.keys));
     const FillRules& rules = structured ? v3_structured_fill_rules : v3_fill_rules;
     meta.set("fill_value", Value());
@@ -548,6 +597,7 @@ struct V3 final : Dialect {
                    .metadata_key = document_name,
                    .dimension_names = true,
                    .shards = true,
+                   .edges = true,
                    .null_fill = false,
                    .separators = true,
                    .group_key = document_name,

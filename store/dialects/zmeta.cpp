@@ -67,6 +67,7 @@ Value metadata_json(const ArrayMetadata& m) {
     }
     require_keys(m, zmeta_keys(), "zmeta");
     require_no_dimension_names(m, "zmeta");
+    require_one_chunk_shape(m, "zmeta");
     Value meta = m.unknown;
     const Value blosc = numbered_blosc_json(m.codecs[1], m.dtype, "zmeta");
     for (const auto& [name, value] : blosc.as_object()) meta.set(name, value);

@@ -161,7 +161,7 @@ std::optional<ArrayMetadata> metadata_before(const KeyValueStore& store, std::st
 bool is_stale(const std::optional<ArrayMetadata>& before, std::string_view key) {
     if (!before) return false;
     const auto chunk = before->keys.parse(key, before->shape.rank());
-    return chunk && !in_grid(ChunkGrid(before->shape, before->chunks), *chunk);
+    return chunk && !in_grid(chunk_grid(*before), *chunk);
 }
 
 /// Stages the batch that reverts the last change, and returns its journal.

@@ -115,6 +115,9 @@ void add_facts(Value& report, const ArrayFacts& facts) {
     add_elements(report, metadata.dtype, metadata.shape);
     report.set("chunks", shape_value(facts.layout.chunks));
     if (!facts.layout.shards.empty()) report.set("shards", shape_value(facts.layout.shards));
+    if (!facts.layout.edges.empty()) {
+        report.set(facts.layout.shards.empty() ? "chunk_lengths" : "shard_lengths", lengths_text(facts.layout.edges));
+    }
     report.set("order", order_text(facts.layout.codecs));
     report.set("codec", codecs_text(facts.layout.codecs));
     report.set("codecs", all_codecs(metadata.codecs));

@@ -166,7 +166,7 @@ std::unique_ptr<ArraySource> level_source(const std::shared_ptr<const ArraySourc
 PlannedArray plan_level(const ArraySource& level, const ArraySource& array, const ArrayWishes& wishes) {
     ArrayWishes own = wishes;
     const Shape chunks = coarsened_from(array, level.info().shape).chunks;
-    if (!own.chunks && !chunks.empty()) own.chunks = chunks;
+    if (!own.chunks && !own.edges && !chunks.empty()) own.chunks = chunks;
     PlannedArray plan = plan_array(level, own);
     plan.recode = "it is computed";
     return plan;

@@ -43,7 +43,7 @@ void complete(ArrayWishes& wishes, const std::string& destination, int rank, con
         }
     }
     if (rank == 0) return;
-    if (!wishes.chunks && from.chunks.rank() == rank) wishes.chunks = from.chunks;
+    if (!wishes.chunks && !wishes.edges && from.chunks.rank() == rank) wishes.chunks = from.chunks;
     if (!wishes.dimension_names && std::cmp_equal(from.dimension_names.size(), rank)) {
         wishes.dimension_names = from.dimension_names;
     }

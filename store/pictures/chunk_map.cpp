@@ -47,7 +47,7 @@ public:
           state_(place.store, place.prefix, source_.dialect()),
           loaded_(load_metadata(source_.dialect(), *place.store, state_.prefix)),
           shard_(loaded_.pipeline.shard()),
-          grid_(loaded_.grid.shape(), shard_ == nullptr ? loaded_.grid.chunks() : shard_->grid().chunks()) {}
+          grid_(unit_grid(loaded_)) {}
 
     ChunkMap run() {
         choose();
@@ -64,14 +64,14 @@ private:
         for (int d = 0; d < grid_.shape().rank(); ++d) {
             const Selection::Axis& axis = slice.axes[static_cast<std::size_t>(d)];
             const std::int64_t middle = axis.start + axis.step * (axis.count / 2);
-            fixed.push_back(middle / grid_.chunks()[d]);
+            fixed.push_back(grid_.chunk_at(d, middle));
         }
         for (PictureAxis* axis : {&slice.rows, &slice.columns}) {
             if (axis->dimension < 0) continue;
-            const std::int64_t length = grid_.chunks()[axis->dimension];
+            const int d = axis->dimension;
             const std::int64_t last = axis->start + axis->step * (axis->count - 1);
-            const std::int64_t first = std::min(axis->start, last) / length;
-            axis->count = std::max(axis->start, last) / length - first + 1;
+            const std::int64_t first = grid_.chunk_at(d, std::min(axis->start, last));
+            axis->count = grid_.chunk_at(d, std::max(axis->start, last)) - first + 1;
             axis->start = first;
             axis->step = 1;
         }
@@ -99,7 +99,9 @@ private:
                 if (rows_.dimension >= 0) at[rows_.dimension] = rows_.start + i;
                 at[columns_.dimension] = columns_.start + j;
                 Index outer = at;
-                for (int d = 0; shard_ != nullptr && d < at.rank(); ++d) outer[d] /= shard_->grid().grid()[d];
+                for (int d = 0; shard_ != nullptr && d < at.rank(); ++d) {
+                    outer[d] = loaded_.grid.chunk_at(d, at[d] * shard_->grid().chunks()[d]);
+                }
                 const auto [place, is_new] = known.emplace(loaded_.grid.linear(outer), values_.size());
                 if (is_new) values_.push_back({.index = outer, .chunks = {}});
                 values_[place->second].chunks.push_back(
@@ -108,9 +110,10 @@ private:
         }
     }
 
-    [[nodiscard]] Index inner_of(const Index& chunk) const {
+    [[nodiscard]] Index inner_of(const StoredValue& value, const Index& chunk) const {
         Index inner = chunk;
-        for (int d = 0; d < inner.rank(); ++d) inner[d] %= shard_->grid().grid()[d];
+        const Index first = first_unit(loaded_, value.index);
+        for (int d = 0; d < inner.rank(); ++d) inner[d] -= first[d];
         return inner;
     }
 
@@ -125,9 +128,10 @@ private:
                 value.chunks.front().bytes = stamp->size;
                 return;
             }
-            const Shard shard(*shard_, state_.store->open(key));
+            const auto own = loaded_.of(value.index);
+            const Shard shard(*own->pipeline.shard(), state_.store->open(key));
             for (Chunk& chunk : value.chunks) {
-                const ShardCodec::Place& place = shard.place(inner_of(chunk.index));
+                const ShardCodec::Place& place = shard.place(inner_of(value, chunk.index));
                 chunk.stored = place.present();
                 chunk.bytes = chunk.stored ? place.size : 0;
             }
@@ -170,7 +174,7 @@ private:
         for (Chunk& chunk : value.chunks) chunk.checked = chunk.stored;
         for (const CheckedChunk::Bad& bad : found.bad) {
             for (Chunk& chunk : value.chunks) {
-                if (!chunk.stored || (bad.inner && !(inner_of(chunk.index) == *bad.inner))) continue;
+                if (!chunk.stored || (bad.inner && !(inner_of(value, chunk.index) == *bad.inner))) continue;
                 if (bad.fault.kind == FindingKind::damage) chunk.damage = bad.fault.text;
                 if (bad.fault.kind == FindingKind::unchecked) chunk.checked = false;
             }

@@ -77,7 +77,8 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
     }
     const auto* const part = dynamic_cast<const ComplexPart*>(source.get());
     if (part != nullptr) array = dynamic_cast<const Array*>(&part->whole());
-    if (array != nullptr) {
+    // Where chunks differ in length, blocks of one shape do not lie in one value each, so that none has a version.
+    if (array != nullptr && array->metadata().edges.empty()) {
         state = ArrayAccess::state(*array).get();
         loaded = state->loaded();
         chunk_bytes = byte_count(array->chunks(), array->dtype().size());

@@ -75,7 +75,7 @@ void mark_stale(const KeyValueStore& store, std::string_view prefix, const Node&
     std::optional<ChunkGrid> grid;
     try {
         metadata = load_metadata(*node.dialect, store, node.path);
-        grid.emplace(metadata.shape, metadata.chunks);
+        grid = chunk_grid(metadata);
     } catch (const Error&) {
         return;  // the grid, and so the stale chunks, are unknown
     }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
 #include <tessera/cast.h>
@@ -389,6 +390,13 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
     if (o.parts < 0 || o.parts > most_units) throw invalid_argument("parts: expected at least 1, found {}", o.parts);
     const Value recipe = absolute_recipe(given);
     PlannedTarget planned = plan_target(recipe, target, o);
+    for (const PlannedCopy& copy : planned.arrays) {
+        if (copy.plan.metadata.edges.empty()) continue;
+        throw unsupported(
+            "{}: its chunks are to differ in length, and the units of a job are of one shape and end where chunks do",
+            join_key(target, copy.node))
+            .advising(Action::chunks, "gives chunks of one shape");
+    }
     const Value before = identities(planned.recipes, o.copy.io);
     for (const Value& source : before.as_array()) require_apart({source.at("path").as_string()}, target);
 

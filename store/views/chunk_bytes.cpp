@@ -39,6 +39,7 @@ std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
     InV2 v2{.metadata = loaded.metadata, .document = {}};
     ArrayMetadata& m = v2.metadata;
     const ChunkLayout layout = chunk_layout(m);
+    if (!layout.edges.empty()) return {};  // v2 has chunks of one shape
     if (!layout.shards.empty()) {
         // In shards that are compressed as a whole, or contain shards, inner chunks are not contiguous bytes.
         const ShardCodec* const shard = loaded.pipeline.shard();

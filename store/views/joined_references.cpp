@@ -4,6 +4,7 @@
 #include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/chunk_grid.h>
+#include <tessera/convert.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/place.h>
@@ -29,12 +30,21 @@ constexpr std::int64_t most_references = 1 << 20;
 // Memory for one reference, as a Value and as text, without its file's name.
 constexpr std::uint64_t reference_memory = 512;
 
+Shape with_axis(const Shape& shape, int axis, std::int64_t length) {
+    Shape longer;
+    for (int d = 0; d < shape.rank() + 1; ++d) {
+        longer.push_back(d == axis ? length : shape[d > axis ? d - 1 : d]);
+    }
+    return longer;
+}
+
 /// One of the arrays that are joined.
 struct Part {
     std::string name;
     std::string file;  ///< as the references name it
     Packed packed;
     std::int64_t length = 1;  ///< along the axis
+    Shape pieces = {};        ///< of its chunks in the joined array
 };
 
 /// A file's name in references that lie in `o.folder`.
@@ -88,8 +98,16 @@ void require_fitting(const Part& part, const Part& first, const JoinedReferences
         const auto codecs = [](const PackedArray& array) {
             return Value(Value::Array{array.filters, array.compressor, array.fill}).dump();
         };
-        const auto chunks = [](const auto& array) { return array ? array->chunks.to_string() : std::string("none"); };
-        if (chunks(a) != chunks(b)) refuse(part, "chunk shape", chunks(a), first, chunks(b));
+        // Along the axis they may differ: see rectilinear_document().
+        const auto chunks = [&](const auto& array) {
+            if (!array) return std::string("none");
+            Shape shape = array->chunks;
+            if (!o.new_axis && o.axis < shape.rank()) shape[o.axis] = b ? b->chunks[o.axis] : 1;
+            return shape.to_string();
+        };
+        if (chunks(a) != chunks(b)) {
+            refuse(part, "chunk shape", a ? a->chunks.to_string() : "none", first, b ? b->chunks.to_string() : "none");
+        }
         if (codecs(*a) != codecs(*b)) refuse(part, "list of filters", codecs(*a), first, codecs(*b));
     }
     Shape shape = part.packed.shape;
@@ -140,23 +158,19 @@ Shape pieces_of(const std::vector<Part>& parts, int axis, Order order) {
     return best;
 }
 
-/// The references to one part, whose first chunk along the axis is `begin`.
-void add_part(Value::Object& refs, const Part& part, const Shape& pieces, std::int64_t begin, const JoinedReferences& o,
-              Order order) {
+/// The references to one part, whose first chunk along the axis is `begin`. Keys are as in the formats, v3 or v2.
+void add_part(Value::Object& refs, const Part& part, std::int64_t begin, const JoinedReferences& o, Order order,
+              const KeyScheme& keys) {
+    const Shape& pieces = part.pieces;
     const ChunkGrid grid(part.packed.shape, pieces);
     const auto add = [&](Index chunk, std::uint64_t offset, std::uint64_t size) {
         if (!o.new_axis) chunk[o.axis] += begin;
-        std::string key;
-        for (int d = 0; d < chunk.rank() + (o.new_axis ? 1 : 0); ++d) {
-            const bool is_new = o.new_axis && d == o.axis;
-            const std::int64_t at = is_new ? begin : chunk[o.new_axis && d > o.axis ? d - 1 : d];
-            key += fmt::format("{}{}", key.empty() ? "" : ".", at);
-        }
+        if (o.new_axis) chunk = with_axis(chunk, o.axis, begin);
         Value place = Value::array();
         place.push_back(part.file);
         place.push_back(offset);
         place.push_back(size);
-        refs.emplace_back(std::move(key), std::move(place));
+        refs.emplace_back(keys.key(chunk), std::move(place));
     };
     if (part.packed.chunked) {
         for (const PackedArray::Chunk& chunk : part.packed.chunked->stored) {
@@ -177,24 +191,35 @@ void add_part(Value::Object& refs, const Part& part, const Shape& pieces, std::i
     }
 }
 
-/// The pieces of parts that are chunks already. Along the axis every part but the last must end where a chunk ends.
-Shape chunks_of(const std::vector<Part>& parts, const JoinedReferences& o) {
-    const Shape& chunks = parts.front().packed.chunked->chunks;
-    for (std::size_t i = 0; !o.new_axis && i + 1 < parts.size(); ++i) {
-        if (parts[i].length % chunks[o.axis] == 0) continue;
+/// Parts that are chunks already keep them. Along the axis every part but the last must end where a chunk ends.
+void keep_chunks(std::vector<Part>& parts, const JoinedReferences& o) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        parts[i].pieces = parts[i].packed.chunked->chunks;
+        if (o.new_axis || i + 1 == parts.size() || parts[i].length % parts[i].pieces[o.axis] == 0) continue;
         throw unsupported("{}: its length {} is no multiple of its chunks' length {}", parts[i].name, parts[i].length,
-                          chunks[o.axis])
+                          parts[i].pieces[o.axis])
             .advising(Action::without_references, "does not mind");
     }
-    return chunks;
 }
 
-Shape with_axis(const Shape& shape, int axis, std::int64_t length) {
-    Shape longer;
-    for (int d = 0; d < shape.rank() + 1; ++d) {
-        longer.push_back(d == axis ? length : shape[d > axis ? d - 1 : d]);
+/// The document of v3 for chunks that differ in length along the axis; `document` is that of v2 with the first's.
+Value rectilinear_document(const Value& document, const std::vector<Part>& parts, const JoinedReferences& o) {
+    const Dialect& v2 = dialect_named("v2");
+    const Dialect& v3 = dialect_named("v3");
+    Conversion made = convert_metadata(v2.parse(document.dump()), o.attributes, v2, v3);
+    std::vector<ChunkEdges> edges;
+    for (const std::int64_t length : parts.front().pieces) edges.emplace_back(length);
+    std::vector<ChunkEdges::Run> along;
+    for (const Part& part : parts) {
+        const std::int64_t length = part.pieces[o.axis];
+        along.push_back({length, ceil_div(part.length, length)});
     }
-    return longer;
+    edges[static_cast<std::size_t>(o.axis)] = ChunkEdges(along);
+    made.metadata.keys = v3.default_keys();
+    set_edges(made.metadata, std::move(edges));
+    Value v3_document = v3.document(made.metadata);
+    v3_document.set("attributes", made.attributes.value_or(Value::object()));
+    return v3_document;
 }
 
 }  // namespace
@@ -216,16 +241,22 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     // An empty part has no chunks, and would leave no length to divide.
     std::erase_if(parts, [](const Part& part) { return element_count(part.packed.shape) == 0; });
 
-    const Shape pieces = parts.empty()   ? Shape::filled(first.shape.rank(), 1)
-                         : first.chunked ? chunks_of(parts, o)
-                                         : pieces_of(parts, o.new_axis ? -1 : o.axis, whole.order);
+    Shape pieces = Shape::filled(first.shape.rank(), 1);
+    if (first.chunked && !parts.empty()) {
+        keep_chunks(parts, o);
+        pieces = parts.front().pieces;
+    } else if (!parts.empty()) {
+        pieces = pieces_of(parts, o.new_axis ? -1 : o.axis, whole.order);
+        for (Part& part : parts) part.pieces = pieces;
+    }
+    const bool differ = std::ranges::any_of(parts, [&](const Part& part) { return part.pieces != pieces; });
     if (o.new_axis) {
         whole.shape = with_axis(first.shape, o.axis, length);
     } else {
         whole.shape[o.axis] = length;
     }
     std::int64_t count = 0;
-    for (const Part& part : parts) count += ChunkGrid(part.packed.shape, pieces).chunk_count();
+    for (const Part& part : parts) count += ChunkGrid(part.packed.shape, part.pieces).chunk_count();
     if (count > most_references) {
         throw unsupported("{} references would be needed, more than {}; join along an axis that is slower in memory",
                           count, most_references)
@@ -236,12 +267,17 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     const Shape chunks = o.new_axis ? with_axis(pieces, o.axis, 1) : pieces;
     const Value document =
         first.chunked ? chunked_document(*first.chunked, whole.shape, chunks) : packed_document(whole, chunks);
-    refs.emplace_back(".zarray", document.dump({.indent = 4}));
-    refs.emplace_back(".zattrs", o.attributes.dump({.indent = 4}));
+    if (differ) {
+        refs.emplace_back("zarr.json", rectilinear_document(document, parts, o).dump({.indent = 4}));
+    } else {
+        refs.emplace_back(".zarray", document.dump({.indent = 4}));
+        refs.emplace_back(".zattrs", o.attributes.dump({.indent = 4}));
+    }
+    const KeyScheme keys = dialect_named(differ ? "v3" : "v2").default_keys();
     std::int64_t begin = 0;
     for (const Part& part : parts) {
-        add_part(refs, part, pieces, begin, o, whole.order);
-        begin += o.new_axis ? 1 : part.length / pieces[o.axis];
+        add_part(refs, part, begin, o, whole.order, keys);
+        begin += o.new_axis ? 1 : part.length / part.pieces[o.axis];
     }
     Value all = Value::object();
     all.set("version", 1);

@@ -78,6 +78,9 @@ void add_array(Collector& refs, const KeyValueStore& store, const Array& array, 
     if (state.store->read_only() && batch_pending(*state.store, state.prefix)) {
         throw unsupported(array.name() + ": a batch of edits is recorded but not in place, and nobody may write here");
     }
+    if (!array.metadata().edges.empty()) {
+        throw unsupported(array.name() + ": its chunks differ in length, which Zarr v2 cannot say");
+    }
     const ChunkBytes chunks(array);
     if (!chunks.zarray()) throw unsupported(array.name() + ": Zarr v2 cannot say how its chunks are encoded");
     if (!chunks.may_be_absent() && array.metadata().fill.bytes) {

@@ -160,6 +160,7 @@ bool ZarrArray::pass_values() {
     const Array& array = *array_;
     const Dialect& v3 = dialect_named("v3");
     ArrayMetadata m = array.metadata();
+    if (!m.edges.empty()) return false;  // readers of the view do not know such grids
     std::optional<Value> attributes = array.attributes().stored();
     may_be_absent_ = values_->may_be_absent();
     if (&array.dialect() != &v3) {

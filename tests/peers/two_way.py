@@ -70,6 +70,7 @@ class Case:
         self.filters, self.codecs = self.draw_v2() if self.format == "v2" else ([], self.draw_v3())
         self.fill = self.draw_fill()
         self.dims = tuple("tzyx"[4 - rank:]) if rank and self.chance(0.5) else None
+        self.edges = self.draw_edges(np.random.default_rng([seed, number, 39]))
         self.separator = self.one("./")
         self.consolidated = self.chance(0.3)
         self.draw_steps()
@@ -87,6 +88,19 @@ class Case:
         if self.kind == "structure":
             return np.dtype(STRUCTURE)
         return np.dtype(("|" if self.kind[0] in "SVb" or self.kind in ("i1", "u1") else ">" if self.big else "<") + self.kind)
+
+    def draw_edges(self, rng):
+        """The lengths of chunks, or of shards, where they differ; None: they have one shape."""
+        if self.format != "v3" or not self.shape or 0 in self.shape or rng.random() > 0.3:
+            return None
+        units = self.chunks if self.shards else (1,) * len(self.shape)
+        if any(n % unit for n, unit in zip(self.shape, units)):
+            return None  # zarr-python makes no last shard that the edge cuts
+        edges = []
+        for n, unit in zip(self.shape, units):
+            cuts = sorted({int(cut) * unit for cut in rng.integers(1, n // unit + 1, 3)} | {n})
+            edges.append([end - begin for begin, end in zip([0, *cuts], cuts)])
+        return edges
 
     def draw_v3(self):
         level, size = int(self.rng.integers(1, 6)), 1 if self.kind in OBJECTS else self.dtype.itemsize
@@ -166,6 +180,12 @@ class Case:
                 self.steps.append((where, part))
                 self.values[where] = part if self.shape else part[()]
 
+    def lengths(self):
+        """The options chunks and shards."""
+        if not self.edges:
+            return self.chunks, self.shards
+        return (self.chunks, self.edges) if self.shards else (self.edges, None)
+
     # ---- descriptions
 
     def features(self):
@@ -185,6 +205,8 @@ class Case:
             found.add("filters over big-endian")
         if self.dims:
             found.add("names")
+        if self.edges:
+            found.add("chunks that differ in length")
         return found - {""}
 
     def chain(self):
@@ -224,7 +246,9 @@ class Case:
                 "chunk_shape": self.chunks, "codecs": codecs, "index_codecs": index,
                 "index_location": "start" if self.index_start else "end"}}]
         found = {"zarr_format": 3, "node_type": "array", "shape": self.shape, "data_type": NAMES[self.kind],
-                 "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": self.shards or self.chunks}},
+                 "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": self.shards or self.chunks}}
+                 if not self.edges else
+                 {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": self.edges}},
                  "chunk_key_encoding": {"name": "default", "configuration": {"separator": self.separator}},
                  "fill_value": self.json_fill(), "codecs": codecs, "attributes": {"case": self.number}}
         return {**found, "dimension_names": self.dims} if self.dims else found
@@ -243,7 +267,8 @@ def write_ours(root, case):
         if case.kind in OBJECTS:
             codecs = [c for c in codecs if not c["name"].startswith("vlen")]
     dtype = {"text": str, "bytes": bytes}.get(case.kind, case.dtype)
-    array = tessera.create(pathlib.Path(root) / "a", case.shape, dtype, case.chunks or None, shards=case.shards,
+    chunks, shards = case.lengths()
+    array = tessera.create(pathlib.Path(root) / "a", case.shape, dtype, chunks or None, shards=shards,
                            codec=json.dumps(codecs) if codecs else "none", format=case.format, separator=case.separator,
                            fill_value=case.fill, dims=case.dims, durability="none", attrs={"case": case.number}, **more)
     for where, part in case.steps:
@@ -258,6 +283,7 @@ def write_ours(root, case):
 class Peer:
     formats = ("v2", "v3")
     lacks = frozenset()
+    differ = False  # whether it knows chunks that differ in length
     writes = True
 
     def skips(self, case):
@@ -273,6 +299,9 @@ class Zarr3(Peer):
             raise ImportError("zarr-python 3")
         self.name, self.version = "zarr-python", self.zarr.__version__
         old = self.version.startswith("3.1")
+        self.differ = not old
+        if self.differ:
+            self.zarr.config.set({"array.rectilinear_chunks": True})
         # 3.1 scrambles text that is transposed, and has no structures named `struct`.
         self.lacks = {"V3 in shards", "v3 structure", "transposed text"} if old else {"transposed text"}
 
@@ -289,7 +318,8 @@ class Zarr3(Peer):
         dtype = {"text": str, "bytes": self.zarr.dtype.VariableLengthBytes()}.get(case.kind, case.dtype)
         if "bytes of rank 0" in case.features():
             raise Refused("bytes of rank 0")  # 3.4 raises, and a single bytes loses its zeros
-        options = {"shape": case.shape, "chunks": case.chunks, "dtype": dtype, "fill_value": case.fill,
+        chunks, shards = case.lengths()
+        options = {"shape": case.shape, "chunks": chunks, "dtype": dtype, "fill_value": case.fill,
                    "attributes": {"case": case.number}}
         if case.format == "v2":
             import numcodecs
@@ -300,7 +330,7 @@ class Zarr3(Peer):
         else:
             chain = case.chain()
             separator = "/" if "icechunk" in self.name else case.separator  # which has no other
-            options |= {"filters": [c for c in chain if c["name"] == "transpose"], "shards": case.shards,
+            options |= {"filters": [c for c in chain if c["name"] == "transpose"], "shards": shards,
                         "serializer": next(c for c in chain if c["name"] in ("bytes", "vlen-utf8", "vlen-bytes")),
                         "compressors": chain[len(chain) - len(case.codecs):] or None, "dimension_names": case.dims,
                         "chunk_key_encoding": {"name": "default", "separator": separator}}
@@ -657,7 +687,8 @@ class Run:
                     peer.write(root, case)
                     got = case.got
             except Exception as error:
-                lacking = sorted(case.features() & set(peer.lacks) | (case.features() & getattr(peer, "writing", set())
+                lacks = set(peer.lacks) | (set() if peer.differ else {"chunks that differ in length"})
+                lacking = sorted(case.features() & lacks | (case.features() & getattr(peer, "writing", set())
                                                                      if direction == "writes" else set()))
                 if lacking or isinstance(error, Refused):
                     return lacking[0] if lacking else str(error)

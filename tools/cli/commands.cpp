@@ -70,7 +70,8 @@ constexpr Command table[] = {
      "express what is asked (another codec than blosc, shards, names of dimensions). With --dims, v2's fill is null,\n"
      "because xarray takes elements that equal it for missing ones.\n\n"
      "Example:\n"
-     "  tessera create grid.zarr --shape 1000000,1000 --chunks 10000,100 --dtype '<i4' --fill 42",
+     "  tessera create grid.zarr --shape 1000000,1000 --chunks 10000,100 --dtype '<i4' --fill 42\n"
+     "  tessera create months.zarr --shape 365,180 --chunks '[31,28,31,30,31,30,31,31,30,31,30,31],180' --dtype '<f4'",
      declare_create},
     {"info", inspect, "what lies at a path, at a glance", "info PATH… [options]",
      "For an array: format, dtype, shape, chunks, codec, fill, chunks stored of those possible, bytes and ratio,\n"

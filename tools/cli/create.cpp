@@ -34,7 +34,7 @@ ArrayOptions array_options(const CreateOptions& o) {
     ArrayOptions options;
     options.shape = parse_shape_option("--shape", o.shape);
     options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(o.dtype); });
-    if (!o.chunks.empty()) options.chunks = parse_shape_option("--chunks", o.chunks);
+    if (!o.chunks.empty()) parse_lengths_option("--chunks", o.chunks).give(options.chunks, options.edges);
     if (o.fill_given) options.fill_value = json_or_text(o.fill);
     const std::string usual_codec = checked_setting("codec", [](const auto& s) { (void)parse_codecs(s); });
     if (!o.codec.empty() || !usual_codec.empty()) options.codec = o.codec.empty() ? usual_codec : o.codec;
@@ -43,7 +43,7 @@ ArrayOptions array_options(const CreateOptions& o) {
     options.order = parse_order("--order", o.order);
     options.separator = o.separator;
     options.structures = o.structures;
-    if (!o.shards.empty()) options.shards = parse_shape_option("--shard", o.shards);
+    if (!o.shards.empty()) parse_lengths_option("--shard", o.shards).give(options.shards, options.shard_edges);
     if (!o.dimensions.empty()) options.dimension_names = parse_names(o.dimensions);
     if (!o.attributes.empty()) {
         options.attributes = in_context([] { return "--attrs"; }, [&] { return Value::parse(o.attributes); });
@@ -83,6 +83,7 @@ int create(Session& session, const CreateOptions& o) {
     }
 
     const bool chosen = o.chunks.empty() && !array.shape().empty();
+    const ChunkLayout layout = chunk_layout(array.metadata());
     const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
     if (session.options().json) {
         Value report = Value::object();
@@ -93,15 +94,17 @@ int create(Session& session, const CreateOptions& o) {
         report.set("chunks", shape_value(array.chunks()));
         report.set("chunks_chosen", chosen);
         if (!array.shards().empty()) report.set("shards", shape_value(array.shards()));
-        report.set("codec", codecs_text(chunk_layout(array.metadata()).codecs));
+        if (!layout.edges.empty()) {
+            report.set(layout.shards.empty() ? "chunk_lengths" : "shard_lengths", lengths_text(layout.edges));
+        }
+        report.set("codec", codecs_text(layout.codecs));
         report.set("logical_bytes", logical);
         print_json(report);
     } else if (!session.options().quiet) {
-        print(printable(fmt::format("created {}: {} {}, {}, chunks {}{}{}, {}, {}", o.path, shape_text(array.shape()),
-                                    array.dtype().to_string(), bytes_text(logical), shape_text(array.chunks()),
-                                    chosen ? " (chosen; --chunks sets them)" : "",
-                                    array.shards().empty() ? "" : " in shards of " + shape_text(array.shards()),
-                                    codecs_text(chunk_layout(array.metadata()).codecs), array.dialect().name)) +
+        print(printable(fmt::format("created {}: {} {}, {}, {}{}, {}, {}", o.path, shape_text(array.shape()),
+                                    array.dtype().to_string(), bytes_text(logical), layout_text(layout),
+                                    chosen ? " (chosen; --chunks sets them)" : "", codecs_text(layout.codecs),
+                                    array.dialect().name)) +
               "\n");
     }
     return exit_done;
@@ -116,7 +119,10 @@ Run declare_create(CLI::App& app) {
     app.add_option("--dtype", o->dtype, "NumPy's notation: '<i4', float32, 'M8[ns]', \"[('a', '<i4'), …]\"")
         ->required()
         ->option_text("DTYPE (required)");
-    app.add_option("--chunks", o->chunks, "lengths of a chunk")->option_text("SHAPE");
+    app.add_option("--chunks", o->chunks,
+                   fmt::format("lengths of a chunk, or '[10,10,5]*4,32' where they differ along a dimension ({})",
+                               formats_with(&Dialect::edges)))
+        ->option_text("SHAPE");
     const CLI::Option* fill =
         app.add_option("--fill", o->fill, "value of what was never written: JSON or text (default 0, \"\", null)")
             ->option_text("VALUE");

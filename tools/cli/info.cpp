@@ -12,7 +12,6 @@
 #include <tessera/group.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
-#include <tessera/rectilinear_at.h>
 #include <tessera/repair.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -49,12 +48,6 @@ std::string fill_text(const ArrayMetadata& metadata) {
         if (spelt != value && spelt + ".0" != value) return fmt::format("{} (spelt {})", value, spelt);
     }
     return value;
-}
-
-std::string abbreviated(std::string text, std::size_t most = 100) {
-    if (text.size() <= most) return text;
-    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;  // not inside a character
-    return text.substr(0, most) + "…";
 }
 
 void add_dtype(Facts& facts, const DType& dtype) {
@@ -106,8 +99,16 @@ std::string lengths_and_bytes(const Shape& lengths, const DType& dtype) {
 
 void add_layout(Facts& facts, const ArrayFacts& array) {
     const ChunkLayout& layout = array.layout;
-    facts.add("chunks", lengths_and_bytes(layout.chunks, array.metadata.dtype));
-    if (!layout.shards.empty()) facts.add("shards", lengths_and_bytes(layout.shards, array.metadata.dtype));
+    const bool sharded = !layout.shards.empty();
+    const auto different = [&](const Shape& longest) {
+        return fmt::format("of different lengths, {}; at most {}", abbreviated(lengths_text(layout.edges)),
+                           lengths_and_bytes(longest, array.metadata.dtype));
+    };
+    const auto lengths = [&](const Shape& shape, bool differ) {
+        return differ ? different(shape) : lengths_and_bytes(shape, array.metadata.dtype);
+    };
+    facts.add("chunks", lengths(layout.chunks, !layout.edges.empty() && !sharded));
+    if (sharded) facts.add("shards", lengths(layout.shards, !layout.edges.empty()));
     facts.add("chunk keys", array.metadata.keys.key(Index::filled(array.metadata.shape.rank(), 0)));
     facts.add("order", order_text(layout.codecs));
     facts.add("codec", codecs_text(layout.codecs));
@@ -182,31 +183,6 @@ int info_array(Session& session, const Located& at, bool exact) {
     add_undo(facts, fmt::format("`tessera undo {}`", path), array.kept);
     add_parity(facts, at, session.io());
     for (const std::string& remark : array.remarks) facts.add("remark", remark);
-    facts.print();
-    return exit_done;
-}
-
-/// An array whose chunks differ in length.
-int info_rectilinear(Session& session, const Located& at, const ArraySource& source) {
-    const ArrayInfo info = source.info();
-    if (session.options().json) {
-        Value report{{"path", path_value(at.path)}, {"kind", "array"}, {"format", at.dialect->name}};
-        add_elements(report, info.dtype, info.shape);
-        report.set("chunk_grid", "rectilinear");
-        report.set("longest_chunks", shape_value(info.chunks));
-        report.set("attributes", source.attribute_values());
-        print_json(report);
-        return exit_done;
-    }
-    Facts facts;
-    facts.add("path", at.path);
-    facts.add("format", fmt::format("{}: {}", at.dialect->name, at.dialect->about));
-    add_dtype(facts, info.dtype);
-    add_shape(facts, info.shape);
-    facts.add("chunks", fmt::format("of different lengths, at most {}", lengths_and_bytes(info.chunks, info.dtype)));
-    facts.add("logical", bytes_exactly(static_cast<std::uint64_t>(byte_count(info.shape, info.dtype.size()))));
-    add_attributes(facts, source.attribute_values());
-    facts.add("remark", "Arrays on a rectilinear grid are read and copied, and not changed.");
     facts.print();
     return exit_done;
 }
@@ -363,15 +339,7 @@ int info_file(Session& session, const Located& at, bool reverse_dims) {
 }
 
 int info(Session& session, const Located& at, bool reverse_dims, bool exact) {
-    if (at.kind == PathKind::array) {
-        try {
-            return info_array(session, at, exact);
-        } catch (const Error& e) {
-            const auto source = e.code() == ErrorCode::unsupported ? rectilinear_at(at) : nullptr;
-            if (source == nullptr) throw;
-            return info_rectilinear(session, at, *source);
-        }
-    }
+    if (at.kind == PathKind::array) return info_array(session, at, exact);
     if (at.kind == PathKind::unfinished) return info_unfinished(session, at.path);
     if (at.place && !at.file.member) {
         if (const std::optional<Group> group = group_at(at)) return info_group(session, at, *group);

@@ -22,6 +22,10 @@ Shape parse_shape_option(std::string_view option, std::string_view text) {
     return in_context([&] { return option; }, [&] { return parse_shape(text); });
 }
 
+ChunkLengths parse_lengths_option(std::string_view option, std::string_view text) {
+    return in_context([&] { return option; }, [&] { return parse_chunk_lengths(text); });
+}
+
 Order parse_order(std::string_view option, std::string_view text) {
     if (text == "C") return Order::C;
     if (text == "F") return Order::F;

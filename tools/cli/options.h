@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/array_file.h>
+#include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
 #include <tessera/dtype.h>
 #include <tessera/error.h>
@@ -51,6 +52,7 @@ inline constexpr const char* selection_forms = "'10:20, ::2, 5, ...' or 'time=20
 
 /// A whole number from `least` to `most`.
 [[nodiscard]] int parse_number(std::string_view option, std::string_view text, int least, int most);
+[[nodiscard]] ChunkLengths parse_lengths_option(std::string_view option, std::string_view text);
 [[nodiscard]] Shape parse_shape_option(std::string_view option, std::string_view text);
 /// "C" or "F".
 [[nodiscard]] Order parse_order(std::string_view option, std::string_view text);

@@ -234,6 +234,21 @@ std::string grouped(std::uint64_t number) {
     return text;
 }
 
+std::string abbreviated(std::string text, std::size_t most) {
+    if (text.size() <= most) return text;
+    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;  // not inside a character
+    return text.substr(0, most) + "…";
+}
+
+std::string layout_text(const ChunkLayout& layout) {
+    const auto text = [&](const Shape& shape, bool differ) {
+        return differ ? abbreviated(lengths_text(layout.edges)) : shape_text(shape);
+    };
+    const bool differ = !layout.edges.empty();
+    if (layout.shards.empty()) return "chunks " + text(layout.chunks, differ);
+    return fmt::format("chunks {} in shards of {}", text(layout.chunks, false), text(layout.shards, differ));
+}
+
 std::string shape_text(const Shape& shape) {
     return shape.empty() ? "0-d" : fmt::format("{}", fmt::join(shape.begin(), shape.end(), "×"));
 }

@@ -53,6 +53,10 @@ int complain(bool json, const Error& error);
 [[nodiscard]] std::string grouped(std::uint64_t number);
 /// "344×403"; "0-d" for rank 0
 [[nodiscard]] std::string shape_text(const Shape& shape);
+/// "chunks 10×32 in shards of 20×32", with "[10,10,5],32" where lengths differ.
+[[nodiscard]] std::string layout_text(const ChunkLayout& layout);
+/// Cut after so many bytes, with an ellipsis.
+[[nodiscard]] std::string abbreviated(std::string text, std::size_t most = 100);
 /// "2.8"; "–" if nothing is stored
 [[nodiscard]] std::string ratio_text(std::uint64_t logical, std::uint64_t stored);
 /// "1 chunk", "12 chunks"

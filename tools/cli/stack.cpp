@@ -299,15 +299,17 @@ void require_virtual_options(const TransferOptions& t) {
 
 void report_virtual(Session& session, const TransferOptions& t, const Value& made, std::size_t files) {
     const Value::Object& refs = made.at("refs").as_object();
-    const Value zarray = Value::parse(refs.front().second.as_string());
+    const Value document = Value::parse(refs.front().second.as_string());
+    const Value* const grid = document.find("chunk_grid");  // of v3, where chunks differ in length
     Value value = Value::object();
     value.set("path", path_value(t.destination));
     value.set("dry_run", t.dry_run);
     value.set("files", static_cast<std::int64_t>(files));
     value.set("references", static_cast<std::int64_t>(refs.size()));
-    for (const char* name : {"shape", "chunks"}) value.set(name, zarray.at(name));
+    value.set("shape", document.at("shape"));
+    value.set("chunks", grid == nullptr ? document.at("chunks") : grid->at("configuration").at("chunk_shapes"));
     Shape shape;
-    for (const Value& length : zarray.at("shape").as_array()) shape.push_back(length.as_int64());
+    for (const Value& length : document.at("shape").as_array()) shape.push_back(length.as_int64());
     report(session, value,
            fmt::format("{} {} of {} files → {} ({})", t.dry_run ? "would refer to" : "referred to", shape_text(shape),
                        files, t.destination, count_text(std::ssize(refs), "reference")));
@@ -406,7 +408,7 @@ Run declare_join(CLI::App& app, bool stack) {
     app.add_flag("--as-given", o->as_given,
                  "keep the given order; sort the matches of a pattern as text: frame-10 before frame-2");
     app.add_flag("--virtual", o->is_virtual,
-                 "copy nothing: DST.json refers to the bytes of .npy, plain .ra and stored .npz files");
+                 "copy nothing: DST.json refers to the bytes of .npy, plain .ra, stored .npz and HDF5 files");
     declare_transfer_options(app, o->transfer);
     return [o, stack](Session& session) { return join(session, *o, stack); };
 }

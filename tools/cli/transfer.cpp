@@ -146,8 +146,12 @@ ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
                        .separator = o.separator,
                        .structures = o.structures};
     const auto parse = [&] {
-        if (o.chunks) wishes.chunks = parse_shape_option("--chunks", *o.chunks);
-        if (o.shards) wishes.shards = *o.shards == "none" ? Shape() : parse_shape_option("--shard", *o.shards);
+        if (o.chunks) parse_lengths_option("--chunks", *o.chunks).give(wishes.chunks, wishes.edges);
+        if (o.shards == "none") {
+            wishes.shards = Shape();
+        } else if (o.shards) {
+            parse_lengths_option("--shard", *o.shards).give(wishes.shards, wishes.shard_edges);
+        }
         if (o.order) wishes.order = parse_order("--order", *o.order);
         if (o.dimensions) wishes.dimension_names = parse_names(*o.dimensions);
     };
@@ -389,7 +393,9 @@ void declare_selection(CLI::App& app, TransferOptions& o) {
 }
 
 void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
-    app.add_option("--chunks", o.chunks, "lengths of a chunk")
+    app.add_option("--chunks", o.chunks,
+                   fmt::format("lengths of a chunk, or '[10,10,5]*4,32' where they differ along a dimension ({})",
+                               formats_with(&Dialect::edges)))
         ->required(chunks_required)
         ->option_text(chunks_required ? "SHAPE (required)" : "SHAPE");
     app.add_option("--codec", o.codec, "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none")

@@ -64,6 +64,9 @@ Value planned_value(const TransferOptions& o, const PlannedCopy& job) {
     value.set("shape", shape_value(m.shape));
     value.set("chunks", shape_value(layout.chunks));
     if (!layout.shards.empty()) value.set("shards", shape_value(layout.shards));
+    if (!layout.edges.empty()) {
+        value.set(layout.shards.empty() ? "chunk_lengths" : "shard_lengths", lengths_text(layout.edges));
+    }
     value.set("codec", codecs_text(layout.codecs));
     value.set("chunks_copied_as_they_are", !job.plan.recode);
     value.set("because", job.plan.recode ? Value(*job.plan.recode) : Value());
@@ -76,10 +79,9 @@ Value planned_value(const TransferOptions& o, const PlannedCopy& job) {
 std::string planned_text(const TransferOptions& o, const PlannedCopy& job) {
     const ArrayMetadata& m = job.plan.metadata;
     const ChunkLayout layout = chunk_layout(m);
-    std::string text = printable(fmt::format(
-        "{} → {}: {} {}, {}, chunks {}{}, {}", job.source, place_of(o, job), shape_text(m.shape), m.dtype.to_string(),
-        job.plan.dialect->name, shape_text(layout.chunks),
-        layout.shards.empty() ? "" : " in shards " + shape_text(layout.shards), codecs_text(layout.codecs)));
+    std::string text = printable(fmt::format("{} → {}: {} {}, {}, {}, {}", job.source, place_of(o, job),
+                                             shape_text(m.shape), m.dtype.to_string(), job.plan.dialect->name,
+                                             layout_text(layout), codecs_text(layout.codecs)));
     text += "\n";
     text += job.plan.recode ? printable(fmt::format("  chunks are encoded anew: {}", *job.plan.recode))
                             : fmt::format("  chunk files are {} as they are", o.link ? "linked" : "copied");

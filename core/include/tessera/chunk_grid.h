@@ -1,12 +1,70 @@
-// ChunkGrid: pure arithmetic of a regular grid of chunks over an array.
+// ChunkGrid: pure arithmetic of a grid of chunks over an array. The chunks have one shape, or lengths that differ along
+// a dimension (Zarr v3's grid "rectilinear").
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <tessera/shape.h>
 
 namespace tessera {
+
+/// The lengths of the chunks along one dimension, where they may differ, as runs of equal ones: there may be 10^18.
+/// Thread rule: an immutable value.
+class ChunkEdges {
+public:
+    /// This length again and again, as far as the array goes. Throws invalid_argument if it is below 1.
+    explicit ChunkEdges(std::int64_t length);
+
+    struct Run {
+        std::int64_t length = 0, count = 0;
+    };
+    /// Throws invalid_argument if there are no runs, a number is below 1, or the sum of the lengths overflows int64.
+    explicit ChunkEdges(std::span<const Run> runs);
+
+    /// Neighbours of one length are one run; all of them, also those beyond the array. See endless().
+    [[nodiscard]] std::vector<Run> runs() const;
+    /// One length again and again: runs() then has one run, whose count says nothing.
+    [[nodiscard]] bool endless() const { return endless_; }
+    /// The sum of all lengths.
+    [[nodiscard]] std::int64_t end() const { return end_; }
+
+    struct Chunk {
+        std::int64_t index = 0, start = 0, length = 0;
+    };
+    /// The chunk with the element at `position`, which lies before end().
+    [[nodiscard]] Chunk at(std::int64_t position) const;
+    /// Chunk number `index`, which begins before end().
+    [[nodiscard]] Chunk numbered(std::int64_t index) const;
+    /// The number of chunks, and the longest length, of an array of this length. The first chunk counts for the longest
+    /// even where the array is empty.
+    [[nodiscard]] std::int64_t count(std::int64_t extent) const { return extent == 0 ? 0 : at(extent - 1).index + 1; }
+    [[nodiscard]] std::int64_t longest(std::int64_t extent) const;
+
+    /// For an array that grows to this length: the last length goes on until they reach it.
+    [[nodiscard]] ChunkEdges reaching(std::int64_t extent) const;
+    /// Whether one of the two only has further lengths at its end.
+    [[nodiscard]] bool continues(const ChunkEdges& other) const;
+    friend bool operator==(const ChunkEdges&, const ChunkEdges&) = default;
+
+private:
+    struct Place {
+        std::int64_t index, start, length, count;
+        [[nodiscard]] Chunk chunk(std::int64_t n) const { return {index + n, start + n * length, length}; }
+        friend bool operator==(const Place&, const Place&) = default;
+    };
+    void add(const Run& run);
+
+    std::vector<Place> runs_;
+    std::int64_t chunks_ = 0, end_ = 0;
+    bool endless_ = false;
+};
 
 /// Thread rule: an immutable value.
 class ChunkGrid {
@@ -14,9 +72,24 @@ public:
     /// Throws invalid_argument if the ranks differ, a length is negative, a chunk length is below 1, or the number of
     /// elements of a chunk or of chunks in the grid overflows int64.
     ChunkGrid(const Shape& shape, const Shape& chunks);
+    /// Of chunks whose lengths differ: `edges` has one entry for each dimension. Throws invalid_argument as above, and
+    /// if lengths end before the array does.
+    [[nodiscard]] static ChunkGrid of_edges(const Shape& shape, std::vector<ChunkEdges> edges);
 
     [[nodiscard]] const Shape& shape() const { return shape_; }
+    /// The shape of every chunk. If they differ in length (see regular()), the longest lengths, which one chunk has.
     [[nodiscard]] const Shape& chunks() const { return chunks_; }
+    [[nodiscard]] bool regular() const { return edges_ == nullptr; }
+    /// The shape in which a chunk is stored, also where the array's edge cuts it.
+    [[nodiscard]] Shape chunk_shape(const Index& chunk) const;
+    /// How far the last chunk along a dimension goes beyond the array's edge.
+    [[nodiscard]] std::int64_t beyond_edge(int d) const;
+    /// The same grid as far as one chunk is concerned: chunks() is its shape.
+    [[nodiscard]] ChunkGrid about(const Index& chunk) const;
+    /// The chunk along dimension `d` that has the element at `position`.
+    [[nodiscard]] std::int64_t chunk_at(int d, std::int64_t position) const {
+        return edges_ == nullptr ? position / chunks_[d] : (*edges_)[static_cast<std::size_t>(d)].at(position).index;
+    }
     /// Number of chunks along each dimension (0 if the length is 0; () for 0-d, which has one chunk).
     [[nodiscard]] const Shape& grid() const { return grid_; }
     [[nodiscard]] std::int64_t chunk_count() const { return count_; }
@@ -30,9 +103,34 @@ public:
     [[nodiscard]] Region overlapping(const Region& region) const;
 
 private:
+    ChunkGrid() = default;
+
     Shape shape_, chunks_, grid_;
     std::int64_t count_ = 0;
+    std::shared_ptr<const std::vector<ChunkEdges>> edges_;  ///< nullptr: all chunks have one shape
 };
+
+/// The lengths of chunks that a person gives: one shape or, where they differ, one entry of `edges` for each dimension.
+struct ChunkLengths {
+    Shape shape;
+    std::vector<ChunkEdges> edges;
+
+    /// Sets the option that they belong to.
+    template <class OneShape, class Edges>
+    void give(OneShape& one_shape, Edges& different) && {
+        if (edges.empty()) {
+            one_shape = std::move(shape);
+        } else {
+            different = std::move(edges);
+        }
+    }
+};
+/// Reads a shape ("10,20"), or lists in square brackets for dimensions along which lengths differ, which can be
+/// repeated and joined as in Python: "[10,10,5]*4, 32" and "[31]+[28,31]*3,". Throws invalid_argument.
+[[nodiscard]] ChunkLengths parse_chunk_lengths(std::string_view text);
+
+/// The same text for lengths that differ: "[10,10,5],32"; more than a few equal ones as "[10]*40".
+[[nodiscard]] std::string lengths_text(std::span<const ChunkEdges> edges);
 
 /// Whether a chunk index lies inside the grid.
 [[nodiscard]] bool in_grid(const ChunkGrid& grid, const Index& chunk);

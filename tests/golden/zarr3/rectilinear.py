@@ -22,6 +22,8 @@ def cases():
     yield "runs", big, ((5, 5, 5, 5, 3), (1,) * 17), [[[5, 4], 3], [[1, 17]]], {}
     yield "length", big, ((5, 5, 5, 5, 3), (10, 7)), [[[5, 4], 3], [10, 7, [4, 1000000000000]]], {}
     yield "strings", np.array([f"text {n}" * (n % 4) for n in range(9)], dtype="T"), ((2, 3, 4),), None, {"fill_value": "?"}
+    even = (np.arange(432) % 101).astype("<i4").reshape(24, 18)
+    yield "shards", even, (4, 3), None, {"shards": ((8, 4, 12), (3, 15))}
     yield "float", RNG.standard_normal((6, 5, 4)).astype(">f8"), ((1, 5), (5,), (3, 1)), None, {
         "filters": zarr.codecs.TransposeCodec(order=(2, 0, 1)), "fill_value": np.nan}
 
@@ -33,8 +35,9 @@ def make():
         path = HERE / f"rectilinear_{name}"
         options = {"fill_value": 3} | options
         z = zarr.create_array(str(path), shape=a.shape, chunks=chunks, dtype=a.dtype, overwrite=True, **options)
-        z[: chunks[0][0]] = a[: chunks[0][0]]  # the middle stays the fill
-        z[-chunks[0][-1]:] = a[-chunks[0][-1]:]
+        along = options.get("shards", chunks)[0]
+        z[: along[0]] = a[: along[0]]  # the middle stays the fill
+        z[-along[-1]:] = a[-along[-1]:]
         expected = z[...]
         if edited:
             document = json.loads((path / "zarr.json").read_text())

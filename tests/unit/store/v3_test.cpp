@@ -265,7 +265,8 @@ TEST(V3, what_is_wrong_is_named) {
     v3.wrong("data_type", R"({"name": "struct", "configuration": {"fields": [["a", "string"]]}})", "variable length");
     v3.wrong("chunk_grid",
              R"({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[2], [3]]}})",
-             "the grid \"rectilinear\"", unknown);
+             "add up to 2");
+    v3.wrong("chunk_grid", R"({"name": "spiral"})", "the grid \"spiral\"", unknown);
     v3.wrong("chunk_grid", R"({"name": "regular"})", "\"chunk_shape\" is missing");
     v3.wrong("chunk_grid", R"({"name": "regular", "configuration": {"chunk_shape": [10, 0]}})", "a length is 0");
     v3.wrong("chunk_grid", R"({"name": "regular", "configuration": {"chunk_shape": [10]}})", "");

@@ -7,7 +7,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/node_facts.h>
 #include <tessera/where.h>
@@ -250,11 +250,46 @@ py::object facts_of(ArrayHandle& handle, const py::object& path) {
     return value_to_python(report);
 }
 
+/// The grid of chunks, or with `shards` of shards; of a plain file one chunk.
+ChunkGrid grid_of(ArrayHandle& handle, bool shards) {
+    const auto parts = handle.parts();
+    const ArrayInfo info = parts->readable().info();
+    const bool stored = shards || info.shards.empty();
+    if (parts->array && stored) return chunk_grid(parts->array->metadata());
+    Shape chunks = stored && !info.shards.empty() ? info.shards : info.chunks;
+    if (chunks.rank() != info.shape.rank()) chunks = info.shape;
+    for (std::int64_t& length : chunks) length = std::max<std::int64_t>(length, 1);
+    return {info.shape, chunks};
+}
+
 /// Chunk number `n` of the grid, in C order, as slices; with `shards`, of the grid of shards.
 py::object chunk_key(ArrayHandle& handle, std::int64_t n, bool shards) {
-    const ArrayInfo info = handle.parts()->readable().info();
-    const ChunkGrid grid(info.shape, shards && !info.shards.empty() ? info.shards : info.chunks);
+    const ChunkGrid grid = grid_of(handle, shards);
     return region_to_python(grid.chunk_region(grid.index(n)));
+}
+
+std::int64_t chunk_count(ArrayHandle& handle, bool shards) {
+    return grid_of(handle, shards).chunk_count();
+}
+
+/// The lengths of all chunks along each dimension, cut at the array's edge.
+py::tuple chunk_lengths(ArrayHandle& handle, bool shards) {
+    constexpr std::int64_t most = 10'000'000;
+    const ChunkGrid grid = grid_of(handle, shards);
+    py::tuple all(grid.shape().size());
+    for (int d = 0; d < grid.shape().rank(); ++d) {
+        const std::int64_t count = grid.grid()[d];
+        if (count > most)
+            throw unsupported("{} chunks along dimension {} are more than the {} of a list", count, d, most);
+        py::tuple along(static_cast<std::size_t>(count));
+        Index chunk = Index::filled(grid.shape().rank(), 0);
+        for (std::int64_t n = 0; n < count; ++n) {
+            chunk[d] = n;
+            along[static_cast<std::size_t>(n)] = grid.chunk_region(chunk).extent[d];
+        }
+        all[static_cast<std::size_t>(d)] = along;
+    }
+    return all;
 }
 
 void bind_attributes(py::class_<ArrayHandle>& handle) {
@@ -296,6 +331,9 @@ void bind_facts(py::class_<ArrayHandle>& handle) {
     handle.def("facts", &facts_of);
     handle.def("order_and_codec", &order_and_codec);
     handle.def("chunk_key", &chunk_key);
+    handle.def("chunk_count", &chunk_count);
+    handle.def("differs", [](ArrayHandle& h) { return !grid_of(h, true).regular(); });
+    handle.def("chunk_lengths", &chunk_lengths);
     handle.def("set_dimension_names", &set_dimension_names);
     handle.def("refresh", &ArrayHandle::refresh);
 }

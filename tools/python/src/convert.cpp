@@ -186,14 +186,47 @@ py::tuple shape_to_python(const Dims& shape) {
     return tuple;
 }
 
+namespace {
+
+std::int64_t length_from_python(const py::handle& length) {
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(length.ptr()));
+    if (!number) throw py::error_already_set();
+    return py::cast<std::int64_t>(number);
+}
+
+}  // namespace
+
+ChunkLengths lengths_from_python(const py::object& lengths) {
+    if (py::isinstance<py::str>(lengths)) return parse_chunk_lengths(py::cast<std::string>(lengths));
+    bool differ = false;
+    if (PySequence_Check(lengths.ptr()) != 0) {
+        for (const py::handle along : lengths) differ = differ || PySequence_Check(along.ptr()) != 0;
+    }
+    if (!differ) return {.shape = shape_from_python(lengths), .edges = {}};
+    ChunkLengths given;
+    for (const py::handle along : lengths) {
+        if (PySequence_Check(along.ptr()) == 0) {
+            given.edges.emplace_back(length_from_python(along));
+            continue;
+        }
+        std::vector<ChunkEdges::Run> runs;
+        for (const py::handle length : along) {
+            const std::int64_t n = length_from_python(length);
+            if (!runs.empty() && runs.back().length == n) {
+                ++runs.back().count;
+            } else {
+                runs.push_back({n, 1});
+            }
+        }
+        given.edges.emplace_back(runs);
+    }
+    return given;
+}
+
 Shape shape_from_python(const py::object& shape) {
     Shape lengths;
     if (shape.is_none()) return lengths;
-    const auto add = [&](const py::handle& length) {
-        const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(length.ptr()));
-        if (!number) throw py::error_already_set();
-        lengths.push_back(py::cast<std::int64_t>(number));
-    };
+    const auto add = [&](const py::handle& length) { lengths.push_back(length_from_python(length)); };
     if (PyIndex_Check(shape.ptr()) != 0) {
         add(shape);
     } else {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include <tessera/chunk_grid.h>
 #include <tessera/dtype.h>
 #include <tessera/ndarray.h>
 #include <tessera/selection.h>
@@ -33,6 +34,9 @@ namespace py = pybind11;
 
 [[nodiscard]] py::tuple shape_to_python(const Dims& shape);
 /// An integer or a sequence of integers; None is empty.
+/// Lengths of chunks: a shape, or a list of lengths for dimensions along which they differ ([[10, 10, 5], 32]), or
+/// either as a text.
+[[nodiscard]] ChunkLengths lengths_from_python(const py::object& lengths);
 [[nodiscard]] Shape shape_from_python(const py::object& shape);
 
 /// A path: str, bytes or os.PathLike.

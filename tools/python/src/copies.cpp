@@ -187,8 +187,8 @@ ArrayWishes wishes_of(const py::dict& options) {
     if (given("chunks") && py::isinstance<py::bool_>(options["chunks"])) {
         throw invalid_argument("chunks: expected the lengths of a chunk; without them those of the source are kept");
     }
-    if (given("chunks")) w.chunks = shape_from_python(options["chunks"]);
-    if (options.contains("shards")) w.shards = shape_from_python(options["shards"]);
+    if (given("chunks")) lengths_from_python(options["chunks"]).give(w.chunks, w.edges);
+    if (options.contains("shards")) lengths_from_python(options["shards"]).give(w.shards, w.shard_edges);
     if (given("codec")) w.codec = py::cast<std::string>(options["codec"]);
     if (given("order")) w.order = py::cast<std::string>(options["order"]) == "F" ? Order::F : Order::C;
     if (given("format")) w.format = py::cast<std::string>(options["format"]);

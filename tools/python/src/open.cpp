@@ -12,7 +12,6 @@
 #include <tessera/place.h>
 #include <tessera/quantities.h>
 #include <tessera/raw_array.h>
-#include <tessera/rectilinear_at.h>
 #include <tessera/remote_options.h>
 
 #include <fmt/format.h>
@@ -70,14 +69,7 @@ Found find(const std::string& path, const PlaceOptions& options) {
     if (!at.file.member && at.place) {
         Found found;
         if (at.kind != PathKind::array) return found;
-        try {
-            found.array = chunked(at.array());
-        } catch (const Error& e) {
-            auto source = e.code() == ErrorCode::unsupported ? rectilinear_at(at) : nullptr;
-            if (source == nullptr) throw;
-            found.array = std::make_unique<ArrayParts>();
-            found.array->source = std::move(source);
-        }
+        found.array = chunked(at.array());
         return found;
     }
     if (!at.file.member) {
@@ -204,8 +196,8 @@ ArrayOptions array_options(const py::dict& options) {
     const auto given = [&](const char* name) { return options.contains(name) && !options[name].is_none(); };
     made.shape = shape_from_python(options["shape"]);
     made.dtype = dtype_from_argument(options["dtype"]);
-    if (given("chunks")) made.chunks = shape_from_python(options["chunks"]);
-    if (given("shards")) made.shards = shape_from_python(options["shards"]);
+    if (given("chunks")) lengths_from_python(options["chunks"]).give(made.chunks, made.edges);
+    if (given("shards")) lengths_from_python(options["shards"]).give(made.shards, made.shard_edges);
     if (options.contains("fill_value")) made.fill_value = value_from_python(options["fill_value"]);
     const std::string usual = usual_codec();
     if (!usual.empty()) made.codec = usual;

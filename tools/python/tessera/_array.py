@@ -115,7 +115,10 @@ class Array(Closing):
 
     @property
     def chunks(self) -> Optional[tuple[int, ...]]:
-        """The lengths of a chunk, which is decoded as a whole; None for a plain file."""
+        """The lengths of a chunk, which is decoded as a whole; None for a plain file.
+
+        Where chunks differ in length, the longest of each dimension: see :attr:`chunk_lengths`.
+        """
         chunks: Optional[tuple[int, ...]] = self._handle.layout()["chunks"]
         return chunks
 
@@ -128,13 +131,19 @@ class Array(Closing):
     @property
     def nchunks(self) -> int:
         """The number of chunks that cover the array, stored or not; 1 for a plain file."""
-        return self._count(self.chunks)
+        return self._handle.chunk_count(False)
 
-    def _count(self, chunks: Optional[tuple[int, ...]]) -> int:
-        count = 1
-        for length, chunk in zip(self.shape, chunks or self.shape):
-            count *= -(-length // max(chunk, 1))
-        return count
+    @property
+    def chunk_lengths(self) -> tuple[tuple[int, ...], ...]:
+        """The lengths of all chunks along each dimension, cut at the array's edge: dask's ``chunks``.
+
+        Examples
+        --------
+        >>> a = tessera.create("uneven.zarr", shape=25, dtype="u1", chunks=[[10, 10, 5]], format="v3")
+        >>> a.chunk_lengths
+        ((10, 10, 5),)
+        """
+        return self._handle.chunk_lengths(False)
 
     @property
     def codec(self) -> Optional[str]:
@@ -459,11 +468,7 @@ class Array(Closing):
         >>> list(a.iter_chunks())
         [(slice(0, 2, 1), slice(0, 3, 1)), (slice(0, 2, 1), slice(3, 5, 1))]
         """
-        chunks = self.shards if shards and self.shards is not None else self.chunks
-        if chunks is None:
-            yield tuple(slice(0, length, 1) for length in self.shape)
-            return
-        for number in range(self._count(chunks)):
+        for number in range(self._handle.chunk_count(shards)):
             yield self._handle.chunk_key(number, shards)
 
     # ---- writing

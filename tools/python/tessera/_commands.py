@@ -240,7 +240,9 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
         By default that of `data`. NumPy's, or one that NumPy lacks: ``"bfloat16"``, or ``str`` or ``bytes`` for elements
         of any length.
     chunks : int or tuple of int or bool, optional
-        The lengths of a chunk; by default, and with True, a chunk has about 1 MiB. False: one chunk.
+        The lengths of a chunk; by default, and with True, a chunk has about 1 MiB. False: one chunk. v3: where chunks
+        differ in length along a dimension, a list of all lengths: ``chunks=[[10, 10, 5] * 4, 32]``, or as a text
+        ``"[10,10,5]*4,32"``.
     data : array_like, optional
         The elements, broadcast to `shape` and converted to `dtype`, if these are given. The array appears together with
         them. :func:`copy` copies an array that does not fit into memory.
@@ -248,7 +250,7 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
         The value of elements that were never written; None leaves it undefined. The default is the format's: 0, or an
         empty text; in v2 with `dims`, None, because xarray takes elements that equal v2's fill for missing ones.
     shards : tuple of int, optional
-        v3: the lengths of a shard, one file for many chunks.
+        v3: the lengths of a shard, one file for many chunks; they may differ as those of chunks.
     codec : str, optional
         ``"blosc:zstd:5:shuffle"``, ``"zstd:3"``, ``"delta,zstd:3"``, ``"none"``; ``tessera formats`` lists them.
     format : {"zmeta", "v1", "v2", "v3"}, optional

@@ -69,6 +69,12 @@ def _aligned(start: int, lengths: Sequence[int], unit: int) -> tuple[int, ...]:
     return tuple(end - begin for begin, end in zip([start, *ends], ends)) if total else (0,)
 
 
+def _cut(start: int, end: int, lengths: Sequence[int]) -> tuple[int, ...]:
+    """Lengths of blocks from start to end, of which each lies in one of the units of the target."""
+    ends = [stop for stop in np.cumsum(lengths).tolist() if start < stop < end] + [end]
+    return tuple(stop - begin for begin, stop in zip([start, *ends], ends)) if end > start else (0,)
+
+
 def _write(target: "Array", begin: tuple[int, ...], values: Any) -> int:
     values = np.asarray(values)
     target[tuple(slice(b, b + n) for b, n in zip(begin, values.shape))] = values
@@ -127,9 +133,14 @@ def store(source: Any, target: Union["Array", str, "os.PathLike[str]"], *, regio
         raise InvalidArgument(f"{array.path}: an array of shape {source.shape} does not fit into {lengths}")
     if not np.can_cast(source.dtype, array.dtype, "same_kind"):
         raise InvalidArgument(f"{array.path}: {source.dtype} would lose values in {array.dtype}: convert it before, by astype()")
+    stored = array._handle.chunk_lengths(True) if array._handle.differs() else None
     units = array.shards or array.chunks or (1,) * array.ndim
     starts = [begin for begin, _ in bounds]
-    blocks_of = source.rechunk(tuple(_aligned(*each) for each in zip(starts, source.chunks, units)))
+    if stored is None:
+        wanted = tuple(_aligned(*each) for each in zip(starts, source.chunks, units))
+    else:
+        wanted = tuple(_cut(*bound, along) for bound, along in zip(bounds, stored))
+    blocks_of = source.rechunk(wanted)
     offsets = [np.cumsum([start, *lengths[:-1]]).tolist() for start, lengths in zip(starts, blocks_of.chunks)]
     tasks = []
     for index, block in np.ndenumerate(np.asarray(blocks_of.to_delayed(), dtype=object)):

@@ -12,7 +12,7 @@ from ._errors import InvalidArgument
 
 ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
 
-Lengths = Union[None, int, Sequence[int]]
+Lengths = Union[None, int, str, Sequence[Union[int, Sequence[int]]]]
 
 
 def absolute(path: Any) -> str:

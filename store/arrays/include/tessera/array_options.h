@@ -19,7 +19,11 @@ struct ArrayOptions {
     /// Must fit the dtype. nullopt: the dialect's default, and in v2 with names of dimensions null, because xarray
     /// takes elements that equal v2's fill for missing ones.
     std::optional<Value> fill_value = std::nullopt;
-    Shape shards = {};                          ///< v3: shape of a shard, a multiple of chunks; empty: no sharding
+    Shape shards = {};  ///< v3: shape of a shard, a multiple of chunks; empty: no sharding
+    /// v3: the lengths along each dimension, where they differ, instead of `chunks` or `shards`. In shards that differ
+    /// the chunks have one shape, of which every shard's is a multiple.
+    std::vector<ChunkEdges> edges = {};
+    std::vector<ChunkEdges> shard_edges = {};
     std::string codec = "blosc:lz4:5:shuffle";  ///< as parse_codecs reads it
     std::string format = "";                    ///< empty: choose_format() chooses
     Order order = Order::C;                     ///< of the elements within a chunk

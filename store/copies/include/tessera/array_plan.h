@@ -19,7 +19,10 @@ namespace tessera {
 /// ArrayOptions if the source is not an array in a store.
 struct ArrayWishes {
     std::optional<Shape> chunks = std::nullopt;
-    std::optional<Shape> shards = std::nullopt;       ///< empty: no sharding
+    std::optional<Shape> shards = std::nullopt;  ///< empty: no sharding
+    /// Instead of `chunks` or `shards`: as in ArrayOptions.
+    std::optional<std::vector<ChunkEdges>> edges = std::nullopt;
+    std::optional<std::vector<ChunkEdges>> shard_edges = std::nullopt;
     std::optional<std::string> codec = std::nullopt;  ///< "delta,zstd:3"
     std::optional<Value> fill = std::nullopt;
     std::optional<std::string> format = std::nullopt;  ///< "v3"

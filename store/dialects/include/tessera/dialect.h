@@ -23,6 +23,7 @@ struct DialectFacts {
     std::string_view metadata_key;  ///< of an array, relative to its prefix: "__zmeta__"
     bool dimension_names = false;   ///< whether metadata hold them; else xarray's attribute `_ARRAY_DIMENSIONS` does
     bool shards = false;            ///< whether a file may hold many chunks
+    bool edges = false;             ///< whether chunks may differ in length
     bool null_fill = true;          ///< whether a fill may be null in new metadata
     bool separators = false;        ///< whether chunks may be named 1/0 as well as 1.0
     bool fill_is_missing = false;   ///< xarray takes elements that equal the fill for missing data

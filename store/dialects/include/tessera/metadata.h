@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/chunk_grid.h>
 #include <tessera/codec.h>
 #include <tessera/dtype.h>
 #include <tessera/element.h>
@@ -48,6 +49,8 @@ struct ArrayMetadata {
     DType dtype;
     Shape shape;
     Shape chunks;  ///< rank of shape, each at least 1: the unit of storage, so with sharding the shape of a shard
+    /// One per dimension if chunks (with sharding: shards) differ in length. `chunks` are then the longest lengths.
+    std::vector<ChunkEdges> edges;
     FillValue fill;
     std::vector<CodecConfig> codecs;
     KeyScheme keys;
@@ -57,6 +60,11 @@ struct ArrayMetadata {
     /// written back unchanged. It adds no information to the members above.
     Value spelling = Value::object();
 };
+
+/// The grid of the chunks, with sharding of the shards. Throws as ChunkGrid.
+[[nodiscard]] ChunkGrid chunk_grid(const ArrayMetadata& metadata);
+/// Gives the metadata chunks of these lengths; none: of the shape `chunks`, which then stays. Throws as ChunkGrid.
+void set_edges(ArrayMetadata& metadata, std::vector<ChunkEdges> edges);
 
 /// The sharding_indexed codec for inner chunks of this shape with these codecs, as zarr-python writes it by default:
 /// the index at the end, little-endian, with crc32c.
