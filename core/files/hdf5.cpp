@@ -409,7 +409,7 @@ private:
             array_.chunks.push_back(std::max<std::int64_t>(length_of(lengths[static_cast<std::size_t>(d)]), 1));
         }
         const std::int64_t chunk_bytes = byte_count(array_.chunks, array_.dtype.size());
-        const bool filtered = read_filters();
+        const bool filtered = read_filters(0);
         H5O_info_t info;
         if (H5Oget_info(dataset_.get(), &info) < 0) throw corrupt("its header cannot be found: {}", hdf5_error());
         Hdf5Chunks found = read_hdf5_index(bytes_, info.addr, array_.shape, most, array_.chunks, chunk_bytes, filtered);
@@ -418,16 +418,22 @@ private:
         for (int d = 0; d < rank; ++d) at_edge = at_edge || array_.shape[d] % array_.chunks[d] != 0;
         if (found.edges_unfiltered && at_edge && filtered) throw unsupported("chunks at its end have no filters");
         array_.held.add(found.chunks.size() * sizeof(PackedArray::Chunk));
+        const std::uint32_t left_out = found.chunks.empty() ? 0 : found.chunks.front().mask;
         for (const Hdf5Chunk& chunk : found.chunks) {
-            if (chunk.mask != 0) throw unsupported("a chunk was stored without one of the filters");
+            if (chunk.mask != left_out) throw unsupported("some of its chunks were stored without one of the filters");
             array_.stored.push_back({chunk.number, chunk.offset, chunk.size});
         }
+        if (left_out != 0 && !read_filters(left_out))
+            array_.filters = Value::array();  // none, where libhdf5 asks for some
         read_fill(std::cmp_less(array_.stored.size(), grid.chunk_count()));
     }
 
-    bool read_filters() {
+    /// Filter i is not one of the array's if bit i of `left_out` is set.
+    bool read_filters(std::uint32_t left_out) {
         std::vector<Value> codecs;
+        array_.filters = array_.compressor = Value();
         for (int i = 0; i < H5Pget_nfilters(list_.get()); ++i) {
+            if (i < 32 && (left_out >> i & 1U) != 0) continue;
             unsigned flags = 0, config = 0;
             std::array<unsigned, 32> values{};
             std::size_t count = values.size();

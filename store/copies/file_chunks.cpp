@@ -157,7 +157,8 @@ Value chunked_document(const PackedArray& array, const Shape& shape, const Shape
     document.set("chunks", Value::Array(chunks.begin(), chunks.end()));
     document.set("dtype", array.dtype.descr());
     document.set("compressor", array.compressor);
-    document.set("filters", array.filters);
+    const bool none = array.filters.is_array() && array.filters.as_array().empty();
+    document.set("filters", none ? Value() : array.filters);
     document.set("fill_value", array.fill);
     document.set("order", "C");
     return document;

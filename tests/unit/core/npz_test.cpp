@@ -250,7 +250,7 @@ z = zipfile.ZipFile('a.npz')
 print(z.testzip(), [i.filename for i in z.infolist()], [i.compress_type for i in z.infolist()])
 a = np.load('a.npz')
 want = np.arange(50000.).reshape(500, 100)
-print([(a[k] == want).all() for k in a.files if k != 'empty'], a['empty'].shape, a['grp/x'].flags.f_contiguous)
+print([bool((a[k] == want).all()) for k in a.files if k != 'empty'], a['empty'].shape, a['grp/x'].flags.f_contiguous)
 )"),
               "None ['plain.npy', 'grp/x.npy', '\u540d\u524d.npy', 'with space.npy', 'empty.npy'] [0, 8, 8, 8, 8]\n"
               "[True, True, True, True] (0, 3) True\n");

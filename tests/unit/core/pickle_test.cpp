@@ -120,16 +120,28 @@ std::vector<Case> written_cases() {
     return cases;
 }
 
+/// NumPy 2 writes another protocol of pickle: there it reads ours as its own.
 TEST(PickleWriter, WritesTheBytesThatNumPyWrites) {
     const Folder folder;
     std::string script = "import numpy as np\n";
+    std::string compared = "import numpy as np\n";
     const std::vector<Case> cases = written_cases();
-    for (const Case& c : cases) script += fmt::format("np.save('{}', {}, allow_pickle=True)\n", c.name, c.python);
+    for (const Case& c : cases) {
+        script += fmt::format("np.save('{}', {}, allow_pickle=True)\n", c.name, c.python);
+        save_objects(folder / fmt::format("ours-{}", c.name), c.array, c.order);
+        compared += fmt::format(
+            "a, b = (np.load(n, allow_pickle=True) for n in ('{0}', 'ours-{0}'))\n"
+            "assert (a.dtype, a.shape, a.flags.f_contiguous, a.tolist()) == "
+            "(b.dtype, b.shape, b.flags.f_contiguous, b.tolist()), '{0}'\n",
+            c.name);
+    }
     python(folder, script);
+    EXPECT_EQ(python(folder, compared + "print('equal')"), "equal\n");
+    const bool numpy_1 = python(folder, "import numpy\nprint(numpy.__version__)").starts_with("1.");
     for (const Case& c : cases) {
         SCOPED_TRACE(c.python);
         save_objects(folder / "ours.npy", c.array, c.order);
-        EXPECT_TRUE(content(folder / "ours.npy") == content(folder / c.name));
+        if (numpy_1) EXPECT_TRUE(content(folder / "ours.npy") == content(folder / c.name));
         const NDArray back = load_npy(folder / "ours.npy");
         EXPECT_EQ(back.shape(), c.array.shape());
         EXPECT_TRUE(c.array.count() == 0 || elements_equal(back.view(), c.array.view()));

@@ -93,7 +93,7 @@ struct PackedArray {
         std::uint64_t offset = 0, size = 0;
     };
     Shape chunks = {};                               ///< empty: plain bytes, as above
-    Value filters = {}, compressor = {}, fill = {};  ///< as in Zarr v2's .zarray
+    Value filters = {}, compressor = {}, fill = {};  ///< as in Zarr v2's .zarray; filters may be an empty list
     std::vector<Chunk> stored = {};
     MemoryHold held = MemoryHold();  ///< memory of `stored`
 };
