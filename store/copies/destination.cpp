@@ -28,6 +28,21 @@ std::unique_ptr<NewArray> begin_array(const fs::path& place, const std::string& 
     return made;
 }
 
+/// Writes a group's document. One of another format is removed if it is replaced: other programs take one of the two,
+/// and see nothing of what lies there in the other's format.
+void save_document(const PlannedGroup& group, KeyValueStore& store, const std::string& prefix, bool replaces) {
+    group.dialect->save_group(store, prefix, group.attributes.value_or(Value::object()), group.unknown);
+    if (!replaces || !group.attributes) return;
+    for (const Dialect* other : dialect_table()) {
+        if (!other->has_groups() || other->group_key == group.dialect->group_key) continue;
+        if (store.open(join_key(prefix, other->group_key)) == nullptr) continue;
+        for (const std::string_view key : other->documents) {
+            if (std::ranges::count(group.dialect->documents, key) == 0) store.erase(join_key(prefix, key));
+        }
+        if (!other->consolidated_key.empty()) store.erase(join_key(prefix, other->consolidated_key));
+    }
+}
+
 /// Arrays in a directory. Each is written in place or beside the one it replaces, and all appear at the end.
 class DirectoryDestination final : public Destination {
 public:
@@ -151,7 +166,7 @@ private:
         if (group.dialect == nullptr || !group.dialect->has_groups()) return;
         if (!group.attributes && has_document(group)) return;
         const auto store = directory_store(place, options);
-        group.dialect->save_group(*store, "", group.attributes.value_or(Value::object()), group.unknown);
+        save_document(group, *store, "", existing_.overwrite);
         store->sync();
     }
 
@@ -217,7 +232,7 @@ private:
         if (group.dialect == nullptr || !group.dialect->has_groups()) return;
         const std::string prefix = join_key(place_.prefix, group.node);
         if (!group.attributes && probe_group_dialect(*place_.store, prefix) != nullptr) return;
-        group.dialect->save_group(*place_.store, prefix, group.attributes.value_or(Value::object()), group.unknown);
+        save_document(group, *place_.store, prefix, existing_.overwrite);
     }
 
     std::string path_;

@@ -24,7 +24,7 @@ import typing
 import unittest
 import warnings
 
-from program import EXAMPLES, PROGRAM
+from program import EXAMPLES, NUMPY_1, PROGRAM
 
 SOURCE = pathlib.Path(os.environ["TESSERA_SOURCE"])
 MODULE = os.environ.get("TESSERA_MODULE")
@@ -126,6 +126,8 @@ class PageRun:
         self.printed += printed.getvalue()
 
     def pycon(self, block, where):
+        if "zarr_view(" in block.text and not NUMPY_1:
+            return  # for zarr-python 2, which lives beside NumPy 1
         with self.in_folder():
             test = doctest.DocTestParser().get_doctest(block.text, {}, where, str(self.page), block.line - 1)
             test.globs = self.namespace

@@ -6,10 +6,9 @@ import warnings
 import zipfile
 
 import numpy as np
-import zarr
 
 import program
-from program import ProgramTest, digest
+from program import ProgramTest, digest, zarr
 
 FORMATS = ["zmeta", "v1", "v2", "v3"]
 METADATA = {"zmeta": "__zmeta__", "v1": "meta", "v2": ".zarray", "v3": "zarr.json"}

@@ -7,9 +7,8 @@ import subprocess
 import time
 
 import numpy as np
-import zarr
 
-from program import PROGRAM, ProgramTest, digest, main
+from program import PROGRAM, ProgramTest, digest, main, zarr
 
 SCRIPT = """\
 # a morning's corrections

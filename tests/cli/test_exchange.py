@@ -9,9 +9,8 @@ import warnings
 
 import numcodecs
 import numpy as np
-import zarr
 
-from program import GOLDEN, ProgramTest
+from program import GOLDEN, ProgramTest, zarr
 
 try:
     import xarray

@@ -6,10 +6,9 @@ import subprocess
 import zipfile
 
 import numpy as np
-import zarr
 
 import program
-from program import GOLDEN, ProgramTest, digest
+from program import GOLDEN, ProgramTest, digest, zarr
 
 ARRAYS = {"a": np.arange(5, dtype="<i4"), "sub/b": np.linspace(-1, 1, 12).reshape(4, 3),
           "sub/deep/c": np.array([True, False, True])}
@@ -103,6 +102,24 @@ class Groups(ProgramTest):
         self.assertEqual(self.tessera("attrs", "set"), "{}\n")
         self.refused("attrs", "set", "set", "k", "1", says="tessera group")
         self.refused("attrs", "nothing", says="no such file")
+
+    def test_a_copy_in_another_format_leaves_one_document(self):
+        """Of two, other programs take the newer format, and see none of the arrays."""
+        self.save("x.npy", np.arange(5))
+        for format, document in ("v3", "zarr.json"), ("v2", ".zgroup"):
+            self.tessera("group", f"{format}.zarr", "--format", format, "--quiet")
+            self.tessera("attrs", f"{format}.zarr", "set", "made", format, "--quiet")
+            self.tessera("import", "x.npy", f"{format}.zarr/x", "--quiet")
+            self.tessera("import", "x.npy", f"{format}.zarr/sub/y", "--quiet")
+        self.tessera("consolidate", "v2.zarr")
+        for source, format in ("v3.zarr", "v3"), ("v2.zarr", "v2"), ("v3.zarr", "v3"):
+            self.tessera("copy", source, "both.zarr", "--overwrite", "--quiet")
+            left = sorted(path.name for path in (self.folder / "both.zarr").iterdir())
+            self.assertEqual("zarr.json" in left, format == "v3")
+            for name in ".zgroup", ".zattrs":
+                self.assertEqual(name in left, format == "v2", left)
+            self.assertEqual(self.tessera_json("attrs", "both.zarr"), {"made": format})
+            self.tessera("verify", "both.zarr")
 
     def test_nodes_are_moved(self):
         make_hierarchy(self.path("h.zarr"))

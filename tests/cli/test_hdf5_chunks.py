@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 import program
-from program import FEWER, ProgramTest
+from program import FEWER, ProgramTest, zarr
 
 try:
     import h5py
@@ -15,7 +15,6 @@ except ImportError:
     h5py = None
 try:
     import fsspec
-    import zarr
 except ImportError:
     fsspec = None
 

@@ -5,10 +5,9 @@ import os
 import shutil
 
 import numpy as np
-import zarr
 
 import program
-from program import ProgramTest
+from program import ProgramTest, zarr
 
 VALUES = np.arange(60, dtype="<i4").reshape(6, 10)
 

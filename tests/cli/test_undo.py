@@ -8,9 +8,8 @@ import subprocess
 import time
 
 import numpy as np
-import zarr
 
-from program import FEWER, PROGRAM, ProgramTest, digest, main
+from program import FEWER, PROGRAM, ProgramTest, digest, main, zarr
 
 LAYOUTS = {
     "zmeta": ["--format", "zmeta"],

@@ -12,7 +12,7 @@ import zipfile
 import numcodecs
 import numpy as np
 
-from program import GOLDEN, PROGRAM, ProgramTest, digest, main
+from program import GOLDEN, PROGRAM, ProgramTest, digest, main, zarr
 
 SURVEY = np.arange(3000, dtype="<i4").reshape(50, 60)
 
@@ -377,8 +377,6 @@ class Seal(VerifyTest):
         self.assertTrue((root / ".tessera" / "sha256sums.txt").exists())
 
     def test_readers_do_not_see_it(self):
-        import zarr
-
         self.make_group()
         self.tessera("seal", "g.zarr", "--quiet")
         self.tessera("seal", "g.zarr/one", "--quiet")

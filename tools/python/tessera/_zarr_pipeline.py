@@ -15,7 +15,6 @@ import zlib
 from typing import Any, Iterable, Iterator, Optional
 
 import numpy as np
-from google_crc32c import value as crc32c
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.codecs._v2 import V2Codec
 from zarr.core.buffer import default_buffer_prototype
@@ -27,6 +26,12 @@ from zarr.storage import LocalStore, StorePath
 
 from . import _tessera
 from ._errors import Error
+
+# Whichever of the two this zarr depends on.
+try:
+    from google_crc32c import value as crc32c
+except ImportError:
+    from crc32c import crc32c
 
 # Smaller work is done in the event loop, where it is over before another thread had begun.
 _BRIEF = 1 << 20
