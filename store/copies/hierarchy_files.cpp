@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <tessera/action.h>
+#include <tessera/array.h>
 #include <tessera/array_file.h>
+#include <tessera/codec.h>
 #include <tessera/copy.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
@@ -214,6 +216,11 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
+    const auto* const array = dynamic_cast<const Array*>(stored.get());
+    if (const auto items = array == nullptr ? std::nullopt : sequence_items(array->metadata().codecs)) {
+        throw unsupported("{}: its elements are sequences of {}, which a {} file does not hold", o.source,
+                          items->to_string(), format == nullptr ? "array" : format->extension);
+    }
     const bool keeps_attributes = format != nullptr && (format->groups != nullptr || format->keeps_attributes);
     ArrayFileOptions options{.order = stored->info().order,
                              .deflate_level = o.deflate_level,

@@ -104,6 +104,10 @@ def test_the_program_prints_the_items():
     program("copy", "made", "copied", "--format", "v3", "--chunks", "3", "--quiet")
     with tessera.open("copied") as array:
         assert [a.tolist() for a in array[...]] == [[1, -2, 0], [7], [0, 0]]
+    for name in "made.npy", "made.csv", "made.nc":
+        done = subprocess.run([os.environ["TESSERA_PROGRAM"], "export", "made", name], capture_output=True, text=True)
+        assert done.returncode == 2 and "sequences of <i2" in done.stderr, done
+        assert not os.path.exists(name)
 
 
 if __name__ == "__main__":
