@@ -12,6 +12,9 @@ try:
 except ImportError:
     print("skipped: no fsspec or no zarr (Debian: python3-fsspec, python3-zarr)")
     sys.exit(77)
+if not zarr.__version__.startswith("2."):
+    print(f"skipped: zarr-python is {zarr.__version__}, and not 2")
+    sys.exit(77)
 
 
 def opened(path):

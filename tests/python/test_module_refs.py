@@ -14,6 +14,9 @@ try:
 except ImportError:
     print("skipped: no zarr")
     sys.exit(77)
+if not zarr.__version__.startswith("2."):
+    print(f"skipped: zarr-python is {zarr.__version__}, and not 2")
+    sys.exit(77)
 
 
 def resolved(refs):
