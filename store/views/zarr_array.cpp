@@ -218,7 +218,9 @@ void ZarrArray::plan_decoded(ZarrFormat format, bool raw_bfloat16) {
     metadata_ = std::move(plan.metadata);
     metadata_.keys = plan.dialect->default_keys();
     always_ = always_ || is_odd_complex(metadata_);
-    may_be_absent_ = array_ && !packed_ && values_->may_be_absent() && metadata_.fill.bytes;
+    // Where chunks differ in length, none of the view's lies in one of the array's.
+    const bool one_shape = array_ && array_->metadata().edges.empty();
+    may_be_absent_ = one_shape && !packed_ && values_->may_be_absent() && metadata_.fill.bytes;
     document_ = plan.dialect->document(metadata_);
     set_documents(format, plan.attributes);
     how_ = How::decoded;

@@ -81,6 +81,7 @@ std::string selection_text(const Index& at, const std::vector<int>& shown) {
 /// Whether version_of() tells that chunks changed.
 bool tells_changes(const ServedNode& node) {
     if (!node.array) return true;
+    if (!node.stamps_chunks()) return false;
     const ArrayInfo info = node.array->info();
     return ChunkGrid(info.shape, info.shards.empty() ? info.chunks : info.shards).chunk_count() <= most_stamped;
 }
@@ -95,7 +96,7 @@ std::string version_of(const ServedNode& node) {
     if (node.array) {
         const ArrayInfo info = node.array->info();
         const ChunkGrid grid(info.shape, info.shards.empty() ? info.chunks : info.shards);
-        if (grid.chunk_count() > most_stamped) {
+        if (!tells_changes(node)) {
             add(fmt::format("{}", std::chrono::steady_clock::now().time_since_epoch().count()));
         } else {
             for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {

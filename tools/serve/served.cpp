@@ -84,6 +84,10 @@ const ArraySource& ServedNode::source() const {
     return *file;
 }
 
+bool ServedNode::stamps_chunks() const {
+    return !array || array->metadata().edges.empty();
+}
+
 std::optional<ValueStamp> ServedNode::stamp_of(const Index& chunk) const {
     if (!values) {
         ValueStamp stamp;

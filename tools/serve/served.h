@@ -52,6 +52,8 @@ struct ServedNode {
     /// The stamp of the value that stores a chunk (in the grid of `source().info().chunks`), or that of the file;
     /// nullopt if the chunk is not stored. Elements that were read between two equal stamps are of one version.
     [[nodiscard]] std::optional<ValueStamp> stamp_of(const Index& chunk) const;
+    /// Whether stamp_of() tells when chunks change: not if those of the array differ in length.
+    [[nodiscard]] bool stamps_chunks() const;
 };
 using NodePointer = std::shared_ptr<const ServedNode>;
 

@@ -38,16 +38,17 @@ HttpResponse chunk_response(const ServedNode& node, const ZarrArray& array, cons
         const auto now = array.passes_values() ? node.values->stamp(index) : node.stamp_of(index);
         return now ? stamp_text(*now) : "";
     };
+    const bool stamped = array.passes_values() || node.stamps_chunks();
     HttpResponse response;
     for (int tries = 1;; ++tries) {
         const std::string before = stamp();
         response.etag = before.empty() ? version : fmt::format("{}-{}", version, before);
-        if (is_known(request, response.etag)) return response;
+        if (stamped && is_known(request, response.etag)) return response;
         std::optional<ZarrValue> value = array.read(index, io);
         if (!value) return not_found_response();
         response.body = body_of(*std::move(value));
-        if (stamp() == before) return response;
-        if (tries == most_tries) break;
+        if (stamped && stamp() == before) return response;
+        if (!stamped || tries == most_tries) break;
     }
     response.etag.clear();
     response.cache_control = "no-store";
