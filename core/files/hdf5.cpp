@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>

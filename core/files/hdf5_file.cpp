@@ -1,6 +1,7 @@
 #ifdef TESSERA_HDF5
 #include "hdf5_file.h"
 
+#include <tessera/action.h>
 #include <tessera/outside.h>
 
 #include <algorithm>
