@@ -25,6 +25,7 @@
 #include <tessera/slices.h>
 
 #include "converted_source.h"
+#include "fill_attribute.h"
 
 namespace tessera {
 
@@ -246,7 +247,9 @@ void store_encoded(const CfEncoding& encoding, const DType& native, std::byte* t
 
 }  // namespace
 
-std::vector<ElementBytes> missing_elements(const Value& attributes, const DType& dtype) {
+std::vector<ElementBytes> missing_elements(const Value& given, const DType& dtype) {
+    Value attributes = given;
+    fill_attribute_as_number(dtype, attributes);
     std::vector<ElementBytes> missing;
     for (const std::string_view name : {cf_attributes[0], cf_attributes[1]}) {
         const Value* value = attributes.find(name);

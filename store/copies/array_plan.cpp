@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "dialects.h"
+#include "fill_attribute.h"
 #include "format_choice.h"
 
 namespace tessera {
@@ -381,7 +382,9 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
                       "it is no array yet"};
     // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
     if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
+    if (plan.attributes) fill_attribute_as_number(plan.metadata.dtype, *plan.attributes);
     if (!o.fill) take_fill(plan);
+    if (plan.attributes) fill_attribute_for(dialect, plan.metadata.dtype, *plan.attributes);
     move_dimensions(plan, selection);
     if (choice.note) plan.changes.push_back(*std::move(choice.note));
     if (o.codec) add_zstd_note(plan);

@@ -12,6 +12,7 @@
 #include "array_access.h"
 #include "chunk_memory.h"
 #include "copy_bytes.h"
+#include "fill_attribute.h"
 #include "region_io.h"
 #include "resize.h"
 #include "stored_chunks.h"
@@ -325,6 +326,7 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
     }
     move_dimension_names(c, to);
     move_null_fill(c, to);
+    if (c.attributes) fill_attribute_for(to, m.dtype, *c.attributes);
     m.fill.always_stored = m.fill.bytes && to.default_fill(m.dtype).always_stored;
     to.adapt(m, c.changes);
     choose_codecs(m, to, c.changes);

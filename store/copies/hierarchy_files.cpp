@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 
+#include "fill_attribute.h"
 #include "hierarchy_plan.h"
 
 namespace tessera {
@@ -75,6 +76,7 @@ Value attributes_with_names(const ArraySource& source) {
         values.set(fill_attribute, element_to_value(metadata.dtype, metadata.fill.bytes->data()));
     }
     values.erase(null_fill_attribute);
+    fill_attribute_as_number(metadata.dtype, values);
     return values;
 }
 

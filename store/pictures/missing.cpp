@@ -10,6 +10,8 @@
 #include <tessera/numbers.h>
 #include <tessera/slices.h>
 
+#include "fill_attribute.h"
+
 namespace tessera {
 
 double element_number(const DType& dtype, const ElementBytes& element) {
@@ -39,7 +41,8 @@ std::vector<double> missing_values(const ArraySource& source, const std::string&
     }
     std::vector<double> values;
     if (fill && *fill != 0 && *fill == *fill) values.push_back(*fill);
-    const Value attributes = source.attribute_values();
+    Value attributes = source.attribute_values();
+    fill_attribute_as_number(dtype, attributes);
     for (const char* key : {"_FillValue", "missing_value"}) {
         const Value* value = attributes.find(key);
         if (value == nullptr || !value->is_number()) continue;

@@ -88,6 +88,25 @@ class Decoding(ProgramTest):
             for variable in wanted.variables:
                 np.testing.assert_array_equal(back[variable].values, wanted[variable].values)
 
+    def test_the_fill_of_floats_in_v3_is_xarrays_text(self):
+        """xarray since 2024.10 writes it as the base64 of a double, and opens no array that has a number there."""
+        text = "AAAAAAAAIsA="  # of -9
+        values = np.array([1, -9, 3], "<f4")
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "x.zarr", "--format", "v3", "--fill", "7", "--quiet")
+        self.tessera("attrs", "x.zarr", "set", "_FillValue", f'"{text}"', "--quiet")
+        self.tessera("export", "x.zarr", "d.npy", "--decode-cf", "--quiet")
+        np.testing.assert_array_equal(np.load(self.path("d.npy")), [1, np.nan, 3])
+        # Elsewhere it is a number, and a fill.
+        self.tessera("copy", "x.zarr", "x.nc", "--quiet")
+        self.assertEqual(self.tessera_json("info", "x.nc::x")["header"]["attributes"]["_FillValue"], -9)
+        self.tessera("copy", "x.zarr", "m.zarr", "--format", "zmeta", "--quiet")
+        self.assertEqual(self.tessera_json("attrs", "m.zarr")["_FillValue"], -9)
+        # And in v3 this text.
+        for source in "x.nc::x", "m.zarr", "x.zarr":
+            self.tessera("copy", source, "v3.zarr", "--format", "v3", "--overwrite", "--quiet")
+            self.assertEqual(self.tessera_json("attrs", "v3.zarr")["_FillValue"], text, source)
+
     def test_part(self):
         self.packed("p.zarr")
         wanted = self.opened("p.zarr")
