@@ -203,6 +203,7 @@ class Consolidated(ProgramTest):
         self.assertEqual(root["sub/b"].attrs["path"], "sub/b")
 
     def test_changes_are_said_to_make_them_stale(self):
+        self.assertTrue(zarr.__version__)
         for step in ["attrs h.zarr set n 3", "attrs h.zarr/sub/b rm path", "resize h.zarr/a 9", "append h.zarr/a five.npy",
                      "mv h.zarr/a h.zarr/z", "mv h.zarr/sub away", "rm h.zarr/empty", "group h.zarr/sub/new"]:
             with self.subTest(step):
