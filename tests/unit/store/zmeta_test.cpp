@@ -148,6 +148,7 @@ TEST(Zmeta, the_example_of_the_specification) {
     m = {.dtype = "i4",
          .shape = {1'000'000, 1000},
          .chunks = {10'000, 100},
+         .edges = {},
          .fill = {.bytes = element_from_value("<i4", 42, Assign::exact), .spelling = {}, .error = {}},
          .codecs = complete_codecs("<i4", 1, Order::C, parse_codecs("blosc:lz4:3")),
          .keys = zmeta().default_keys(),
