@@ -218,7 +218,8 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
-    const auto* const array = dynamic_cast<const Array*>(stored.get());
+    // As object strings they are Python's bytes.
+    const auto* const array = o.object_strings ? nullptr : dynamic_cast<const Array*>(stored.get());
     if (const auto items = array == nullptr ? std::nullopt : sequence_items(array->metadata().codecs)) {
         throw unsupported("{}: its elements are sequences of {}, which a {} file does not hold", o.source,
                           items->to_string(), format == nullptr ? "array" : format->extension);

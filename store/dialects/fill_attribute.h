@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// In v3, xarray writes the _FillValue of floats as the base64 of a double (FillValueCoder, since 2024.10), and opens no
-/// array that has a number there. Everywhere else it is a number. Any other value stays as it is.
+/// In v3, xarray writes the _FillValue of floats as the base64 of a double (FillValueCoder, since 2024.10), and opens
+/// no array that has a number there. Everywhere else it is a number. Any other value stays as it is.
 void fill_attribute_for(const Dialect& dialect, const DType& dtype, Value& attributes);
 void fill_attribute_as_number(const DType& dtype, Value& attributes);
 

@@ -99,11 +99,11 @@ class Decoding(ProgramTest):
         np.testing.assert_array_equal(np.load(self.path("d.npy")), [1, np.nan, 3])
         # Elsewhere it is a number, and a fill.
         self.tessera("copy", "x.zarr", "x.nc", "--quiet")
-        self.assertEqual(self.tessera_json("info", "x.nc::x")["header"]["attributes"]["_FillValue"], -9)
+        self.assertEqual(self.tessera_json("info", "x.nc::data")["header"]["attributes"]["_FillValue"], -9)
         self.tessera("copy", "x.zarr", "m.zarr", "--format", "zmeta", "--quiet")
         self.assertEqual(self.tessera_json("attrs", "m.zarr")["_FillValue"], -9)
         # And in v3 this text.
-        for source in "x.nc::x", "m.zarr", "x.zarr":
+        for source in "x.nc::data", "m.zarr", "x.zarr":
             self.tessera("copy", source, "v3.zarr", "--format", "v3", "--overwrite", "--quiet")
             self.assertEqual(self.tessera_json("attrs", "v3.zarr")["_FillValue"], text, source)
 
