@@ -11,11 +11,13 @@
 #include <ctime>
 #include <fstream>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "aws_signature.h"
+#include "base64.h"
 #include "key_services.h"
 #include "url.h"
 
@@ -26,7 +28,7 @@ namespace {
 constexpr std::string_view all_of_cloud = "https://www.googleapis.com/auth/cloud-platform";
 
 std::string base64url(std::string_view bytes) {
-    std::string text = base64(bytes);
+    std::string text = base64_encode(std::as_bytes(std::span(bytes)));
     while (text.ends_with('=')) text.pop_back();
     std::ranges::replace(text, '+', '-');
     std::ranges::replace(text, '/', '_');

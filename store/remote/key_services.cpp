@@ -1,7 +1,5 @@
 #include "key_services.h"
 
-#include <openssl/evp.h>
-#include <tessera/byte_io.h>
 #include <tessera/error_text.h>
 
 #include <chrono>
@@ -35,14 +33,6 @@ std::string small_file(const std::string& path, const std::string& what) {
             const Buffer bytes = read_all(*file);
             return std::string(without_space_around({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
         });
-}
-
-std::string base64(std::string_view bytes) {
-    std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-    ::EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-    text.pop_back();  // the zero at its end
-    return text;
 }
 
 ServiceAnswer ask_service(ServiceQuestion question, const std::string& what) {

@@ -15,8 +15,6 @@ namespace tessera {
 [[nodiscard]] std::string_view without_space_around(std::string_view text);
 /// What a small file holds, such as that of a token. Throws with `what` before the reason.
 [[nodiscard]] std::string small_file(const std::string& path, const std::string& what);
-/// In base64, with its padding.
-[[nodiscard]] std::string base64(std::string_view bytes);
 
 /// Members of a JSON object as texts; empty if they are not there. Never part of a message.
 class Members {

@@ -14,10 +14,12 @@
 #include <ctime>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "aws_signature.h"
+#include "base64.h"
 #include "google_credentials.h"
 #include "http_cache.h"
 #include "key_services.h"
@@ -234,7 +236,7 @@ private:
             Md5Hasher sum;
             sum.add(body.data(), body.size());
             const Md5 bytes = sum.finish();
-            lines["content-md5"] = base64({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+            lines["content-md5"] = base64_encode(std::as_bytes(std::span(bytes)));
         }
         return lines;
     }
