@@ -1,5 +1,6 @@
 #include "key_services.h"
 
+#include <tessera/byte_io.h>
 #include <tessera/error_text.h>
 
 #include <chrono>
