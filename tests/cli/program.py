@@ -94,6 +94,13 @@ class ProgramTest(unittest.TestCase):
         return np.load(self.folder / "exported.npy")
 
 
+def module_folder():
+    """The folder of the Python module, to start a Python with; skips the test where the module is left out of the build."""
+    if "TESSERA_MODULE" not in os.environ:
+        raise unittest.SkipTest("the Python module was not built")
+    return os.environ["TESSERA_MODULE"]
+
+
 def digest(folder):
     """A hash of every file below a folder, with its name."""
     total = hashlib.sha256()

@@ -174,7 +174,8 @@ class RemoteGoogleTest(program.ProgramTest):
         faults.lose = faults.busy = faults.reset = faults.pause = 0.05
         faults.most = 10 ** 9
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_ACCESS", "AWS_SECRET"))}
-        writers = [subprocess.Popen([sys.executable, "-c", WRITER.format(module=os.environ["TESSERA_MODULE"]), "25"],
+        script = WRITER.format(module=program.module_folder())
+        writers = [subprocess.Popen([sys.executable, "-c", script, "25"],
                                     env={**clean, **self.seen, **self.hmac}) for _ in range(4)]
         self.assertEqual([writer.wait(timeout=300) for writer in writers], [0] * 4)
         faults.lose = faults.busy = faults.reset = faults.pause = 0
