@@ -10,7 +10,12 @@ import zlib
 import numpy as np
 
 import program
-from program import ProgramTest
+from program import ProgramTest, zarr
+
+try:
+    import fsspec
+except ImportError:
+    fsspec = None
 
 ENVI = {"u1": 1, "<i2": 2, "<i4": 3, "<f4": 4, "<f8": 5, "<c8": 6, "<c16": 9, "<u2": 12, "<u4": 13}
 
@@ -230,6 +235,40 @@ class BesideGdal(ProgramTest):
                         np.testing.assert_array_equal(got, expected)
                         cases += 1
         self.assertGreater(cases, 100)
+
+    def test_references_to_what_gdal_writes(self):
+        """Tiles that Zarr can say are read where they lie, here and by zarr-python; others are refused by name."""
+        rng = np.random.default_rng(39)
+        tiled = ["TILED=YES", "BLOCKXSIZE=64", "BLOCKYSIZE=32"]
+        cases = ([([*tiled, *more], None) for more in ([], ["COMPRESS=DEFLATE"], ["COMPRESS=ZSTD"], ["ENDIANNESS=BIG"],
+                                                       ["BIGTIFF=YES", "SPARSE_OK=TRUE", "COMPRESS=DEFLATE"])] +
+                 [(["BLOCKYSIZE=25"], None), (["BLOCKYSIZE=40"], "its last strip is short"),
+                  ([*tiled, "COMPRESS=DEFLATE", "PREDICTOR=2"], "predictor 2"), ([*tiled, "COMPRESS=LZW"], "compression 5"),
+                  ([*tiled, "COMPRESS=PACKBITS"], "compression 32773"), ([*tiled, "NBITS=4"], "elements of 4 bits")])
+        available = self.gdal("gdalinfo", "--format", "GTiff")
+        for options, refused in cases:
+            if any(o.startswith("COMPRESS=") and o[9:] not in available for o in options):
+                continue
+            for interleave in "PIXEL", "BAND":
+                bands = rng.integers(1, 15, (3, 75, 110)).astype("u1" if "NBITS=4" in options else "<u2")
+                bands[:, 32:64, 64:] = 0
+                self.envi("in.img", bands)
+                words = [w for o in [*options, f"INTERLEAVE={interleave}"] for w in ("-co", o)]
+                self.gdal("gdal_translate", "-q", "-of", "GTiff", *words, "in.img", "g.tif")
+                with self.subTest(options=options, interleave=interleave):
+                    if refused:
+                        self.refused("refs", "g.tif", says=["g.tif", refused])
+                        continue
+                    (self.folder / "g.json").write_text(self.tessera("refs", "g.tif"))
+                    refs = json.loads((self.folder / "g.json").read_text())["refs"]
+                    empty = "1.1.0" if interleave == "PIXEL" else "0.1.1"
+                    self.assertEqual(empty in refs, "SPARSE_OK=TRUE" not in options and "BLOCKYSIZE=25" not in options)
+                    expected = np.moveaxis(bands, 0, 2) if interleave == "PIXEL" else bands
+                    np.testing.assert_array_equal(self.exported("g.json"), expected)
+                    # Debian's numcodecs reads no zstd without its size, its fsspec no chunk that is missing.
+                    if fsspec is not None and "COMPRESS=ZSTD" not in options and empty in refs:
+                        store = fsspec.filesystem("reference", fo=self.path("g.json"), skip_instance_cache=True).get_mapper("")
+                        np.testing.assert_array_equal(zarr.open(store, "r")[...], expected)
 
     def test_what_gdal_reads(self):
         for kind in ENVI:
