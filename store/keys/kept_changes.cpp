@@ -15,7 +15,8 @@
 // The record is made at the first change, after everything that was kept before was removed. So a command that fails
 // before it changes anything leaves the last change to be undone. Commands may run at the same time. The one that
 // begins last owns the folder: it lists what is there, removes it, and makes its own record, so that it never removes a
-// value that a later one keeps. A command whose record has lost its name removes its own values when it ends.
+// value that a later one keeps. A command whose record has lost its name removes its own values when it ends. One that
+// ends between that list and that removal cannot know: its last values go once the new record is there.
 //
 // Nothing here waits for the disk. The last line of a complete record says how many there are. A record without it was
 // interrupted: if its process is gone and the system was not restarted since, everything in it is as it was written,
@@ -32,10 +33,12 @@
 #include <tessera/value.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <exception>
+#include <optional>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -78,6 +81,29 @@ std::string shortened(std::string text) {
 
 std::string errno_text(int error) {
     return std::generic_category().message(error);
+}
+
+void read_header(KeptChanges& read, const Value& header) {
+    if (header.at("tessera_undo").as_int64() != record_version) {
+        throw unsupported("the record of changes has version {}, this program knows version {}",
+                          header.at("tessera_undo").dump(), record_version);
+    }
+    const std::string& id = header.at("id").as_string();
+    constexpr int hexadecimal = 16;
+    const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), read.id, hexadecimal);
+    if (error != std::errc() || end != id.data() + id.size()) throw corrupt("no id");
+    read.what = header.at("what").as_string();
+}
+
+/// What the first line of a record says; nothing if it is none.
+std::optional<KeptChanges> header_in(std::string_view text) {
+    try {
+        KeptChanges read;
+        read_header(read, Value::parse(text.substr(0, text.find('\n'))));
+        return read;
+    } catch (const Error&) {
+        return {};
+    }
 }
 
 }  // namespace
@@ -125,31 +151,61 @@ bool ChangeKeeper::begin() {
     if (!std::exchange(begun_, true)) {
         folder_ = open_(keep_);
         if (folder_) {
-            forget_earlier();
-            if (keep_) create_record();
+            bool others = forget_earlier();
+            if (keep_) others |= create_record();
+            if (others) forget_ended();
         }
     }
     return records_;
 }
 
-void ChangeKeeper::forget_earlier() {
+std::vector<std::string> ChangeKeeper::kept_names() const {
     std::vector<std::string> names;
     Descriptor listed(open_at(folder_.get(), ".", O_RDONLY | O_DIRECTORY));
-    if (!listed) return;
-    // Listed before anything is removed: a value that a later command keeps is not among them.
+    if (!listed) return names;
     (void)each_entry_of(std::move(listed), [&](int, const dirent& entry) { names.emplace_back(entry.d_name); });
-    for (const std::string& name : names) (void)::unlinkat(folder_.get(), name.c_str(), 0);
+    return names;
 }
 
-void ChangeKeeper::create_record() {
+/// Returns whether there was a record, whose command may be ending right now.
+bool ChangeKeeper::forget_earlier() {
+    // Listed before anything is removed: a value that a later command keeps is not among them.
+    const std::vector<std::string> names = kept_names();
+    for (const std::string& name : names) (void)::unlinkat(folder_.get(), name.c_str(), 0);
+    return std::ranges::find(names, record_file) != names.end();
+}
+
+/// Removes the values of every command whose record is gone. Listed before the record is read: what a later command
+/// keeps comes after its record.
+void ChangeKeeper::forget_ended() {
+    const std::vector<std::string> names = kept_names();
+    const Descriptor record(open_at(folder_.get(), record_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+    std::string text(std::size_t{64} << 10U, '\0');
+    const ssize_t n = record ? ::read(record.get(), text.data(), text.size()) : 0;
+    text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    const auto read = header_in(text);
+    for (const std::string& name : names) {
+        if (name == "journal") return;  // a batch was recorded meanwhile; what is there is its
+    }
+    const std::string present = read ? fmt::format("{:016x}.", read->id) : std::string();
+    for (const std::string& name : names) {
+        if (name == record_file || (read && name.starts_with(present))) continue;
+        (void)::unlinkat(folder_.get(), name.c_str(), 0);
+    }
+}
+
+/// Returns whether another record was in the way.
+bool ChangeKeeper::create_record() {
     constexpr int tries = 100;  // others may begin at the same time
     constexpr mode_t for_all = 0666;
-    for (int n = 0; !record_ && n < tries; ++n) {
+    int n = 0;
+    for (; !record_ && n < tries; ++n) {
         record_ = Descriptor(open_at(folder_.get(), record_file, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, for_all));
         if (record_) break;
-        if (errno != EEXIST || ::unlinkat(folder_.get(), record_file, 0) != 0) return;
+        if (errno != EEXIST) break;
+        if (::unlinkat(folder_.get(), record_file, 0) != 0 && errno != ENOENT) break;
     }
-    if (!record_) return;
+    if (!record_) return n > 0;
     give_(record_.get());
     Value header = Value::object();
     header.set("tessera_undo", record_version);
@@ -159,6 +215,7 @@ void ChangeKeeper::create_record() {
     header.set("what", what_);
     records_ = true;
     if (!write_line(header.dump({.ascii = true}))) lose("");
+    return n > 0;
 }
 
 void ChangeKeeper::keep_one(int folder, const char* name, const char* fresh, std::string_view key) {
@@ -259,18 +316,6 @@ KeptChange change_of(const Value& line) {
     return change;
 }
 
-void read_header(KeptChanges& read, const Value& header) {
-    if (header.at("tessera_undo").as_int64() != record_version) {
-        throw unsupported("the record of changes has version {}, this program knows version {}",
-                          header.at("tessera_undo").dump(), record_version);
-    }
-    const std::string& id = header.at("id").as_string();
-    constexpr int hexadecimal = 16;
-    const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), read.id, hexadecimal);
-    if (error != std::errc() || end != id.data() + id.size()) throw corrupt("no id");
-    read.what = header.at("what").as_string();
-}
-
 /// Why a record without its last line cannot be taken back; empty if it can.
 std::string why_incomplete(const Value& header) {
     if (header.at("boot").as_string() != present_boot() || header.at("boot").as_string().empty()) {
@@ -356,10 +401,8 @@ std::string description_of(const ByteSource& file) {
     try {
         constexpr std::uint64_t most = std::uint64_t{64} << 10U;
         const Buffer bytes = read_range(file, 0, std::min(file.size(), most));
-        const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-        KeptChanges read;
-        read_header(read, Value::parse(text.substr(0, text.find('\n'))));
-        return read.what;
+        const auto read = header_in({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        return read ? read->what : std::string();
     } catch (const Error&) {
         return {};
     }

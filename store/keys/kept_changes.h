@@ -48,8 +48,10 @@ public:
 
 private:
     [[nodiscard]] bool begin();
-    void forget_earlier();
-    void create_record();
+    [[nodiscard]] std::vector<std::string> kept_names() const;
+    [[nodiscard]] bool forget_earlier();
+    void forget_ended();
+    [[nodiscard]] bool create_record();
     void keep_one(int folder, const char* name, const char* fresh, std::string_view key);
     /// Writes one line in one step; returns whether that succeeded.
     [[nodiscard]] bool write_line(const std::string& line);
