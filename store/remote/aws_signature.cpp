@@ -45,7 +45,7 @@ std::vector<std::string> plain_lines(const HeaderLines& lines) {
 
 std::vector<std::string> signed_lines(const AwsScope& scope, const S3Credentials& credentials, std::string_view method,
                                       std::string_view path, std::string_view query, HeaderLines lines) {
-    const std::time_t now = std::time(nullptr);
+    const std::time_t now = std::time(nullptr) + scope.clock;
     std::tm utc{};
     ::gmtime_r(&now, &utc);
     std::array<char, 20> stamp{};

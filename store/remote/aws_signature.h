@@ -1,6 +1,7 @@
 // Signatures of requests to AWS and what speaks like it (Signature Version 4). Private to the store module.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -16,8 +17,9 @@ using HeaderLines = std::map<std::string, std::string>;
 struct AwsScope {
     std::string authority;  ///< "bucket.s3.eu-west-1.amazonaws.com"
     std::string region;
-    std::string service;  ///< "s3"
-    bool google = false;  ///< by the names of Google Cloud Storage (GOOG4, x-goog-date, …)
+    std::string service;     ///< "s3"
+    bool google = false;     ///< by the names of Google Cloud Storage (GOOG4, x-goog-date, …)
+    std::int64_t clock = 0;  ///< seconds by which the server's clock is ahead of ours
 };
 
 /// The lines of a request of a path and a sorted query, both encoded, with its signature at this moment.

@@ -692,13 +692,14 @@ public:
 
     HttpResponse take() {
         HttpResponse response = answer();
-        const bool renews = response.status == 400 || response.status == 401 || response.status == 403;
-        if (!renews || !work_->request.renew || !work_->request.renew(response)) return response;
-        const bool unsure = response.unsure;  // it may have been sent twice
-        work_ = std::make_shared<Work>(std::move(work_->request));
-        send();
-        response = answer();
-        response.unsure = response.unsure || unsure;
+        constexpr int most = 2;
+        for (int again = 0; again < most && renews(response); ++again) {
+            const bool unsure = response.unsure;  // it may have been sent twice
+            work_ = std::make_shared<Work>(std::move(work_->request));
+            send();
+            response = answer();
+            response.unsure = response.unsure || unsure;
+        }
         return response;
     }
 
@@ -708,6 +709,13 @@ private:
         kept,          ///< the answer lies in the cache
         others_fetch,  ///< another thread or process is asking for the same
     };
+
+    bool renews(const HttpResponse& response) {
+        constexpr std::array<int, 5> statuses{301, 307, 400, 401, 403};
+        HttpRequest& request = work_->request;
+        return request.renew && std::ranges::find(statuses, response.status) != statuses.end() &&
+               request.renew(request, response);
+    }
 
     void send() {
         if (cache_ != nullptr && cache_->serves(work_->request)) {

@@ -35,9 +35,9 @@ struct HttpRequest {
     std::uint64_t limit = UINT64_MAX;  ///< bytes of the body; more is an error, and not read
     /// More header lines, made anew for every try, because signatures hold the time. Called in the client's thread.
     std::function<std::vector<std::string>(const HttpRequest&)> headers = nullptr;
-    /// Called by wait() with an answer of 400, 401 or 403: whether to send the request again, which happens once, with
-    /// other `headers`. May send requests itself. Throws what ends the request.
-    std::function<bool(const HttpResponse&)> renew = nullptr;
+    /// Called by wait() with an answer of 301, 307, 400, 401 or 403: whether to send the request again, which happens
+    /// twice at most, with another URL or other `headers`. May send requests itself. Throws what ends the request.
+    std::function<bool(HttpRequest&, const HttpResponse&)> renew = nullptr;
     bool follow = true;                            ///< redirections, which get none of `headers` on another host
     std::shared_ptr<const Buffer> body = nullptr;  ///< of a PUT or POST
     /// Not to be carried out twice: where it may have been, HttpResponse::unsure says so, instead of another try.

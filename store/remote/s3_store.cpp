@@ -2,6 +2,7 @@
 // conditions (If-Match, If-None-Match), and values sent in parts (multipart uploads). Google Cloud Storage speaks the
 // same by its XML API, with names of its own, and conditions on the number of a version (generation). Source: the
 // Amazon S3 API reference; Google's reference of the XML API.
+#include <curl/curl.h>
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/error_text.h>
@@ -10,9 +11,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
+#include <cstdlib>
 #include <ctime>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -35,14 +40,60 @@ namespace {
 
 constexpr std::uint64_t longest_listing = std::uint64_t{16} << 20;
 
+/// What a server's answers have told of it. Thread rule: every member may be called from any thread.
+class KnownServer {
+public:
+    explicit KnownServer(std::string region) : region_(std::move(region)) {}
+
+    [[nodiscard]] std::string region() const {
+        const std::lock_guard guard(mutex_);
+        return region_;
+    }
+    [[nodiscard]] std::int64_t clock() const { return clock_; }
+
+    /// Whether an answer refuses a request because it was signed for another region or time than the server's, which
+    /// then are in `scope`, and known for the requests after it.
+    bool corrects(AwsScope& scope, const HttpResponse& response) {
+        const std::string code = xml_element(response.text(), "Code");
+        std::string region(response.header("x-amz-bucket-region"));
+        if (region.empty() && code == "AuthorizationHeaderMalformed") region = xml_element(response.text(), "Region");
+        if (is_region(region) && region != scope.region) {
+            scope.region = region;
+            const std::lock_guard guard(mutex_);
+            region_ = std::move(region);
+            return true;
+        }
+        if (code != "RequestTimeTooSkewed") return false;
+        const std::time_t there = ::curl_getdate(std::string(response.header("date")).c_str(), nullptr);
+        constexpr std::int64_t tolerated = 60;
+        const std::int64_t ahead = there < 0 ? scope.clock : there - std::time(nullptr);
+        if (std::abs(ahead - scope.clock) < tolerated) return false;
+        scope.clock = ahead;
+        clock_ = ahead;
+        return true;
+    }
+
+private:
+    /// It becomes a part of a host's name.
+    static bool is_region(std::string_view text) {
+        constexpr std::size_t longest = 32;
+        const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+        return !text.empty() && text.size() <= longest && std::ranges::all_of(text, fits);
+    }
+
+    mutable std::mutex mutex_;
+    std::string region_;
+    std::atomic<std::int64_t> clock_ = 0;
+};
+
 /// Where a bucket is reached, and with what rights.
 struct S3Access {
     std::string bucket;
     std::string prefix;  ///< of the store in the bucket; may be empty
     std::string scheme;
-    std::string authority;
-    std::string base;  ///< of each path: "/bucket" where the bucket is not in the host's name
-    std::string region;
+    std::string authority;  ///< empty: of AWS in the bucket's region
+    std::string base;       ///< of each path: "/bucket" where the bucket is not in the host's name
+    std::shared_ptr<KnownServer> known;
     std::shared_ptr<CredentialSource> credentials;  ///< null: requests are not signed
     bool requester_pays = false;
     int absent_status = 0;
@@ -50,6 +101,12 @@ struct S3Access {
     std::shared_ptr<HttpCache> cache;
     bool google = false;
     bool endpoint_given = false;  ///< else it is AWS, where a bucket's name tells it from all others
+
+    [[nodiscard]] std::string authority_in(const std::string& region) const {
+        if (!authority.empty()) return authority;
+        return fmt::format("{}{}s3.{}.amazonaws.com{}", base.empty() ? bucket : "", base.empty() ? "." : "", region,
+                           region.starts_with("cn-") ? ".cn" : "");
+    }
 };
 
 using Lines = HeaderLines;
@@ -58,7 +115,7 @@ using Lines = HeaderLines;
 
 class S3Service final : public RemoteService {
 public:
-    explicit S3Service(S3Access access) : access_(std::move(access)) {}
+    explicit S3Service(S3Access access) : shared_(std::make_shared<const S3Access>(std::move(access))) {}
 
     [[nodiscard]] HttpRequest request(std::string_view key) const override {
         return request_of(path_of(key), "", name_of(key));
@@ -94,8 +151,8 @@ public:
 
     [[nodiscard]] bool writes() const override { return true; }
     [[nodiscard]] std::string server() const override {
-        return fmt::format("{}://{}{} {}{}", access_.scheme, access_.authority, access_.base, access_.bucket,
-                           access_.google ? " gs" : "");
+        return fmt::format("{}://{}{} {}{}", access_.scheme, access_.authority_in(access_.known->region()),
+                           access_.base, access_.bucket, access_.google ? " gs" : "");
     }
 
     [[nodiscard]] RemoteVersion version_of(const HttpResponse& response) const override {
@@ -241,8 +298,17 @@ private:
         return lines;
     }
 
-    [[nodiscard]] bool is_expired(const HttpResponse& response) const {
-        return access_.google ? response.status == 401 : says_expired(response);
+    [[nodiscard]] AwsScope scope_now() const {
+        const std::string region = access_.known->region();
+        return {.authority = access_.authority_in(region),
+                .region = region,
+                .service = access_.google ? "storage" : "s3",
+                .google = access_.google,
+                .clock = access_.known->clock()};
+    }
+
+    static bool is_expired(const S3Access& access, const HttpResponse& response) {
+        return access.google ? response.status == 401 : says_expired(response);
     }
 
     [[noreturn]] void fail(const HttpResponse& response, std::string_view key, std::string_view doing) const {
@@ -252,7 +318,7 @@ private:
         if (status == 0) throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), response.trouble));
         std::string why = code.empty() ? fmt::format("the server answers {}", status)
                                        : fmt::format("the server answers {} ({})", status, code);
-        const bool expired = access_.credentials != nullptr && is_expired(response);
+        const bool expired = access_.credentials != nullptr && is_expired(access_, response);
         if (expired) {
             why += fmt::format(": {}the keys have expired; {}", code.empty() ? "it may be that " : "",
                                access_.credentials->remedy());
@@ -271,7 +337,8 @@ private:
                                : "AWS_ACCESS_KEY_ID, AWS_PROFILE");
         }
         const std::string_view region = response.header("x-amz-bucket-region");
-        if (!region.empty() && region != access_.region) why += fmt::format("; the bucket is in AWS_REGION={}", region);
+        if (!region.empty() && region != access_.known->region())
+            why += fmt::format("; the bucket is in AWS_REGION={}", region);
         const Error error(ErrorCode::io, fmt::format("{}: {}", name_of(key), why));
         if (status != 403 || expired || doing == "writing") throw error;
         throw error.advising(Action::absent_status, "takes this for absent", "403");
@@ -279,26 +346,32 @@ private:
 
     [[nodiscard]] HttpRequest request_of(const std::string& path, const std::string& query, std::string name,
                                          Lines lines = {}) const {
+        const auto scope = std::make_shared<AwsScope>(scope_now());
+        const auto url = [scheme = access_.scheme, path, query](const std::string& authority) {
+            return fmt::format("{}://{}{}{}{}", scheme, authority, path, query.empty() ? "" : "?", query);
+        };
         HttpRequest request;
-        request.url =
-            fmt::format("{}://{}{}{}{}", access_.scheme, access_.authority, path, query.empty() ? "" : "?", query);
+        request.url = url(scope->authority);
         request.name = std::move(name);
         request.follow = false;
         request.cache = access_.cache;
         request.log = access_.log;
         request.cache_key = access_.endpoint_given ? std::string() : request.name;
         request.authorised = access_.credentials != nullptr;
-        if (access_.credentials != nullptr) {
+        const auto source = access_.credentials;
+        const auto keys = source == nullptr ? nullptr : std::make_shared<S3Credentials>(source->current());
+        request.renew = [access = shared_, keys, scope, url](HttpRequest& again, const HttpResponse& response) {
+            if (access->known->corrects(*scope, response)) {
+                scope->authority = access->authority_in(scope->region);
+                again.url = url(scope->authority);
+                return true;
+            }
+            return keys != nullptr && is_expired(*access, response) && access->credentials->renew(*keys);
+        };
+        if (source != nullptr) {
             if (access_.requester_pays && !access_.google) lines["x-amz-request-payer"] = "requester";
-            const auto keys = std::make_shared<S3Credentials>(access_.credentials->current());
-            request.headers =
-                [scope = AwsScope{access_.authority, access_.region, access_.google ? "storage" : "s3", access_.google},
-                 keys, path, query, lines = std::move(lines)](const HttpRequest& asked) {
-                    return signed_lines(scope, *keys, asked.method, path, query, lines);
-                };
-            request.renew = [source = access_.credentials, keys,
-                             google = access_.google](const HttpResponse& response) {
-                return (google ? response.status == 401 : says_expired(response)) && source->renew(*keys);
+            request.headers = [scope, keys, path, query, lines = std::move(lines)](const HttpRequest& asked) {
+                return signed_lines(*scope, *keys, asked.method, path, query, lines);
             };
         } else if (!lines.empty()) {
             request.headers = [lines = plain_lines(lines)](const HttpRequest& /*asked*/) { return lines; };
@@ -337,7 +410,8 @@ private:
         return join_key(join_key(name_of_bucket(), access_.prefix), key);
     }
 
-    S3Access access_;
+    std::shared_ptr<const S3Access> shared_;  ///< with the requests that may have to be signed again
+    const S3Access& access_ = *shared_;
 };
 
 std::string first_of(std::initializer_list<std::string> texts) {
@@ -401,7 +475,7 @@ S3Access access_to_google(std::string_view bucket, std::string_view prefix, bool
     access.bucket = bucket;
     access.prefix = prefix;
     access.base = url.path + '/' + access.bucket;
-    access.region = "auto";
+    access.known = std::make_shared<KnownServer>("auto");
     access.cache = HttpCache::of(settings.options());
     access.log = settings.options().log;
     access.absent_status = settings.options().absent_status;
@@ -424,7 +498,7 @@ S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonym
     access.log = options.log;
     access.absent_status = options.absent_status;
     access.requester_pays = settings.of("AWS_REQUEST_PAYER") == "requester";
-    access.region = first_of({settings.of("AWS_REGION"), settings.of("AWS_DEFAULT_REGION"), of_profile("region")});
+    std::string region = first_of({settings.of("AWS_REGION"), settings.of("AWS_DEFAULT_REGION"), of_profile("region")});
     const std::string endpoint =
         first_of({settings.of("AWS_ENDPOINT_URL_S3"), settings.of("AWS_ENDPOINT_URL"), of_profile("endpoint_url")});
     if (!endpoint.empty()) {
@@ -433,18 +507,15 @@ S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonym
         access.scheme = url.scheme;
         access.authority = url.authority;
         access.base = url.path + '/' + access.bucket;
-        if (access.region.empty()) access.region = "us-east-1";
+        access.known = std::make_shared<KnownServer>(region.empty() ? "us-east-1" : std::move(region));
         if (!anonymous) find_access(access, settings);
         return access;
     }
-    if (access.region.empty()) access.region = options.offline ? "us-east-1" : region_of_bucket(access.bucket);
+    if (region.empty()) region = options.offline ? "us-east-1" : region_of_bucket(access.bucket);
+    access.known = std::make_shared<KnownServer>(std::move(region));
     access.scheme = "https";
-    access.authority = fmt::format("s3.{}.amazonaws.com", access.region);
-    if (access.bucket.find('.') == std::string::npos) {
-        access.authority = access.bucket + '.' + access.authority;
-    } else {
-        access.base = '/' + access.bucket;  // a certificate covers no dots in the bucket's name
-    }
+    // A certificate covers no dots in the bucket's name.
+    if (access.bucket.find('.') != std::string::npos) access.base = '/' + access.bucket;
     if (!anonymous) find_access(access, settings);
     return access;
 }

@@ -6,6 +6,7 @@ counts what it is asked. With `google` it is Google Cloud Storage, by the XML AP
 
 import base64
 import contextlib
+import datetime
 import email.utils
 import hashlib
 import hmac
@@ -48,6 +49,8 @@ class Faults:
         self.forget_metadata = False  # x-amz-meta-... is dropped
         self.error_in_answer = 0  # so many of the next uploads in parts end with 200 and an error
         self.age = 0  # seconds that values are older than they are
+        self.region = ""  # another one than REGION
+        self.clock = 0  # seconds by which the server's clock is ahead
         self.expired = {}  # by the ids of keys: the code that says so, with 400
         self.public = False  # S3 without signatures
         self.wants_query = None  # of files over HTTP, else 403
@@ -307,7 +310,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def error(self, status, code):
-        self.send(status, f"<Error><Code>{code}</Code></Error>".encode(), {"Content-Type": "application/xml"})
+        region = self.server.double.faults.region if code == "AuthorizationHeaderMalformed" else ""
+        more = f"<Region>{region}</Region>" if region else ""
+        self.send(status, f"<Error><Code>{code}</Code>{more}</Error>".encode(), {"Content-Type": "application/xml"})
+
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string(time.time() + self.server.double.faults.clock if timestamp is None else timestamp)
 
     def list(self, bucket, query):
         """ListObjectsV2, three entries a page so that pages are turned."""
@@ -364,8 +372,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         secret, token = keys[key_id]
         if self.headers.get("x-amz-security-token") != token:
             return "InvalidToken"
-        if region != ("auto" if google else REGION):
+        if region != ("auto" if google else double.faults.region or REGION):
             return "AuthorizationHeaderMalformed"
+        signed = datetime.datetime.strptime(self.headers[named + "date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
+        if abs(signed.timestamp() - time.time() - double.faults.clock) > 900:
+            return "RequestTimeTooSkewed"
         if hashlib.sha256(self.body).hexdigest() != self.headers[named + "content-sha256"]:
             return "XAmzContentSHA256Mismatch"
         if any(name.lower().startswith(named) and name.lower() not in names.split(";") for name in self.headers):

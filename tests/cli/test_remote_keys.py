@@ -173,6 +173,27 @@ class RemoteKeysTest(program.ProgramTest):
         self.assertNotIn("secret/", line)
         self.assertLess(len(self.services.given), 30)
 
+    def test_a_wrong_clock_and_a_wrong_region(self):
+        # The server's answer says what is right: the request is signed again for that, and all after it at once.
+        own = {"AWS_ACCESS_KEY_ID": remote.KEY_ID, "AWS_SECRET_ACCESS_KEY": remote.SECRET}
+        faults = self.double.faults
+        for clock, region in (0, "eu-other-2"), (7200, ""), (-7200, "eu-other-2"):
+            with self.subTest(clock=clock, region=region):
+                self.double.reset()
+                self.tessera("digest", "s3://bucket/v2", env=own)
+                usual = len(self.double.requests)
+                faults.clock, faults.region = clock, region
+                self.double.reset()
+                self.assertEqual(self.tessera("digest", "s3://bucket/v2", env=own).split()[0], self.right)
+                self.assertLess(len(self.double.requests) - usual, 20)
+                self.tessera("import", "a.npy", "s3://bucket/off", "--chunks", "50,90", "--overwrite", "--quiet", env=own)
+                self.tessera("set", "s3://bucket/off", "0, 0", "7", "--quiet", env=own)
+                self.assertEqual(self.tessera("get", "s3://bucket/off", "0, :2", env=own).split(), ["7", "1"])
+                faults.clock, faults.region = 0, ""
+        # What can be no part of a host's name is no region.
+        for faults.region in "eu-other-2/x", "x" * 40:
+            self.refused("digest", "s3://bucket/v2", env=own, says=["s3://bucket/v2", "AuthorizationHeaderMalformed"])
+
     def test_keys_expire_at_work(self):
         self.config("[profile w]\nrole_arn = arn:w\nsource_profile = base\n"
                     f"[profile base]\naws_access_key_id = {remote.KEY_ID}\naws_secret_access_key = {remote.SECRET}\n")
