@@ -372,6 +372,19 @@ PCO_CHUNKS = [
     (55, "dict", "1060e00003400000000000000000002c0000000000000f8bf000000d088c300c200010000000000016118862100"),
 ]
 
+# 3 × 5 elements by libzfp 1.0.0: each mode, with a header and without.
+ZFP_CHUNKS = [
+    (47, "0771488844702213912844042200000000000000e0a0251444212851894a142202110000000000000000"),
+    (48, "05f00e2002b140fd08bec52a81a1c05138c751a76243b21cb0e9a0aeb3e8d39dc08ce38d7047b0d023cba0aad012716241e711cf61b4"
+         "e297d3d0014dd120f20e43da93e1318d92590234a05f630fe0e421ce401db3bd12e071afc35103b33325402351370373f202e3826186"
+         "82ff43b51440db0688002002110000042000800840000200880004221000000400001100000020108108000002010840002210000044"
+         "000000804004220000000000001008400002000100440002118800"),
+    (49, "8b21311a51814e30201094884c288c4254a0120028042522"),
+    (50, "00000000000e09d10048402002984040270810004a502003906044070241890a548000040000000000b084800800252050014800a012"
+         "000800242850014810220285a044052a40000200"),
+    (51, "7a667005460000200000c0ca0771488844702213912844042200000000000000e0a0251444212851894a142202110000000000000000"),
+]
+
 
 def registered_codecs():
     """15 elements, and what lies in wait: a block cut at the edge, one too long, a mask with a bit too many."""
@@ -404,6 +417,10 @@ def registered_codecs():
               (57, "_none", struct.pack("<QQ", 2, 0) + bytes(2)), (57, "_long", struct.pack("<QQ", 2**64 - 1, 23) + bytes(22)),
               (58, "", struct.pack("<QQ", len(gzipped), len(inner)) + gzipped + inner)]
     seeds += [(chain, "_" + name, bytes.fromhex("70636f210300c303040" + chunk)) for chain, name, chunk in PCO_CHUNKS]
+    for chain, text in ZFP_CHUNKS:
+        chunk = bytes.fromhex(text)
+        seeds += [(chain, "", chunk), (chain, "_cut", chunk[:len(chunk) // 2])]
+    seeds += [(51, "_long", chunk[:4] + b"\xff" * 6 + chunk[10:]), (51, "_magic", b"zfp\x06" + chunk[4:])]
     for chain, suffix, chunk in seeds:
         write("codecs", f"chain_{chain}{suffix}", bytes([chain]) + chunk)
 
