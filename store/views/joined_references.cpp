@@ -9,6 +9,7 @@
 #include <tessera/memory_account.h>
 #include <tessera/place.h>
 #include <tessera/references.h>
+#include <tessera/store_kind.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -49,6 +50,7 @@ struct Part {
 
 /// A file's name in references that lie in `o.folder`.
 std::string named_from(const fs::path& file, const JoinedReferences& o) {
+    if (!is_local(file)) return name_elsewhere(file);
     std::error_code error;
     const fs::path real = fs::canonical(file, error);
     if (error) throw io_error("cannot follow", file.string(), error.value());

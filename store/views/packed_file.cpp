@@ -10,6 +10,8 @@
 #include <tessera/raw_array.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -24,10 +26,14 @@ Packed packed_npy(const ByteSource& bytes, std::uint64_t begin) {
     return {h.dtype, h.shape, h.order, begin + h.data_offset};
 }
 
-std::vector<std::pair<std::string, Packed>> packed_npz(const std::string& file,
-                                                       const std::optional<std::string>& wanted) {
+std::vector<std::pair<std::string, Packed>> packed_npz(const ArrayPath& path, const OnRefusal& refused) {
+    const std::string file = path.path.string();
+    const std::optional<std::string>& wanted = path.member;
+    if (path.is_elsewhere())
+        throw unsupported("{}: the bytes of an archive's members are found only on this machine", file);
     const ZipReader zip(file);
     std::vector<std::pair<std::string, Packed>> arrays;
+    bool found = false;
     for (std::size_t i = 0; i < zip.members().size(); ++i) {
         const ZipMember& member = zip.members()[i];
         if (!member.name.ends_with(".npy")) continue;
@@ -37,26 +43,55 @@ std::vector<std::pair<std::string, Packed>> packed_npz(const std::string& file,
         if (std::any_of(zip.members().begin() + static_cast<std::ptrdiff_t>(i) + 1, zip.members().end(), again)) {
             continue;  // of several members with one name the last is read
         }
-        if (!member.stored) throw unsupported("{}::{}: is deflated", file, name);
-        const std::uint64_t begin = stored_member_offset(file, i);
-        arrays.emplace_back(name, packed_npy(*zip.open(i), begin));
+        found = true;
+        unless_refused(refused, [&] {
+            if (!member.stored) throw unsupported("{}::{}: is deflated", file, name);
+            const std::uint64_t begin = stored_member_offset(file, i);
+            arrays.emplace_back(name, packed_npy(*zip.open(i), begin));
+        });
     }
-    if (arrays.empty()) throw not_found("{} has no array '{}'", file, wanted.value_or(""));
+    if (!found) throw not_found("{} has no array '{}'", file, wanted.value_or(""));
     return arrays;
 }
 
 }  // namespace
 
-std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at) {
+void unless_refused(const OnRefusal& refused, const std::function<void()>& add) {
+    if (!refused) return add();
+    try {
+        add();
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::unsupported) throw;
+        refused(e);
+    }
+}
+
+namespace {
+
+std::vector<PackedArray> packed_by(const ArrayFileFormat& format, const ArrayPath& path, const OnRefusal& refused) {
+    const auto members = path.member || !refused ? std::vector<std::string>{} : array_members(format, path);
+    if (members.empty()) return format.packed(path);
+    std::vector<PackedArray> arrays;
+    for (const std::string& member : members) {
+        ArrayPath one = path;
+        one.member = member;
+        unless_refused(refused, [&] { std::ranges::move(format.packed(one), std::back_inserter(arrays)); });
+    }
+    return arrays;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at, const OnRefusal& refused) {
     const std::string file = at.file.path.string();
     // For a missing file, its name decides which error is thrown.
     const ArrayFileFormat* const format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
     if (at.kind == PathKind::other) static_cast<void>(at.file.bytes());  // throws unless it is a regular file
     if (format == nullptr) static_cast<void>(find_place(at.file.path));  // throws, naming what is there
-    if (format != nullptr && format->name == "npz") return packed_npz(file, at.file.member);
+    if (format != nullptr && format->name == "npz") return packed_npz(at.file, refused);
     if (format != nullptr && format->packed != nullptr) {
         std::vector<std::pair<std::string, Packed>> arrays;
-        for (PackedArray& a : format->packed(at.file)) {
+        for (PackedArray& a : packed_by(*format, at.file, refused)) {
             Packed packed{a.dtype, a.shape, Order::C, a.offset, a.row_stride, a.attributes};
             const std::string name = a.name;
             if (!a.chunks.empty()) {
@@ -65,7 +100,7 @@ std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at) {
             }
             arrays.emplace_back(name, std::move(packed));
         }
-        if (arrays.empty()) throw not_found("{} has no array '{}'", file, at.file.member.value_or(""));
+        if (arrays.empty() && !refused) throw not_found("{} has no array '{}'", file, at.file.member.value_or(""));
         return arrays;
     }
     if (format == nullptr || (format->name != "npy" && format->name != "ra")) {
@@ -78,6 +113,14 @@ std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at) {
         throw unsupported("{}: its elements are encoded ({})", file, to_string(h.encoding));
     }
     return {{"", {h.dtype, h.dims, Order::F, h.data_offset}}};
+}
+
+std::string name_elsewhere(const std::filesystem::path& url) {
+    const std::string& text = url.native();
+    const std::size_t query = text.find('?');
+    if (query == std::string::npos) return text;
+    throw invalid_argument("{}: references would hold the query of this URL, which may be a secret",
+                           text.substr(0, query));
 }
 
 Value packed_document(const Packed& array, const Shape& chunks) {

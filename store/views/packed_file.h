@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/dtype.h>
+#include <tessera/error.h>
 #include <tessera/locate.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
@@ -18,6 +21,11 @@ namespace tessera {
 // What one reference should cover at most, and how many there should be at most.
 constexpr std::int64_t most_piece_bytes = 8 << 20;
 constexpr std::int64_t most_pieces = 1 << 16;
+
+/// Is told of what is left out, by the error that it would have been.
+using OnRefusal = std::function<void(const Error&)>;
+/// Calls `add`; where it throws unsupported, `refused` with that error, unless that is null.
+void unless_refused(const OnRefusal& refused, const std::function<void()>& add);
 
 /// Packed elements in a file.
 struct Packed {
@@ -31,8 +39,13 @@ struct Packed {
 };
 
 /// The arrays that a path of an array file names, by their names: a member, all members, or the one array under any
-/// name. Throws unsupported for what does not lie in plain bytes, not_found for a member that is not there.
-[[nodiscard]] std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at);
+/// name. Throws unsupported for what does not lie in plain bytes, not_found for a member that is not there. With
+/// `refused`, members that are refused are missing, and it is called with the error.
+[[nodiscard]] std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at,
+                                                                        const OnRefusal& refused = nullptr);
+
+/// A URL as references name it. Throws invalid_argument if it has a query, which may be a secret.
+[[nodiscard]] std::string name_elsewhere(const std::filesystem::path& url);
 
 /// Zarr v2's `.zarray` of elements as they lie there. `array` has the shape of the whole array.
 [[nodiscard]] Value packed_document(const Packed& array, const Shape& chunks);

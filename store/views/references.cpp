@@ -6,6 +6,7 @@
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
+#include <tessera/store_kind.h>
 
 #include <algorithm>
 #include <functional>
@@ -98,17 +99,18 @@ void add_array(Collector& refs, const KeyValueStore& store, const Array& array, 
     });
 }
 
-void add_place(Collector& refs, const Located& located) {
+void add_place(Collector& refs, const Located& located, const OnRefusal& refused) {
     const Place& at = *located.place;
-    if (!at.store->folder_id("")) {
+    if (!at.store->folder_id("") && !at.store->is_far()) {
         throw unsupported(at.store->name() + ": what lies in a zip or in references has no byte ranges of its own");
     }
+    if (!at.store->lists()) throw unsupported(at.store->name() + ": the server does not say which chunks there are");
     if (located.kind == PathKind::array) return add_array(refs, *at.store, located.array(), "");
     const Group group = Group::open(at.store, at.prefix);
     refs.group("", group.dialect() != nullptr ? group.attributes().all() : Value::object());
     for (const Node& node : group.nodes()) {
         if (node.kind == NodeKind::array) {
-            add_array(refs, *at.store, group.open_array(node.path), node.path);
+            unless_refused(refused, [&] { add_array(refs, *at.store, group.open_array(node.path), node.path); });
         } else {
             const Group below = group.open_group(node.path);
             refs.group(node.path, below.dialect() != nullptr ? below.attributes().all() : Value::object());
@@ -179,10 +181,15 @@ void add_packed(Collector& refs, const std::string& prefix, const std::string& f
     }
 }
 
-void add_file(Collector& refs, const Located& at) {
+void add_file(Collector& refs, const Located& at, const OnRefusal& refused) {
     const std::string file = at.file.path.string();
-    const auto arrays = packed_arrays(at);
-    const bool alone = at.file.member.has_value() || arrays.size() == 1;
+    bool all = true;
+    const OnRefusal one = [&](const Error& e) {
+        all = false;
+        refused(e);
+    };
+    const auto arrays = packed_arrays(at, refused ? one : nullptr);
+    const bool alone = at.file.member.has_value() || (all && arrays.size() == 1);
     const std::vector<ArrayFileGroup> groups = file_groups(at);
     const bool grouped = !groups.empty() && !at.file.member;
     if (grouped || !alone) refs.group("", grouped ? groups.front().attributes : Value::object());
@@ -191,16 +198,16 @@ void add_file(Collector& refs, const Located& at) {
 
 }  // namespace
 
-Value references(const std::filesystem::path& path) {
+Value references(const std::filesystem::path& path, const OnRefusal& refused) {
     Collector refs;
-    const std::string absolute = std::filesystem::absolute(path).string();
+    const std::string absolute = is_local(path) ? std::filesystem::absolute(path).string() : name_elsewhere(path);
     try {
         // Opened for changes, so that an interrupted batch is finished: references must not lead to its staged values.
         const Located at = locate(absolute, {});
         if (at.place && !at.file.member) {
-            add_place(refs, at);
+            add_place(refs, at, refused);
         } else {
-            add_file(refs, at);
+            add_file(refs, at, refused);
         }
     } catch (const Error& e) {
         if (std::string_view(e.what()).starts_with(split_array_path(absolute).path.string())) throw;

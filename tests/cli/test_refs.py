@@ -70,6 +70,24 @@ class References(program.ProgramTest):
         self.assertIn("small.npz::x: is deflated", self.run_program("refs", "small.npz").stderr)
         self.assertFalse((self.folder / "refs.json").exists())
 
+    def test_what_cannot_be_said_is_left_out_on_request(self):
+        np.savez(self.path("plain.npz"), x=np.arange(5))
+        np.savez_compressed(self.path("both.npz"), y=np.arange(6))
+        with zipfile.ZipFile(self.path("both.npz"), "a") as both, zipfile.ZipFile(self.path("plain.npz")) as plain:
+            both.writestr("x.npy", plain.read("x.npy"))
+        self.tessera("import", "plain.npz", "g/x", "--format", "v3", "--quiet")
+        self.tessera("import", "both.npz::y", "g/y", "--format", "v3", "--codec", "zstd", "--quiet")
+        self.tessera("create", "g/z", "--shape", "7", "--chunks", "[3,4]", "--dtype", "<i4", "--format", "v3", "--quiet")
+        for path, kept, lost in ("both.npz", "x", "y"), ("g", "y", "z"):
+            self.refused("refs", path, says=lost)
+            result = self.run_program("refs", path, "--skip-bad")
+            self.assertEqual((result.returncode, len(result.stderr.splitlines())), (0, 1), result.stderr)
+            self.assertRegex(result.stderr, f"left out: .*{lost}")
+            refs = json.loads(result.stdout)["refs"]
+            self.assertIn(f"{kept}/.zarray", refs)
+            self.assertFalse([key for key in refs if key.startswith(lost)])
+        self.refused("refs", "both.npz::none", "--skip-bad", says="no array 'none'")
+
     def write_refs(self, text):
         (self.folder / "x.refs.json").write_text(text)
 

@@ -68,6 +68,36 @@ class RemoteHdf5(program.ProgramTest):
             self.tessera("diff", f"{i}.zarr", f"near{i}.zarr")
             self.assertIn("far away", self.tessera("attrs", f"{i}.zarr"))
 
+    def test_references_lead_there(self):
+        """To the chunks where they lie; what references cannot say is refused, or left out with a note."""
+        for i, place in enumerate(self.places):
+            for name in "packed", "plain":
+                self.tessera("refs", f"{place}/x.nc::{name}", "--out", f"{name}{i}.json")
+                self.refused("digest", f"{name}{i}.json", says="--allow-outside")
+                far = self.tessera("digest", f"{name}{i}.json", "--allow-outside").split()[0]
+                self.assertEqual(far, self.tessera("digest", f"x.nc::{name}").split()[0])
+            self.refused("refs", f"{place}/x.nc", says="x.nc::")
+            result = self.run_program("refs", f"{place}/x.nc", "--skip-bad", "--out", f"all{i}.json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            for name in "left", "g/text":
+                self.assertRegex(result.stderr, f"left out: .*x.nc::{name}")
+            self.assertEqual(len(result.stderr.splitlines()), 2, result.stderr)
+            for name in "packed", "many", "plain", "chunks":
+                far = self.tessera("digest", f"all{i}.json/{name}", "--allow-outside").split()[0]
+                self.assertEqual(far, self.tessera("digest", f"x.nc::{name}").split()[0])
+            self.assertIn("far away", self.tessera("attrs", f"all{i}.json", "--allow-outside"))
+            np.savez(self.folder / "x.npz", a=self.arrays["plain"])
+            self.refused("refs", f"{place}/x.npz", says="only on this machine")
+            self.tessera("concat", f"{place}/x.nc::packed", f"{place}/x.nc::packed", f"twice{i}.json", "--virtual", "--quiet")
+            self.tessera("export", f"twice{i}.json", f"twice{i}.npy", "--allow-outside", "--quiet")
+            np.testing.assert_array_equal(np.load(self.folder / f"twice{i}.npy"), np.tile(self.arrays["packed"], (2, 1)))
+            self.tessera("copy", "x.nc::packed", f"d{i}.zarr", "--format", "v2", "--quiet")
+        self.tessera("refs", "s3://bucket/d0.zarr", "--out", "d.json")
+        self.tessera("diff", "d.json", "d0.zarr", "--allow-outside")
+        self.refused("refs", self.places[1] + "/d0.zarr", says="does not say which chunks there are")
+        line = self.refused("refs", self.places[1] + "/x.nc?sig=hush", says="may be a secret")
+        self.assertNotIn("hush", line)
+
     def test_few_requests(self):
         """Chunks are asked for together, and the pieces of libhdf5's own reading come out of blocks."""
         place = self.places[1]

@@ -247,7 +247,8 @@ constexpr Command table[] = {
      "  tessera sync s3://bucket/survey.zarr survey.zarr\n"
      "  tessera sync survey.zarr backup.zarr --dry-run",
      declare_sync},
-    {"refs", move, "where chunks lie, for programs that read them in place", "refs PATH [--out FILE] [options]",
+    {"refs", move, "where chunks lie, for programs that read them in place",
+     "refs PATH [--out FILE] [--skip-bad] [options]",
      "Writes kerchunk's references (version 1): JSON that says in which bytes of which files chunks lie, so that "
      "other\n"
      "programs open PATH as a Zarr v2 store without copying it (fsspec's reference file system). Of directories, "
@@ -255,7 +256,7 @@ constexpr Command table[] = {
      "plain .ra, stored .npz, and chunks of .h5 and .tif; what is compressed as a whole, or by codecs that v2 lacks, "
      "is an error. Absolute "
      "paths\n"
-     "are written; when chunks are written, added or removed, the references have to be written anew.\n\n"
+     "or URLs are written; when chunks are written, added or removed, the references have to be written anew.\n\n"
      "Examples:\n"
      "  tessera refs elevation.npz --out refs.json\n"
      "  python3 -c \"import fsspec, zarr; print(zarr.open(fsspec.get_mapper('reference://', fo='refs.json')).tree())\"",

@@ -320,7 +320,6 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
                    JoinedReferences options) {
     require_virtual_options(t);
     require_local(t.destination, "`stack --virtual`");
-    for (const std::string& array : arrays) require_local(split_array_path(array).path, "`stack --virtual`");
     DestinationLock building;
     if (!t.dry_run && fs::is_directory(fs::absolute(t.destination).parent_path())) {
         building = DestinationLock(t.destination, session.store());

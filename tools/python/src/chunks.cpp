@@ -32,9 +32,14 @@ std::pair<std::string, std::int64_t> state(ArrayHandle& handle) {
     return {std::move(found.sum), found.newest};
 }
 
-py::object references_of(const py::object& path) {
+/// And what was left out, if `skip_bad` lets it.
+std::pair<py::object, std::vector<std::string>> references_of(const py::object& path, bool skip_bad) {
     const std::string text = path_from_python(path);
-    return value_to_python(Work().run([&](const IoOptions&) { return references(text); }));
+    std::vector<std::string> skipped;
+    const auto skip = [&](const Error& e) { skipped.emplace_back(e.what()); };
+    const Value found =
+        Work().run([&](const IoOptions&) { return skip_bad ? references(text, skip) : references(text); });
+    return {value_to_python(found), std::move(skipped)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -523,7 +524,8 @@ def read_in_process(trust: bool = True) -> None:
 
 
 @over_network_of_node
-def refs(path: Any, out: Optional[Path] = None, *, storage_options: Optional[dict[str, Any]] = None) -> dict[str, Any]:
+def refs(path: Any, out: Optional[Path] = None, *, skip_bad: bool = False,
+         storage_options: Optional[dict[str, Any]] = None) -> dict[str, Any]:
     """Locate the chunks, for programs that read them in place: kerchunk's references, version 1.
 
     Other programs open the array or group as a Zarr v2 store, without a copy, by fsspec's reference file system:
@@ -532,9 +534,12 @@ def refs(path: Any, out: Optional[Path] = None, *, storage_options: Optional[dic
     Parameters
     ----------
     path : path, Array, Group or Members
-        An array or a group in a directory, a ``.npy``, a plain ``.ra``, a ``.npz`` that is not compressed.
+        An array or a group in a directory, a ``.npy``, a plain ``.ra``, a ``.npz`` that is not compressed, chunks of
+        ``.nc``, ``.h5`` and ``.tif``, a ``.safetensors``; URLs too.
     out : path, optional
         A file to write the references to, as JSON.
+    skip_bad : bool
+        Leave arrays out that such references cannot say, each with a warning.
     storage_options : dict, optional
         As in :func:`open`.
 
@@ -556,7 +561,9 @@ def refs(path: Any, out: Optional[Path] = None, *, storage_options: Optional[dic
     >>> sorted(found), found["0"][1:]
     (['.zarray', '.zattrs', '0'], [128, 5])
     """
-    found: dict[str, Any] = _tessera.references(_path_of(path))
+    found, skipped = _tessera.references(_path_of(path), bool(skip_bad))
+    for array in skipped:
+        warnings.warn(f"left out: {array}", stacklevel=3)
     if out is not None:
         # As everything else: the old file or the new one, never a part.
         store = _tessera.KeyStoreHandle(os.path.dirname(absolute(out)), _tessera.PlaceOptions(False))

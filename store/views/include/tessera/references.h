@@ -3,18 +3,23 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 
+#include <tessera/error.h>
 #include <tessera/value.h>
 
 namespace tessera {
 
 /// {"version": 1, "refs": {key: text or [file] or [file, offset, size]}} for a path: an array or a group in a
-/// directory, or a .npy, .ra, .npz or ".npz::member". Files are named by their absolute paths. Elements of array files
-/// are divided into chunks that end at the array's end. Throws unsupported, naming the cause, if chunks are not plain
-/// byte ranges that Zarr v2 can express: deflated members, encoded .ra, zip stores, codecs that v2 lacks.
-[[nodiscard]] Value references(const std::filesystem::path& path);
+/// directory, or an array file. Files are named by their absolute paths or their URLs. Elements of array files are
+/// divided into chunks that end at the array's end. Throws unsupported, naming the cause, if chunks are not plain byte
+/// ranges that Zarr v2 can express: deflated members, encoded .ra, zip stores, codecs that v2 lacks. With `refused`,
+/// arrays in a file or a group of which that is so are left out, and it is called with what the error would have been.
+/// Throws invalid_argument for a URL with a query, which may be a secret.
+[[nodiscard]] Value references(const std::filesystem::path& path,
+                               const std::function<void(const Error&)>& refused = nullptr);
 
 struct JoinedReferences {
     int axis = 0;
