@@ -64,17 +64,17 @@ bool holds_nothing(const Place& place) {
     return listing.keys.empty() && listing.prefixes.empty();
 }
 
-/// Opens a file of another kind of store, which lies at the path and not below it.
-void look_for_file(Located& at, const StoreOptions& options) {
+/// Opens a file of another kind of store, which lies at the path and not below it; returns whether there is one.
+bool look_for_file(Located& at, const StoreOptions& options) {
     const std::string& text = at.file.path.native();
     const std::size_t query = text.starts_with("http") ? std::min(text.find('?'), text.size()) : text.size();
     const std::size_t slash = text.rfind('/', query);
-    if (slash == std::string::npos || slash == 0 || text[slash - 1] == '/') return;
+    if (slash == std::string::npos || slash == 0 || text[slash - 1] == '/') return false;
     const Place folder = find_place(text.substr(0, slash) + text.substr(query), options);
-    if (!folder.store->is_far()) return;
+    if (!folder.store->is_far()) return false;
     std::unique_ptr<const ByteSource> file =
         folder.store->open(join_key(folder.prefix, text.substr(slash + 1, query - slash - 1)));
-    if (file == nullptr) return;
+    if (file == nullptr) return false;
     at.file.opened = block_source(std::move(file));
     at.format = array_file_format_of(*at.file.opened);
     if (at.format != nullptr && !at.format->ranged) {
@@ -82,6 +82,14 @@ void look_for_file(Located& at, const StoreOptions& options) {
     }
     at.kind = at.format == nullptr ? PathKind::other : at.file.member ? PathKind::part : PathKind::array_file;
     at.place = std::nullopt;
+    return true;
+}
+
+/// Whether a path elsewhere has the name of an array file, so that a file is looked for first: it takes one request
+/// where all documents of arrays and groups take more than ten.
+bool is_named_as_file(const ArrayPath& path) {
+    const std::string& text = path.path.native();
+    return named_array_file_format(text.substr(0, text.find('?'))) != nullptr;
 }
 
 }  // namespace
@@ -127,6 +135,7 @@ Located locate(std::string_view path, const StoreOptions& options) {
         });
         if (!is_local(at.file.path)) {
             at.facts = std::nullopt;
+            if (is_named_as_file(at.file) && look_for_file(at, options)) return at;
             at.place = find_place(at.file.path, options);
         } else {
             if (looked != at.file.path) at.facts = path_facts(at.file.path);
@@ -134,7 +143,7 @@ Located locate(std::string_view path, const StoreOptions& options) {
         }
         if (at.place) {
             at.look_in_place();
-            if (at.kind == PathKind::nothing && !is_local(at.file.path)) look_for_file(at, options);
+            if (at.kind == PathKind::nothing && !is_local(at.file.path)) (void)look_for_file(at, options);
             if (!at.place) return at;
             if (at.document_ == nullptr && tries < most && tessera::was_replaced(*at.place)) continue;
             return at;
