@@ -1,10 +1,13 @@
 #include <tessera/rounding.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -156,8 +159,25 @@ public:
     [[nodiscard]] const ArraySource* model() const override { return &source(); }
 };
 
-/// A coordinate of the CF conventions: its dimension has its name.
+/// Whether attributes are those of a coordinate, which may have two dimensions (CF conventions 1.11, sections 4 and 5).
+bool says_coordinate(const Value& attributes) {
+    const auto is_one_of = [&](const char* name, std::span<const std::string_view> values) {
+        const Value* value = attributes.find(name);
+        return value != nullptr && value->is_string() && std::ranges::count(values, value->as_string()) != 0;
+    };
+    constexpr std::array<std::string_view, 12> units{"degrees_north", "degree_north", "degrees_N",    "degree_N",
+                                                     "degreesN",      "degreeN",      "degrees_east", "degree_east",
+                                                     "degrees_E",     "degree_E",     "degreesE",     "degreeE"};
+    constexpr std::array<std::string_view, 7> names{
+        "latitude",       "longitude", "projection_x_coordinate", "projection_y_coordinate", "grid_latitude",
+        "grid_longitude", "time"};
+    constexpr std::array<std::string_view, 4> axes{"X", "Y", "Z", "T"};
+    return is_one_of("units", units) || is_one_of("standard_name", names) || is_one_of("axis", axes);
+}
+
+/// A coordinate of the CF conventions: its attributes say so, or its dimension has its name.
 bool is_coordinate(const ArraySource& array) {
+    if (says_coordinate(array.attribute_values())) return true;
     const DimensionNames names = dimension_names_of(array);
     if (names.size() != 1 || !names.front()) return false;
     const std::string& path = array.name();

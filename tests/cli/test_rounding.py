@@ -1,5 +1,6 @@
 """--keep-bits and --max-error: beside NumPy and numcodecs, and the bit information as it was published."""
 
+import json
 import unittest
 
 import numpy as np
@@ -137,9 +138,18 @@ class Rounding(ProgramTest):
                                    ("n", np.arange(30), "x"), ("s", np.array(["a", "b"]), "k")):
             self.save("a.npy", values)
             self.tessera("import", "a.npy", f"g/{name}", "--format", "v3", "--dims", dims, "--quiet")
+        places = np.random.default_rng(1).normal(size=(20, 30))
+        for name, attributes in (("xlat", {"units": "degrees_north"}), ("xlon", {"standard_name": "longitude"}),
+                                 ("height", {"axis": "Z"})):
+            self.save("a.npy", places)
+            self.tessera("import", "a.npy", f"g/{name}", "--format", "v3", "--dims", "y,x", "--quiet")
+            for key, value in attributes.items():
+                self.tessera("attrs", f"g/{name}", "set", key, json.dumps(value), "--quiet")
         self.tessera("group", "g", "--quiet")
         result = self.run_program("copy", "g", "h", "--keep-bits", 4)
         self.assertEqual(result.returncode, 0, result.stderr)
+        for name in "xlat", "xlon", "height":
+            np.testing.assert_array_equal(self.exported(f"h/{name}"), places)
         for text in ("g/x is not rounded: it is a coordinate", "g/n is not rounded: integers", "g/s is not rounded: it holds <U1"):
             self.assertIn(text, result.stderr)
         for name in "xns":

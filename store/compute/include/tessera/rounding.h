@@ -35,7 +35,8 @@ inline constexpr const char* rounding_attribute = "rounded";
 /// complex numbers both parts are rounded.
 ///
 /// An array that cannot be rounded is returned as it is, and `why` becomes a sentence about it. That is one of text,
-/// times or Booleans, one of integers for keep_bits, and a coordinate: its one dimension has its name. With
+/// times or Booleans, one of integers for keep_bits, and a coordinate: its one dimension has its name, or its `units`,
+/// `standard_name` or `axis` say that it is one, as the CF conventions have it. With
 /// keep_information, `why` tells how many bits were found; up to eight pieces of a megabyte are read for that.
 [[nodiscard]] std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const Rounding& rounding,
                                                    std::string* why = nullptr, const IoOptions& io = {});
