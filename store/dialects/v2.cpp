@@ -119,6 +119,11 @@ CodecConfig read_codec(const Value& object) {
     CodecConfig codec{id};
     codec.configuration = object;
     codec.configuration.erase("id");
+    // numcodecs 0.15 and later write null for the size of the elements.
+    if (id == "blosc" && codec.configuration.find("typesize") != nullptr &&
+        codec.configuration.at("typesize").is_null()) {
+        codec.configuration.erase("typesize");
+    }
     const Value* shuffle = id == "blosc" ? object.find("shuffle") : nullptr;
     const bool named = shuffle != nullptr && (*shuffle == Value(0) || *shuffle == Value(1) || *shuffle == Value(2));
     if (named) codec.configuration.set("shuffle", blosc_shuffles[static_cast<std::size_t>(shuffle->as_int64())]);

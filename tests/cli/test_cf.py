@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from program import ProgramTest, main
+from program import Absent, ProgramTest, main, zarr
 
 try:
     import xarray as xr
@@ -82,8 +82,10 @@ class Decoding(ProgramTest):
                         self.assertNotIn("cf_encoding", attributes)
                         for key in ("scale_factor", "add_offset", "units", "calendar"):
                             self.assertEqual(attributes.get(key), raw[variable].attrs.get(key))
-            self.tessera("copy", name, "d.zarr", "--decode-cf", "--format", "v2", "--overwrite", "--quiet")
-            self.tessera("copy", "d.zarr", "e.zarr", "--encode-cf", "--format", "v2", "--overwrite", "--quiet")
+            # In v2 xarray takes a fill for missing, and what zarr-python 3 writes has one.
+            format = "v3" if isinstance(zarr, Absent) else "v2"
+            self.tessera("copy", name, "d.zarr", "--decode-cf", "--format", format, "--overwrite", "--quiet")
+            self.tessera("copy", "d.zarr", "e.zarr", "--encode-cf", "--format", format, "--overwrite", "--quiet")
             back = self.opened("e.zarr")
             for variable in wanted.variables:
                 np.testing.assert_array_equal(back[variable].values, wanted[variable].values)

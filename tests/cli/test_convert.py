@@ -58,6 +58,19 @@ class Convert(ProgramTest):
                          says='codec "zstd": level is 100')
             self.assertFalse((self.folder / "new").exists())
 
+    def test_a_size_of_elements_that_is_null(self):
+        """numcodecs 0.15 writes it to v2's blosc: it says nothing, and no format says it again."""
+        self.save("a.npy", np.arange(12, dtype="<i4").reshape(3, 4))
+        self.tessera("import", "a.npy", "a.zarr", "--format", "v2", "--codec", "blosc", "--quiet")
+        document = json.loads((self.folder / "a.zarr/.zarray").read_text())
+        document["compressor"]["typesize"] = None
+        (self.folder / "a.zarr/.zarray").write_text(json.dumps(document))
+        for format in "v2", "v3", "v1", "zmeta":
+            self.tessera("copy", "a.zarr", format, "--format", format, "--quiet")
+            self.tessera("diff", "a.zarr", format)
+        self.assertEqual(json.loads((self.folder / "v2/.zarray").read_text())["compressor"].get("typesize"), None)
+        self.assertIn('"typesize": 4', (self.folder / "v3/zarr.json").read_text())
+
     def test_structures_become_little_endian_in_v3_from_files_too(self):
         table = np.array([(1, 2.5), (3, 4.5)], [("a", ">i4"), ("b", ">f8")])
         note = "the fields become little-endian"

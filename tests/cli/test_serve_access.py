@@ -114,8 +114,8 @@ class Access(ServeTest):
             self.assertTrue(got.startswith(b"HTTP/1.1 %d " % status), (headers, got[:300]))
             self.assertEqual(got.count(b"HTTP/1.1"), 1, got)
             head, body = got.split(b"\r\n\r\n", 1)
-            if body.startswith(b"<html>"):  # libmicrohttpd 1.0 refuses this one by itself
-                self.assertIn("Transfer-Encoding : chunked", headers)
+            if body.startswith(b"<html>"):  # libmicrohttpd 1.0 refuses a blank in a name by itself
+                self.assertIn(headers[-1], ("Transfer-Encoding : chunked", "A B: c"))
                 continue
             self.assertIn("message", json.loads(body))
             for header in b"Content-Type: application/json", b"X-Content-Type-Options: nosniff", b"Content-Security-Policy: ":

@@ -104,7 +104,7 @@ def store(source: Any, target: Union["Array", str, "os.PathLike[str]"], *, regio
     --------
     >>> import dask.array
     >>> tessera.store(dask.array.ones((10, 10), chunks=(3, 10)), "ones.zarr", chunks=(4, 5), overwrite=True)
-    >>> tessera.load("ones.zarr").sum()
+    >>> float(tessera.load("ones.zarr").sum())
     100.0
     """
     delayed: Any = importlib.import_module("dask").delayed

@@ -220,6 +220,17 @@ class Store(_Base):
         """Whether it is a directory that is shown as it is."""
         return isinstance(self._keys, _Files)
 
+    # zarr-python 3.0, Debian 13's, wants these two; later ones do not know them.
+
+    @property
+    def supports_partial_writes(self) -> bool:
+        """Never: a value is set as a whole."""
+        return False
+
+    async def set_partial_values(self, key_start_values: Iterable[tuple[str, int, bytes]]) -> None:
+        """Not there: a value is set as a whole."""
+        raise NotImplementedError("a value is set as a whole")
+
     @property
     def supports_deletes(self) -> bool:
         """As supports_writes."""
