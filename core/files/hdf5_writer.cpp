@@ -1,15 +1,21 @@
 #ifdef TESSERA_HDF5
 #include "hdf5_writer.h"
 
+#include <libdeflate.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <new>
 
 #include <fmt/format.h>
 
+#include <tessera/chunk_grid.h>
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/parallel.h>
 
 #include "netcdf_format.h"
 
@@ -188,11 +194,36 @@ std::string scale_path(const std::string& group, const std::string& name) {
     return group.empty() ? name : fmt::format("{}/{}", group, name);
 }
 
+/// `bytes` as HDF5's filters shuffle and deflate make them, in one of the two buffers. `bytes` has room for the bound.
+ByteSpan shuffled_and_deflated(Buffer& bytes, std::size_t size, std::size_t item, int level, Buffer& other) {
+    const auto* raw = reinterpret_cast<const unsigned char*>(bytes.data());
+    Buffer* from = &bytes;
+    Buffer* to = &other;
+    if (item > 1) {
+        auto* planes = reinterpret_cast<unsigned char*>(other.data());
+        const std::size_t count = size / item;
+        for (std::size_t plane = 0; plane < item; ++plane) {
+            for (std::size_t i = 0; i < count; ++i) *planes++ = raw[i * item + plane];
+        }
+        std::swap(from, to);
+    }
+    const auto free = [](libdeflate_compressor* c) { libdeflate_free_compressor(c); };
+    const std::unique_ptr<libdeflate_compressor, decltype(free)> compressor(libdeflate_alloc_compressor(level), free);
+    if (compressor == nullptr) throw std::bad_alloc();
+    const std::size_t made = libdeflate_zlib_compress(compressor.get(), from->data(), size, to->data(), to->size());
+    return to->span().first(made);
+}
+
 /// One dataset of a writer.
 class Hdf5Sink final : public ArraySink {
 public:
-    Hdf5Sink(std::string name, Hdf5Id dataset, Hdf5Id type, ArrayInfo info)
-        : name_(std::move(name)), dataset_(std::move(dataset)), type_(std::move(type)), info_(std::move(info)) {}
+    /// `level`: of deflate, after shuffle; 0: the chunks, if there are any, have no filters.
+    Hdf5Sink(std::string name, Hdf5Id dataset, Hdf5Id type, ArrayInfo info, int level)
+        : name_(std::move(name)),
+          dataset_(std::move(dataset)),
+          type_(std::move(type)),
+          info_(std::move(info)),
+          level_(level) {}
     ~Hdf5Sink() override {
         const Hdf5Lock lock;
         type_ = Hdf5Id();
@@ -201,9 +232,42 @@ public:
     ArrayInfo info() const override { return info_; }
     const std::string& name() const override { return name_; }
     void finish() override {}
-    void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
         require_inside(region, info_.shape);
         if (region.empty()) return;
+        if (level_ == 0) return write_elements(region, in);
+        // libhdf5 would deflate one chunk after the other.
+        const ChunkGrid grid(info_.shape, info_.chunks);
+        const Region touched = grid.overlapping(region);
+        parallel_in_memory(touched.count(), io, [&](std::int64_t n) {
+            const ChunkPart chunk = chunk_part(grid, region, touched, n);
+            const Region part = intersection(grid.chunk_region(chunk.chunk), region);
+            const ArrayView elements = in.part(chunk.in_request);
+            chunk.whole ? write_chunk(part, elements) : write_elements(part, elements);
+        });
+    }
+
+private:
+    /// A chunk, or what of it lies in the array; its other elements are zero.
+    void write_chunk(const Region& part, const ArrayView& in) {
+        const auto size = static_cast<std::size_t>(byte_count(info_.chunks, info_.dtype.size()));
+        const std::size_t room = libdeflate_zlib_compress_bound(nullptr, size);
+        Buffer bytes(room);
+        if (part.extent != info_.chunks) std::ranges::fill(bytes.span().first(size), std::byte{0});
+        Arena arena;
+        copy_elements(in, MutableArrayView{bytes.data(), info_.dtype, part.extent,
+                                           contiguous_strides(info_.chunks, info_.dtype.size()), &arena});
+        Buffer other(room);
+        const auto item = static_cast<std::size_t>(info_.dtype.size());
+        const ByteSpan made = shuffled_and_deflated(bytes, size, item, level_, other);
+        std::array<hsize_t, max_rank> start{};
+        std::ranges::copy(part.start, start.begin());
+        const Hdf5Lock lock;
+        require_hdf5(H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, 0, start.data(), made.size(), made.data()) >= 0,
+                     fmt::format("{}: chunk at {} cannot be written", name_, part.to_string()));
+    }
+
+    void write_elements(const Region& region, const ArrayView& in) {
         const auto count = static_cast<std::size_t>(element_count(region.extent));
         Buffer bytes(count * static_cast<std::size_t>(info_.dtype.size()));
         Arena arena;
@@ -224,7 +288,6 @@ public:
         write_raw(region, from);
     }
 
-private:
     void write_raw(const Region& region, const void* from) {
         std::array<hsize_t, max_rank> start{}, count{};
         for (int d = 0; d < region.rank(); ++d) {
@@ -243,6 +306,7 @@ private:
     std::string name_;
     Hdf5Id dataset_, type_;
     ArrayInfo info_;
+    int level_;
 };
 
 }  // namespace
@@ -301,14 +365,16 @@ std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayI
     const Hdf5Id space(rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, lengths.data(), nullptr), H5Sclose);
     const Hdf5Id list = creation_order(H5P_DATASET_CREATE);
     Shape chunks;
+    int level = 0;
     if (rank > 0 && element_count(info.shape) > 0 && (deflate_level > 0 || !info.chunks.empty())) {
         chunks = info.chunks.empty() ? chosen_chunks(info.shape, info.dtype.size()) : info.chunks;
         for (int d = 0; d < rank; ++d) chunks[d] = std::min(chunks[d], info.shape[d]);
         std::ranges::copy(chunks, lengths.begin());
         H5Pset_chunk(list.get(), rank, lengths.data());
         if (deflate_level > 0 && !info.dtype.is_variable()) {
+            level = deflate_level;
             H5Pset_shuffle(list.get());
-            H5Pset_deflate(list.get(), static_cast<unsigned>(deflate_level));
+            H5Pset_deflate(list.get(), static_cast<unsigned>(level));
         }
     }
     if (const Value* fill = attributes.find(netcdf_fill); fill != nullptr && !info.dtype.is_variable()) {
@@ -335,7 +401,7 @@ std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayI
         uses_.push_back({stored, group, names, info.shape});
     }
     return std::make_unique<Hdf5Sink>(fmt::format("{}::{}", name_, path), std::move(dataset), std::move(type),
-                                      ArrayInfo{.dtype = info.dtype, .shape = info.shape, .chunks = chunks});
+                                      ArrayInfo{.dtype = info.dtype, .shape = info.shape, .chunks = chunks}, level);
 }
 
 /// A dimension without a variable, as netCDF-4 writes it.

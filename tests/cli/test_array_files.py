@@ -225,6 +225,31 @@ class NetCDF3(ProgramTest):
             data.createVariable("v", "i1", ("t", "x"))[...] = np.arange(15).reshape(5, 3)
         self.assertEqual(self.exported("a.nc").tolist(), np.arange(15).reshape(5, 3).tolist())
 
+    def test_deflated_chunks_are_read_by_h5py(self):
+        """Chunks are deflated by all threads, and libhdf5 takes them as they are: edges and every level included."""
+        rng = np.random.default_rng(38)
+        dtypes = ["<i1", ">u2", "<i4", ">f4", "<f8", "<c16", "S5", "<f2", np.dtype([("a", "<i2"), ("b", ">f8")])]
+        for number in range(40 // program.FEWER):
+            dtype = np.dtype(dtypes[number % len(dtypes)])
+            shape = tuple(int(n) for n in rng.integers(1, 40, rng.integers(1, 4)))
+            chunks = tuple(int(rng.integers(1, n + 3)) for n in shape)
+            values = rng.integers(65, 91, (*shape, dtype.itemsize)).astype("u1").view(dtype)[..., 0]
+            self.save("a.npy", values)
+            self.tessera("import", "a.npy", "a.zarr", "--overwrite", "--quiet", "--chunks", ",".join(map(str, chunks)),
+                         *([] if dtype.names or rng.random() < 0.5 else ["--format", "v3", "--shard", ",".join(str(2 * c) for c in chunks)]))
+            level = int(rng.integers(1, 10))
+            words = ["--threads", str(rng.integers(1, 4)), "--deflate", str(level)]
+            with self.subTest(number=number, dtype=dtype, shape=shape, chunks=chunks, words=words):
+                self.tessera("copy", "a.zarr", "b.h5", "--overwrite", "--quiet", *words)
+                with h5py.File(self.folder / "b.h5") as file:
+                    (d,) = file.values()
+                    self.assertEqual(d[...].tobytes(), values.tobytes())
+                    self.assertEqual((d.compression, d.compression_opts, d.shuffle), ("gzip", level, True))
+                    self.assertEqual(d.chunks, tuple(min(c, n) for c, n in zip(chunks, shape)))
+                self.tessera("verify", "b.h5")
+                self.tessera("copy", "b.h5", "back.npy", "--overwrite", "--quiet")
+                self.assertEqual(np.load(self.folder / "back.npy").tobytes(), values.tobytes())
+
     @unittest.skipIf(xarray is None, "no xarray")
     def test_xarray_sees_the_same(self):
         with netCDF4.Dataset(self.folder / "a.nc", "w", format="NETCDF3_CLASSIC") as data:
