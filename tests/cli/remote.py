@@ -312,7 +312,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def error(self, status, code):
         region = self.server.double.faults.region if code == "AuthorizationHeaderMalformed" else ""
         more = f"<Region>{region}</Region>" if region else ""
-        self.send(status, f"<Error><Code>{code}</Code>{more}</Error>".encode(), {"Content-Type": "application/xml"})
+        # As Amazon does, which says nothing else to a HEAD.
+        header = {"x-amz-bucket-region": region} if region and self.command == "HEAD" else {}
+        self.send(status, f"<Error><Code>{code}</Code>{more}</Error>".encode(), {"Content-Type": "application/xml", **header})
 
     def date_time_string(self, timestamp=None):
         return super().date_time_string(time.time() + self.server.double.faults.clock if timestamp is None else timestamp)

@@ -77,7 +77,7 @@ class References(program.ProgramTest):
             both.writestr("x.npy", plain.read("x.npy"))
         self.tessera("import", "plain.npz", "g/x", "--format", "v3", "--quiet")
         self.tessera("import", "both.npz::y", "g/y", "--format", "v3", "--codec", "zstd", "--quiet")
-        self.tessera("create", "g/z", "--shape", "7", "--chunks", "[3,4]", "--dtype", "<i4", "--format", "v3", "--quiet")
+        self.tessera("create", "g/z", "--shape", "7", "--chunks", "[3,4],", "--dtype", "<i4", "--format", "v3", "--quiet")
         for path, kept, lost in ("both.npz", "x", "y"), ("g", "y", "z"):
             self.refused("refs", path, says=lost)
             result = self.run_program("refs", path, "--skip-bad")

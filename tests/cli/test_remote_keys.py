@@ -188,7 +188,7 @@ class RemoteKeysTest(program.ProgramTest):
                 self.assertLess(len(self.double.requests) - usual, 20)
                 self.tessera("import", "a.npy", "s3://bucket/off", "--chunks", "50,90", "--overwrite", "--quiet", env=own)
                 self.tessera("set", "s3://bucket/off", "0, 0", "7", "--quiet", env=own)
-                self.assertEqual(self.tessera("get", "s3://bucket/off", "0, :2", env=own).split(), ["7", "1"])
+                self.assertEqual(self.tessera_json("get", "s3://bucket/off", "0, :2", env=own), [7, 1])
                 faults.clock, faults.region = 0, ""
         # What can be no part of a host's name is no region.
         for faults.region in "eu-other-2/x", "x" * 40:

@@ -152,8 +152,9 @@ constexpr Command table[] = {
      "Examples:\n"
      "  tessera serve survey.zarr --open\n"
      "  tessera serve survey.zarr backup.npz --port 8080 --json\n"
-     "  tessera serve survey.zarr --allow-origin https://viewer.example",
-     declare_serve, true},
+     "  tessera serve survey.zarr --allow-origin https://viewer.example\n"
+     "  tessera serve s3://bucket/survey.zarr --cache ~/.cache/tessera/values",
+     declare_serve},
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH… [options]",
      "One pass over the values; of structures each field. NaN and NaT are counted and left out of all else, as "
      "NumPy's\n"
@@ -260,7 +261,7 @@ constexpr Command table[] = {
      "Examples:\n"
      "  tessera refs elevation.npz --out refs.json\n"
      "  python3 -c \"import fsspec, zarr; print(zarr.open(fsspec.get_mapper('reference://', fo='refs.json')).tree())\"",
-     declare_refs, true},
+     declare_refs},
     {"stack", move, "many files become one array, one above the other", "stack FILES… DST [--axis N] [options]",
      "FILES are arrays or array files of one shape and dtype, or a quoted pattern of such, or a file of several "
      "arrays.\n"

@@ -7,6 +7,7 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
+#include <tessera/store_kind.h>
 #include <tessera/zip_name.h>
 
 #include <algorithm>
@@ -98,6 +99,10 @@ std::string stamp_text(const ValueStamp& stamp) {
 
 Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_links) {
     const Located at = locate(path);
+    if (!is_local(at.file.path)) {
+        set_elsewhere(at);
+        return;
+    }
     const bool inside = at.place && !at.place->prefix.empty();  // a path in an archive is no root
     if (!at.facts || inside) throw not_found("{}: no such file or directory", path);
     const bool has_members = !at.place && at.format != nullptr && at.format->members != nullptr;
@@ -114,6 +119,36 @@ Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_li
     base_name_ = (member_.empty() ? shown : path_).filename().string();
     if (base_name_.empty()) base_name_ = "root";
     static_cast<void>(open("", ""));  // throws if there is nothing to serve
+}
+
+void Root::set_elsewhere(const Located& at) {
+    const std::string& url = at.file.path.native();
+    path_ = url.substr(0, url.find('?'));  // a query may be a secret
+    if (!at.place || at.file.member || at.kind == PathKind::nothing) {
+        throw unsupported("{}: of what is not on this machine only arrays and groups of chunks are served",
+                          path_.string());
+    }
+    elsewhere_ = at.place;
+    const fs::path name = path_.has_filename() ? path_.filename() : path_.parent_path().filename();
+    base_name_ = name.empty() ? "root" : name.string();
+    static_cast<void>(open("", ""));
+}
+
+/// The server is asked at most every two seconds, because every chunk that is served asks here.
+std::string Root::version_elsewhere(const ServedNode& node) const {
+    constexpr std::chrono::seconds trusted{2};
+    constexpr std::size_t most = 1000;
+    const auto now = std::chrono::steady_clock::now();
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = looked_.find(node.path);
+        if (known != looked_.end() && now - known->second.when < trusted) return known->second.version;
+    }
+    std::string version = array_version(*node.place, node.array->dialect());
+    const std::lock_guard lock(mutex_);
+    if (looked_.size() >= most) looked_.clear();
+    looked_[node.path] = {now, version};
+    return version;
 }
 
 std::shared_ptr<KeyValueStore> Root::directory() const {
@@ -148,7 +183,9 @@ Place Root::store_in(const fs::path& file) const {
 std::shared_ptr<ServedNode> Root::open(std::string_view below, std::string at) const {
     require_servable(below);
     std::shared_ptr<ServedNode> node;
-    if (is_directory_) {
+    if (elsewhere_) {
+        node = open_folder({elsewhere_->store, join_key(elsewhere_->prefix, below)});
+    } else if (is_directory_) {
         node = open_in_directory(below);
     } else if (is_store_) {
         node = open_folder({store_in(path_).store, std::string(below)});
@@ -297,6 +334,7 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
 std::string Root::version_of(const ServedNode& node) const {
     if (node.file_path) return file_version(node.file_path->path);
     if (!node.array) return {};
+    if (elsewhere_) return version_elsewhere(node);
     if (is_directory_ && was_replaced(*node.place)) return {};
     return array_version(*node.place, node.array->dialect());
 }

@@ -1,12 +1,17 @@
 // One path that is served, and how nodes below it are found.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <tessera/locate.h>
 
 #include "served.h"
 
@@ -15,8 +20,8 @@ namespace tessera::serve {
 /// Thread rule: any thread calls any member.
 class Root {
 public:
-    /// A directory, an archive of arrays, references, an array file, or a member of one ("a.npz::name"). Throws
-    /// not_found and the like.
+    /// A directory, an archive of arrays, references, an array file, or a member of one ("a.npz::name"); or an array or
+    /// a group elsewhere ("s3://bucket/a"). Throws not_found and the like.
     Root(const std::string& path, bool follow_links);
 
     [[nodiscard]] const std::string& base_name() const { return base_name_; }
@@ -29,6 +34,8 @@ public:
     [[nodiscard]] std::string version_of(const ServedNode& node) const;
 
 private:
+    void set_elsewhere(const Located& at);
+    [[nodiscard]] std::string version_elsewhere(const ServedNode& node) const;
     [[nodiscard]] std::shared_ptr<KeyValueStore> directory() const;
     [[nodiscard]] Place store_in(const std::filesystem::path& file) const;
     [[nodiscard]] std::shared_ptr<ServedNode> open_in_directory(std::string_view below) const;
@@ -43,6 +50,7 @@ private:
     bool is_directory_ = false;
     bool is_store_ = false;  ///< an archive or references
     bool follow_links_ = false;
+    std::optional<Place> elsewhere_;  ///< of what is not on this machine
 
     mutable std::mutex mutex_;
     mutable std::shared_ptr<KeyValueStore> directory_;
@@ -52,6 +60,11 @@ private:
         std::shared_ptr<KeyValueStore> store;
     };
     mutable std::vector<OpenStore> stores_;  ///< archives and references, the last used one first
+    struct Looked {
+        std::chrono::steady_clock::time_point when;
+        std::string version;
+    };
+    mutable std::map<std::string, Looked> looked_;  ///< by the paths of arrays elsewhere
 };
 
 }  // namespace tessera::serve
