@@ -75,7 +75,9 @@ def test_what_an_array_is_not():
         assert view.__array__(None, copy=True).tolist() == [1, 2, 3] and np.asarray(view, "f8").dtype == "f8"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.array(a, copy=False).tolist() == np.asarray(a).tolist() == [1, 2, 3]
+        assert np.asarray(a).tolist() == [1, 2, 3]
+        if np.__version__.startswith("1."):  # where it means: a copy only if there must be one
+            assert np.array(a, copy=False).tolist() == [1, 2, 3]
     store = tessera.KeyStore("keys")
     for value in [1, 2], "text", 5, None:
         with raises(TypeError, "bytes"):

@@ -21,7 +21,6 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.common import concurrent_map
 from zarr.core.config import config
-from zarr.registry import register_pipeline
 from zarr.storage import LocalStore, StorePath
 
 from . import _tessera
@@ -576,5 +575,3 @@ class CodecPipeline(BatchedCodecPipeline):
 
             await concurrent_map([(item,) for item in batch.items], send, config.get("async.concurrency"))
 
-
-register_pipeline(CodecPipeline)

@@ -19,10 +19,14 @@ if int(_version.partition(".")[0]) < 3:
     raise ImportError(f"tessera.zarr takes zarr-python 3, and {_version} is installed: use tessera.zarr_view() to read "
                       "and tessera.KeyStore to write")
 
+from zarr.registry import register_pipeline  # noqa: E402
+
 from ._zarr_pipeline import CodecPipeline  # noqa: E402
 from ._zarr_store import Store  # noqa: E402
 
 # Under these names they are configured, pickled and documented.
 CodecPipeline.__module__ = Store.__module__ = __name__
+# Afterwards, because zarr-python 3.0 finds it by the name that it has then.
+register_pipeline(CodecPipeline)
 
 __all__ = ["CodecPipeline", "Store"]
