@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import time
 import uuid
@@ -71,7 +72,7 @@ def _aligned(start: int, lengths: Sequence[int], unit: int) -> tuple[int, ...]:
 
 def _cut(start: int, end: int, lengths: Sequence[int]) -> tuple[int, ...]:
     """Lengths of blocks from start to end, of which each lies in one of the units of the target."""
-    ends = [stop for stop in np.cumsum(lengths).tolist() if start < stop < end] + [end]
+    ends = [stop for stop in itertools.accumulate(lengths) if start < stop < end] + [end]
     return tuple(stop - begin for begin, stop in zip([start, *ends], ends)) if end > start else (0,)
 
 

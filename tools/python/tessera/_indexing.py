@@ -281,7 +281,7 @@ def read_mask(array: "Array", mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
     for box in masked(mask, _block(array)):
         dense, rest = ([], box.part) if out.dtype == object else box.divided(_block(array), 1, 32)
         places = box.places(rest)
-        found = np.empty(len(places), out.dtype)
+        found: np.ndarray[Any, Any] = np.empty(len(places), out.dtype)
         _read_points(array, places, found)
         if dense:
             elements = np.empty(box.part.shape, out.dtype)
