@@ -78,9 +78,9 @@ std::unique_ptr<ReadAhead> announce(const ArrayState& array, const LoadedArray& 
     if (selection.bounds().empty()) return nullptr;
     const std::uint64_t limit = loaded.pipeline.encoded_limit();
     const bool shards = loaded.pipeline.shard() != nullptr;
-    return array.store->read_ahead(shards ? 0 : limit, [&array, &loaded, &selection, limit, shards,
-                                                        chunks = PickedChunks(selection, loaded.grid),
-                                                        n = std::int64_t{0}](ReadWish& wish) mutable {
+    return array.store->read_ahead(shards ? 0 : usual_bytes(loaded), [&array, &loaded, &selection, limit, shards,
+                                                                      chunks = PickedChunks(selection, loaded.grid),
+                                                                      n = std::int64_t{0}](ReadWish& wish) mutable {
         while (n < chunks.count()) {
             const Index index = chunks.index(n++);
             const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
@@ -184,6 +184,11 @@ Region one_per_folder(const LoadedArray& loaded, const Region& region) {
 }
 
 }  // namespace
+
+std::uint64_t usual_bytes(const LoadedArray& loaded) {
+    constexpr std::uint64_t of_any_content = std::uint64_t{1} << 20;
+    return std::min(loaded.pipeline.encoded_limit(), loaded.pipeline.encoded_bound().value_or(of_any_content));
+}
 
 SharedThreads share_threads(const LoadedArray& loaded, std::int64_t count, const IoOptions& io) {
     SharedThreads threads{io, io};

@@ -27,6 +27,9 @@ struct SharedThreads {
 /// processes a chunk or shard alone.
 [[nodiscard]] SharedThreads share_threads(const LoadedArray& loaded, std::int64_t count, const IoOptions& io);
 
+/// No chunk as any known program encodes it has more bytes; for content of any length, a guess.
+[[nodiscard]] std::uint64_t usual_bytes(const LoadedArray& loaded);
+
 /// `out` has the shape region.extent; region lies inside the array.
 void read_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const MutableArrayView& out,
                  const IoOptions& io);

@@ -126,6 +126,46 @@ std::uint64_t limit_of(const HttpRequest& request) {
     return request.range ? std::max(std::min(request.limit, most_unasked), request.range->length) : request.limit;
 }
 
+/// A few bodies that were read, whose memory serves the next: the first touch of new memory takes as long as copying
+/// it.
+class Spares {
+public:
+    /// An empty buffer, with room for `size` bytes.
+    Buffer take(std::size_t size) {
+        Buffer buffer;
+        {
+            const std::lock_guard guard(mutex_);
+            const auto found = std::ranges::find_if(
+                buffers_, [&](const Buffer& b) { return b.capacity() >= size && b.capacity() / 2 <= size; });
+            if (found != buffers_.end()) {
+                buffer = std::move(*found);
+                buffers_.erase(found);
+            }
+        }
+        buffer.reset(size);
+        buffer.resize(0);
+        return buffer;
+    }
+    void give_back(Buffer buffer) {
+        const std::lock_guard guard(mutex_);
+        if (buffer.capacity() < least || buffer.capacity() > most) return;
+        buffers_.push_back(std::move(buffer));
+        std::size_t bytes = 0;
+        for (const Buffer& each : buffers_) bytes += each.capacity();
+        for (; bytes > most; buffers_.erase(buffers_.begin())) bytes -= buffers_.front().capacity();
+    }
+    void drop() {
+        const std::lock_guard guard(mutex_);
+        buffers_.clear();
+    }
+
+private:
+    static constexpr std::size_t least = std::size_t{64} << 10;
+    static constexpr std::size_t most = std::size_t{64} << 20;
+    std::mutex mutex_;
+    std::vector<Buffer> buffers_;
+};
+
 /// A request and its answer so far. Belongs to the loop's thread until it is done.
 struct Work {
     explicit Work(HttpRequest asked) : request(std::move(asked)), url(request.url), home(host_of(request.url)) {}
@@ -142,6 +182,7 @@ struct Work {
     Clock::time_point not_before = begun;
     bool too_long = false;
     CURL* easy = nullptr;
+    Spares* spares = nullptr;
     curl_slist* lines = nullptr;
     std::array<char, CURL_ERROR_SIZE> trouble{};
     std::size_t sent = 0;  ///< of the request's body
@@ -181,6 +222,13 @@ std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* us
         return CURL_WRITEFUNC_ERROR;
     }
     try {
+        if (body.empty()) {
+            curl_off_t stated = 0;
+            ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
+            const std::uint64_t most = std::min(limit_of(work.request), most_unasked);
+            work.response.fetched = true;
+            body = work.spares->take(std::min(most, static_cast<std::uint64_t>(std::max<curl_off_t>(stated, 0))));
+        }
         body.append({reinterpret_cast<const std::byte*>(bytes), more});
     } catch (...) {
         work.failure = std::current_exception();
@@ -228,7 +276,7 @@ std::string_view HttpResponse::header(std::string_view name) const {
 class HttpClient::Loop {
 public:
     Loop() : multi_(::curl_multi_init()) {
-        ::curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, long{64});
+        ::curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, long{most_in_flight});
         ::curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
         // It serves until the process ends; nothing of it is ever destroyed.
         std::thread([this] { run(); }).detach();
@@ -259,6 +307,8 @@ public:
         }
     }
 
+    void reuse(Buffer body) { spares_.give_back(std::move(body)); }
+
     [[nodiscard]] HttpCounts counts() const { return {requests_.load(), bytes_.load()}; }
     [[nodiscard]] RemoteActivity activity() {
         constexpr std::chrono::seconds patience{3};
@@ -282,6 +332,7 @@ private:
                 if (message->msg == CURLMSG_DONE) end_try(message->easy_handle, message->data.result);
             }
             note_oldest();
+            if (running_.empty() && waiting_.empty()) spares_.drop();
             ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(time_to_sleep().count()), nullptr);
         }
     }
@@ -341,6 +392,7 @@ private:
         work.response = {};
         work.too_long = false;
         work.easy = ::curl_easy_init();
+        work.spares = &spares_;
         try {
             set_options(work);
         } catch (...) {
@@ -466,6 +518,11 @@ private:
     bool judge(Work& work, CURLcode code, bool framed, const std::string& redirect) {
         const HttpRequest& request = work.request;
         const int status = work.response.status;
+        if (work.too_long && request.gives_up) {
+            work.response.body = {};
+            work.response.total = limit_of(request) + 1;
+            return true;
+        }
         if (work.too_long) {
             throw corrupt("{}: larger than {} bytes{}", request.name, limit_of(request),
                           status == 200 && request.range ? ", and its server ignores ranges" : "");
@@ -665,13 +722,14 @@ private:
     Shared oldest_;  ///< of those under way
     Clock::time_point last_answer_ = Clock::now();
     std::deque<Shared> ended_;
+    Spares spares_;
     bool runs_after_ = false;  ///< the thread for what follows an answer has begun
     std::atomic<std::uint64_t> requests_ = 0;
     std::atomic<std::uint64_t> bytes_ = 0;
     // ---- the thread's own
     std::deque<Shared> waiting_;
     std::vector<Shared> running_;
-    double window_ = 8;  ///< how many may run at once
+    double window_ = 16;  ///< how many may run at once
     bool slow_start_ = true;
     std::minstd_rand random_{std::random_device{}()};
 };
@@ -850,6 +908,10 @@ HttpTicket HttpClient::start(HttpRequest request) {
 
 HttpResponse HttpClient::wait(HttpTicket ticket) {
     return ticket->take();
+}
+
+void HttpClient::reuse(HttpResponse response) {
+    if (response.fetched) loop_->reuse(std::move(response.body));
 }
 
 HttpCounts HttpClient::counts() const {

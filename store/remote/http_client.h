@@ -33,6 +33,7 @@ struct HttpRequest {
     std::optional<HttpRange> range = std::nullopt;
     std::string if_match = {};         ///< an ETag that the value must still have; empty: any
     std::uint64_t limit = UINT64_MAX;  ///< bytes of the body; more is an error, and not read
+    bool gives_up = false;             ///< more is no error: the answer has no body, and a `total` above the limit
     /// More header lines, made anew for every try, because signatures hold the time. Called in the client's thread.
     std::function<std::vector<std::string>(const HttpRequest&)> headers = nullptr;
     /// Called by wait() with an answer of 301, 307, 400, 401 or 403: whether to send the request again, which happens
@@ -61,6 +62,7 @@ struct HttpResponse {
     int status = 0;
     std::map<std::string, std::string, std::less<>> headers;  ///< by names in lower case
     Buffer body;
+    bool fetched = false;     ///< the body came over the network: no account counts its memory
     std::uint64_t first = 0;  ///< of the value: where the body begins
     std::uint64_t total = 0;  ///< of the value: its size
     /// For a request that is sent once: it may have been carried out, or more than once. With status 0 no answer came.
@@ -96,6 +98,9 @@ public:
     /// another question, cancelled when a StopScope of this thread is asked to stop.
     [[nodiscard]] HttpResponse wait(HttpTicket ticket);
     [[nodiscard]] HttpResponse send(HttpRequest request) { return wait(start(std::move(request))); }
+
+    /// Takes the memory of a body that was read, for the next.
+    void reuse(HttpResponse response);
 
     [[nodiscard]] HttpCounts counts() const;
 

@@ -55,8 +55,9 @@ constexpr std::array<std::string_view, 12> documents{"zarr.json",
                                                      seal_sums_key};
 /// So long the answers serve who opens the node.
 constexpr std::chrono::seconds document_age{2};
-/// Fetched before anybody asked, at most.
+/// Fetched before anybody asked, at most: of one value, and of all of them where memory has room for more.
 constexpr std::uint64_t most_ahead = std::uint64_t{64} << 20;
+constexpr std::uint64_t most_ahead_with_room = std::uint64_t{128} << 20;
 
 /// The MD5 sum that the ETag of a value in S3 is, unless it was sent in parts or encrypted.
 std::string_view md5_in(std::string_view etag) {
@@ -216,6 +217,10 @@ public:
         HttpTicket ticket = announced(key);
         HttpResponse response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_tail(key));
         if (is_absent(response, key)) return nullptr;
+        if (response.body.empty() && response.total > 0) {  // announced whole, and longer than it should be
+            response = HttpClient::shared().wait(start_tail(key));
+            if (is_absent(response, key)) return nullptr;
+        }
         const std::string name = join_key(name_, key);
         if (response.first == 0) return memory_source(std::move(response.body), name);
         return std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(response));
@@ -235,13 +240,14 @@ public:
         HttpTicket ticket = announced(key);
         HttpResponse response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_whole(key, limit));
         if (is_absent(response, key)) return false;
-        if (response.body.size() != response.total) {  // announced by its tail, and longer
+        if (response.body.size() != response.total) {  // longer than what was announced
             response = HttpClient::shared().wait(start_whole(key, limit));
             if (is_absent(response, key)) return false;
         }
         require_size(join_key(name_, key), response.body.size(), limit);
         out.reset(response.body.size());
         if (!response.body.empty()) std::memcpy(out.data(), response.body.data(), out.size());
+        HttpClient::shared().reuse(std::move(response));
         return true;
     }
 
@@ -296,8 +302,8 @@ public:
             });
     }
 
-    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t limit, NextWish next) const override {
-        return std::make_unique<Ahead>(*this, limit, std::move(next));
+    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next) const override {
+        return std::make_unique<Ahead>(*this, usual, std::move(next));
     }
     [[nodiscard]] bool is_far() const override { return true; }
     [[nodiscard]] StoreOptions options_beside() const override { return tessera::to_read(options_); }
@@ -755,9 +761,10 @@ private:
         request.range = HttpRange{.length = tail_bytes, .suffix = true};
         return HttpClient::shared().start(std::move(request));
     }
-    [[nodiscard]] HttpTicket start_whole(std::string_view key, std::uint64_t limit) const {
+    [[nodiscard]] HttpTicket start_whole(std::string_view key, std::uint64_t limit, bool gives_up = false) const {
         HttpRequest request = to_read(key);
         request.limit = limit;
+        request.gives_up = gives_up;
         return HttpClient::shared().start(std::move(request));
     }
     [[nodiscard]] HttpTicket announced(std::string_view key) const {
@@ -829,11 +836,13 @@ private:
     /// Requests for keys that will be asked for. All with the store's mutex.
     class Ahead final : public ReadAhead {
     public:
-        Ahead(const RemoteStore& store, std::uint64_t limit, NextWish next)
-            : store_(store), limit_(limit), next_(std::move(next)) {
-            const std::uint64_t each = limit == 0 ? tail_bytes : limit;
-            most_ =
-                static_cast<std::size_t>(std::clamp<std::uint64_t>(most_ahead / each, 0, HttpClient::most_in_flight));
+        Ahead(const RemoteStore& store, std::uint64_t usual, NextWish next)
+            : store_(store), usual_(usual), next_(std::move(next)) {
+            const std::uint64_t each = usual == 0 ? tail_bytes : usual;
+            const std::uint64_t room = std::clamp(memory_left() / 2, most_ahead, most_ahead_with_room);
+            // Some wait to be sent, or to be taken: so there are always as many under way as may be.
+            constexpr std::uint64_t most_tickets = 2 * HttpClient::most_in_flight;
+            most_ = static_cast<std::size_t>(std::min(room / each, most_tickets));
             while (most_ > 0) {
                 try {
                     held_ = MemoryHold(most_ * each);
@@ -866,12 +875,12 @@ private:
         void refill() {
             for (ReadWish wish; tickets_.size() < most_ && next_(wish);) {
                 tickets_.insert_or_assign(
-                    wish.key, wish.whole ? store_.start_whole(wish.key, limit_) : store_.start_tail(wish.key));
+                    wish.key, wish.whole ? store_.start_whole(wish.key, usual_, true) : store_.start_tail(wish.key));
             }
         }
 
         const RemoteStore& store_;
-        std::uint64_t limit_;
+        std::uint64_t usual_;
         NextWish next_;
         std::size_t most_ = 0;
         MemoryHold held_;

@@ -234,9 +234,9 @@ public:
     /// Whether list() and for_each() name everything that is there; a server of files over HTTP does not say it.
     [[nodiscard]] virtual bool lists() const { return true; }
     /// Announces values that get() and open() will be asked for in about this order, each once. Values for get() have
-    /// at most `limit` bytes. next() is called as requests become free, in any thread, one call at a time; it must not
-    /// use the store. Null unless is_far(). The store must outlive the result.
-    [[nodiscard]] virtual std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*limit*/, NextWish /*next*/) const {
+    /// `usual` bytes at most; a longer one costs a second request. next() is called as requests become free, in any
+    /// thread, one call at a time; it must not use the store. Null unless is_far(). The store must outlive the result.
+    [[nodiscard]] virtual std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*usual*/, NextWish /*next*/) const {
         return nullptr;
     }
     /// Sets a value atomically: a reader sees the old bytes or the new ones.
