@@ -387,13 +387,26 @@ CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& o
             });
         }
     };
+    // From far away a chunk comes by one request, unless it is already here.
+    const bool whole = source.store->is_far() && own_grid && !target.store->is_far();
+    const auto is_here = [&](const std::string& key) { return target.store->contains(key); };
+    const auto fetch_one = [&](const Index& index, const std::string& key, const std::string& new_key) {
+        ScratchPool::Loan scratch(source.scratch);
+        Buffer& value = scratch->encoded;
+        if (!source.store->get(key, value, l->pipeline.encoded_limit())) return false;
+        if (value.empty()) check(index);  // damaged: says so
+        target.store->put(new_key, value);
+        return true;
+    };
     const auto copy_one = [&](std::int64_t chunk) {
         const Index index = l->grid.index(chunk);
         const std::string key = source.chunk_key(*l, index);
         const std::string new_key = target.chunk_key(*target_loaded, index);
         if (options.verify) check(index);
         // A resumed copy may find a chunk that was cut short: it has another size.
-        if (options.link && target.store->link(new_key, *source.store, key)) {
+        if (whole && !is_here(new_key)) {
+            if (!fetch_one(index, key, new_key)) return;
+        } else if (options.link && target.store->link(new_key, *source.store, key)) {
             ++linked;
         } else if (target.published || options.link || !target.store->copy_new(new_key, *source.store, key)) {
             const auto value = source.store->open(key);
@@ -409,17 +422,32 @@ CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& o
     // In batches: the names of all chunks may be too many to hold at once.
     std::vector<std::int64_t> batch;
     const auto copy_batch = [&] {
+        const auto next = [&, n = std::size_t{0}](ReadWish& wish) mutable {
+            if (n == batch.size()) return false;
+            const Index index = l->grid.index(batch[n++]);
+            wish.key = source.chunk_key(*l, index);
+            wish.whole = whole && !is_here(target.chunk_key(*target_loaded, index));
+            return true;
+        };
+        const auto ahead = source.store->read_ahead(whole ? usual_bytes(*l) : 0, next);
         parallel_in_memory(static_cast<std::int64_t>(batch.size()), io,
                            [&](std::int64_t n) { copy_one(batch[static_cast<std::size_t>(n)]); });
         batch.clear();
     };
     constexpr std::size_t batch_size = 16384;
+    const auto add = [&](std::int64_t chunk) {
+        batch.push_back(chunk);
+        if (batch.size() == batch_size) copy_batch();
+    };
+    if (!source.store->lists()) {  // which of them there are shows when they are asked for
+        for (std::int64_t chunk = 0; chunk < l->grid.chunk_count(); ++chunk) add(chunk);
+        copy_batch();
+        return {.chunks = copied, .linked = linked};
+    }
     for_each_stored(source, *l,
                     {.each =
                          [&](const Index& chunk, const std::string&, const auto&) {
-                             if (!in_grid(l->grid, chunk)) return;
-                             batch.push_back(l->grid.linear(chunk));
-                             if (batch.size() == batch_size) copy_batch();
+                             if (in_grid(l->grid, chunk)) add(l->grid.linear(chunk));
                          },
                      .in_the_way =
                          [&](const Index* chunk, const std::string&, const std::string& text) {
