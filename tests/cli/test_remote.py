@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import subprocess
 import unittest
 
@@ -311,6 +312,12 @@ class RemoteTest(program.ProgramTest):
 
         chunks = requests("digest", "s3://bucket/g/v2")
         self.assertLessEqual(chunks, 100 + 12)
+        # A copy asks for each chunk once, also where nothing lists them.
+        for kind, place in self.places.items():
+            requests("copy", f"{place}/g/v2", f"once-{kind}", "--quiet")
+            chunks = [path for _, path, _ in self.double.requests if re.search(r"/g/v2/\d+\.\d+$", path)]
+            self.assertEqual((len(chunks), len(set(chunks))), (100, 100), kind)
+            self.tessera("diff", "g/v2", f"once-{kind}")
         # A shard: its index with the last bytes, and nothing else, since these are all of it.
         self.assertLessEqual(requests("get", "s3://bucket/g/v3", "0,0"), 12 + 1)
 
