@@ -55,9 +55,9 @@ constexpr std::array<std::string_view, 12> documents{"zarr.json",
                                                      seal_sums_key};
 /// So long the answers serve who opens the node.
 constexpr std::chrono::seconds document_age{2};
-/// Fetched before anybody asked, at most: of one value, and of all of them where memory has room for more.
+/// Fetched before anybody asked, at most: of one value, and of all of them.
 constexpr std::uint64_t most_ahead = std::uint64_t{64} << 20;
-constexpr std::uint64_t most_ahead_with_room = std::uint64_t{128} << 20;
+constexpr std::uint64_t most_ahead_together = std::uint64_t{128} << 20;
 
 /// The MD5 sum that the ETag of a value in S3 is, unless it was sent in parts or encrypted.
 std::string_view md5_in(std::string_view etag) {
@@ -839,7 +839,7 @@ private:
         Ahead(const RemoteStore& store, std::uint64_t usual, NextWish next)
             : store_(store), usual_(usual), next_(std::move(next)) {
             const std::uint64_t each = usual == 0 ? tail_bytes : usual;
-            const std::uint64_t room = std::clamp(memory_left() / 2, most_ahead, most_ahead_with_room);
+            const std::uint64_t room = std::min(memory_left() / 2, most_ahead_together);  // the rest is for who reads
             // Some wait to be sent, or to be taken: so there are always as many under way as may be.
             constexpr std::uint64_t most_tickets = 2 * HttpClient::most_in_flight;
             most_ = static_cast<std::size_t>(std::min(room / each, most_tickets));
