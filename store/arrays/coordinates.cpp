@@ -40,8 +40,12 @@ bool could_be_name(std::string_view name) {
     return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
 }
 
+std::unique_ptr<ArraySource> open_member_beside(const std::string& member, const std::string& name);
+
 std::unique_ptr<ArraySource> open_beside(const Array& array, const std::string& name) {
     const ArrayState& state = *ArrayAccess::state(array);
+    // The chunks of a member of a file (file_chunks.h).
+    if (split_array_path(state.name).member) return open_member_beside(state.name, name);
     if (!state.prefix.empty()) {
         const std::string there = std::string(group_of(state.prefix)) + name;
         if (!find_array(*state.store, there)) return nullptr;

@@ -116,6 +116,7 @@ class Process(program.ProgramTest):
         code, _ = self.interrupted_import(signal.SIGKILL, "a")
         self.assertEqual(code, -signal.SIGKILL)
         self.assertIn("unfinished", self.tessera("info", "a", code=1))
+        self.assertIn("unfinished", self.tessera("verify", "a", code=1))
         for words in [["get", "a"], ["export", "a", "b.npy"], ["import", DEM, "a"]]:
             self.refused(*words, says="a")
         self.tessera("import", DEM, "a", "--overwrite")

@@ -68,7 +68,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         if (o.link) throw invalid_argument("--link: only chunk files can be linked, and an array file has none");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
         if (o.deflate && !named_array_file_format(o.destination)->deflates) {
-            throw invalid_argument("--deflate: only for .npz, .h5 and .tif, but found {}", o.destination);
+            throw invalid_argument("--deflate: only for .npz, .h5, .nc4 and .tif, but found {}", o.destination);
         }
     } else {
         refuse(o.deflate, "--deflate");
