@@ -303,8 +303,9 @@ bool Verifier::check_own(const std::string& path) {
              .advice = {{Action::seal, "sets it aside and seals what is there now"}}});
     }
     if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
-    // Beside sound arrays it is only left over; by itself nothing opens it.
-    add({.kind = path.empty() ? FindingKind::damage : FindingKind::leftover,
+    // By itself nothing opens it. Beside sound arrays it is only left over, as is the mark of one that was completed.
+    const bool alone = path.empty() && probe_dialect(*store_, place(path)) == nullptr;
+    add({.kind = alone ? FindingKind::damage : FindingKind::leftover,
          .node = path,
          .key = join_key(path, unfinished_marker_key),
          .text = "an unfinished copy",
