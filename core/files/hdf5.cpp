@@ -541,7 +541,7 @@ Value hdf5_describe(const ArrayPath& path) {
 class SingleHdf5Sink final : public ArraySink {
 public:
     SingleHdf5Sink(const ArrayPath& path, const ArrayInfo& info, const ArrayFileOptions& options)
-        : writer_(path.path, options.durable),
+        : writer_(path.path, options.durable, path.member.has_value()),
           array_(writer_.add(path.member.value_or("data"), info, options.attributes, options.deflate_level)),
           info_(array_->info()),
           name_(array_->name()) {}
@@ -648,6 +648,7 @@ constexpr ArrayFileFormat hdf5_in_process{
     .about = "HDF5 and netCDF-4",
     .deflates = true,
     .ranged = true,
+    .adds_members = true,
     .recognise = hdf5_recognise,
     .members = hdf5_list,
     .groups = hdf5_groups,

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -311,14 +312,43 @@ private:
 
 }  // namespace
 
-Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, bool durable)
-    : name_(path.string()), sink_(create_file(path, durable)) {
+Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, bool durable, bool adds)
+    : name_(path.string()), sink_(create_file(path, durable)), adds_(adds) {
     const Hdf5Lock lock;
     std::filesystem::path folder = path.parent_path();
     temporary_ = (folder / temporary_name()).string();
+    std::error_code error;
+    if (adds && std::filesystem::exists(path, error)) {
+        std::filesystem::copy_file(path, temporary_, error);
+        if (!error) {
+            file_ = Hdf5Id(H5Fopen(temporary_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+            if (file_.good()) return;
+        }
+        std::error_code ignored;
+        std::filesystem::remove(temporary_, ignored);
+        if (error) throw io_error("cannot copy", name_, error.value());
+        throw Error(ErrorCode::io, fmt::format("{}: cannot be added to: {}", name_, hdf5_error()));
+    }
     const Hdf5Id list = creation_order(H5P_FILE_CREATE);
     file_ = Hdf5Id(H5Fcreate(temporary_.c_str(), H5F_ACC_EXCL, list.get(), H5P_DEFAULT), H5Fclose);
     require_hdf5(file_.good(), fmt::format("{}: cannot be created", name_));
+}
+
+Hdf5Id Hdf5Writer::found_dataset(const std::string& path) const {
+    if (H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) <= 0) return {};
+    Hdf5Id object(H5Oopen(file_.get(), path.c_str(), H5P_DEFAULT), H5Oclose);
+    return object.good() && H5Iget_type(object.get()) == H5I_DATASET ? std::move(object) : Hdf5Id();
+}
+
+/// The length of a dimension scale that the file had before.
+std::optional<std::int64_t> Hdf5Writer::scale_length(const std::string& path) const {
+    const Hdf5Id dataset = found_dataset(path);
+    if (!dataset.good() || H5Aexists(dataset.get(), "CLASS") <= 0) return std::nullopt;
+    const Hdf5Id space(H5Dget_space(dataset.get()), H5Sclose);
+    hsize_t length = 0;
+    if (H5Sget_simple_extent_ndims(space.get()) != 1) return std::nullopt;
+    H5Sget_simple_extent_dims(space.get(), &length, nullptr);
+    return static_cast<std::int64_t>(length);
 }
 
 Hdf5Writer::~Hdf5Writer() {
@@ -385,6 +415,10 @@ std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayI
             // A fill of another type is only an attribute.
         }
     }
+    if (adds_ && found_dataset(stored).good()) {
+        require_hdf5(H5Ldelete(file_.get(), stored.c_str(), H5P_DEFAULT) >= 0,
+                     fmt::format("{}::{}: cannot be replaced", name_, path));
+    }
     const Hdf5Id links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
     H5Pset_create_intermediate_group(links.get(), 1);
     Hdf5Id dataset(
@@ -427,6 +461,10 @@ void Hdf5Writer::attach_scales() {
             const std::string path = scale_path(use.group, use.names[d]);
             const std::int64_t length = use.shape[static_cast<int>(d)];
             auto scale = std::ranges::find(scales_, path, &Scale::path);
+            if (const auto known = scale_length(path); scale == scales_.end() && known) {
+                scales_.push_back({path, *known});
+                scale = std::prev(scales_.end());
+            }
             if (scale == scales_.end()) {
                 if (H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) > 0) {
                     throw unsupported("{}::{}: its dimension {} has the name of an array that is not its coordinates",

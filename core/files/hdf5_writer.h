@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace tessera {
 /// sinks.
 class Hdf5Writer {
 public:
-    Hdf5Writer(const std::filesystem::path& path, bool durable);
+    /// With `adds`, what a file at `path` holds stays. add() replaces an array that is there.
+    Hdf5Writer(const std::filesystem::path& path, bool durable, bool adds = false);
     ~Hdf5Writer();
     Hdf5Writer(const Hdf5Writer&) = delete;
     Hdf5Writer& operator=(const Hdf5Writer&) = delete;
@@ -43,9 +45,13 @@ private:
     };
     void add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length);
     void attach_scales();
+    /// What the file has at a path, if it is a dataset.
+    [[nodiscard]] Hdf5Id found_dataset(const std::string& path) const;
+    [[nodiscard]] std::optional<std::int64_t> scale_length(const std::string& path) const;
 
     std::string name_, temporary_;
     std::unique_ptr<ByteSink> sink_;
+    bool adds_;
     Hdf5Id file_;
     std::vector<Scale> scales_;
     std::vector<Use> uses_;

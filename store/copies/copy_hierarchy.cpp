@@ -378,6 +378,24 @@ CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& des
     return copy_hierarchy(source.name(), destination, own);
 }
 
+namespace {
+
+/// Throws already_exists for what would be replaced without leave. An array is added to a file where its format can.
+void require_free_member(const std::string& destination, bool overwrite) {
+    ArrayPath path = split_array_path(destination);
+    const ArrayFileFormat& format = *named_array_file_format(destination);
+    if (!path.member || !format.adds_members || !fs::is_regular_file(path.path)) {
+        return require_free_file(path.path, overwrite);
+    }
+    const std::string name = *std::exchange(path.member, std::nullopt);
+    const std::vector<std::string> members = format.members(path);  // it is a file of this format, and can be read
+    if (!overwrite && std::ranges::find(members, name) != members.end()) {
+        throw already_exists("{} exists", destination).advising(Action::overwrite, "replaces it in the file");
+    }
+}
+
+}  // namespace
+
 CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& destination,
                                const HierarchyOptions& options) {
     require_destination(destination);
@@ -391,7 +409,8 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     const bool to_file = named_array_file_format(destination) != nullptr;
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, passed) : std::vector<std::string>{};
-    if (to_file) require_free_file(split_array_path(destination).path, o.overwrite);
+    if (to_file && bundle.empty()) require_free_member(destination, o.overwrite);
+    if (to_file && !bundle.empty()) require_free_file(split_array_path(destination).path, o.overwrite);
     const bool existed = is_anything_at(split_array_path(destination).path, o.store);
     try {
         if (!to_file) return copy_to_arrays(o, building);

@@ -225,6 +225,42 @@ class NetCDF3(ProgramTest):
             data.createVariable("v", "i1", ("t", "x"))[...] = np.arange(15).reshape(5, 3)
         self.assertEqual(self.exported("a.nc").tolist(), np.arange(15).reshape(5, 3).tolist())
 
+    def test_an_array_is_added_to_a_file(self):
+        with h5py.File(self.folder / "a.h5", "w") as file:
+            file.attrs["title"] = "kept"
+            file.create_dataset("old", data=np.arange(100).reshape(10, 10), chunks=(3, 4), compression="gzip")
+            file["g/lat"] = np.arange(3.0)
+            file["g/lat"].make_scale("lat")
+            file["g/inner/x"] = np.arange(2)
+        before = (self.folder / "a.h5").read_bytes()
+        self.save("b.npy", np.arange(12.0).reshape(3, 4))
+        self.tessera("import", "b.npy", "b.zarr", "--format", "v3", "--dims", "lat,lon", "--quiet")
+        self.tessera("copy", "b.zarr", "a.h5::g/b", "--deflate", "3", "--quiet")
+        with h5py.File(self.folder / "a.h5") as file:
+            self.assertEqual((file.attrs["title"], sorted(file), sorted(file["g"])),
+                             ("kept", ["g", "old"], ["b", "inner", "lat", "lon"]))
+            np.testing.assert_array_equal(file["old"], np.arange(100).reshape(10, 10))
+            np.testing.assert_array_equal(file["g/b"], np.arange(12.0).reshape(3, 4))
+            self.assertEqual([dim.keys() for dim in file["g/b"].dims], [["lat"], ["lon"]])
+        self.refused("copy", "b.npy", "a.h5::old", says=["a.h5::old exists", "--overwrite"])
+        self.tessera("copy", "b.npy", "a.h5::old", "--overwrite", "--quiet")
+        with h5py.File(self.folder / "a.h5") as file:
+            np.testing.assert_array_equal(file["old"], np.arange(12.0).reshape(3, 4))
+            np.testing.assert_array_equal(file["g/lat"], np.arange(3.0))
+        # What cannot be added changes nothing.
+        (self.folder / "a.h5").write_bytes(before)
+        self.refused("copy", "b.npy", "a.h5::g/inner", "--overwrite", says="a.h5::g/inner")
+        self.save("c.npy", np.zeros((5, 2)))
+        self.tessera("import", "c.npy", "c.zarr", "--format", "v3", "--dims", "lat,k", "--quiet")
+        self.refused("copy", "c.zarr", "a.h5::g/c", says=["lat", "length 5"])
+        self.save("t.npy", np.array(["a"]))
+        self.refused("copy", "t.npy", "a.h5::t", says="<U1")
+        self.assertEqual((self.folder / "a.h5").read_bytes(), before)
+        (self.folder / "cut.h5").write_bytes(before[:len(before) // 2])
+        self.refused("copy", "b.npy", "cut.h5::b", says="cut.h5")
+        self.assertEqual((self.folder / "cut.h5").read_bytes(), before[:len(before) // 2])
+        self.assertEqual([p.name for p in self.folder.iterdir() if "tessera" in p.name], [])
+
     def test_deflated_chunks_are_read_by_h5py(self):
         """Chunks are deflated by all threads, and libhdf5 takes them as they are: edges and every level included."""
         rng = np.random.default_rng(38)

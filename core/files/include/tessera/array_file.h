@@ -120,6 +120,9 @@ struct ArrayFileFormat {
     /// Whether open() reads nothing but ranges of path.bytes(), so that the file may lie in any kind of store.
     bool ranged = false;
     bool keeps_attributes = false;  ///< writes ArrayFileOptions::attributes
+    /// Whether create() of a member adds it to a file that is there, or replaces this array in it; the old file or the
+    /// new one is seen, as always.
+    bool adds_members = false;
     /// For formats of one array with others that belong to it, such as overviews: the member that a path without "::"
     /// means, if the file has it.
     std::string_view main = {};
