@@ -98,11 +98,11 @@ std::string stamp_text(const ValueStamp& stamp) {
 }
 
 Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_links) {
-    const Located at = locate(path);
-    if (!is_local(at.file.path)) {
-        set_elsewhere(at);
+    if (!is_local(path)) {
+        set_elsewhere(locate(path, {.read_only = true}));
         return;
     }
+    const Located at = locate(path);
     const bool inside = at.place && !at.place->prefix.empty();  // a path in an archive is no root
     if (!at.facts || inside) throw not_found("{}: no such file or directory", path);
     const bool has_members = !at.place && at.format != nullptr && at.format->members != nullptr;
