@@ -14,9 +14,8 @@
 //
 // The record is made at the first change, after everything that was kept before was removed. So a command that fails
 // before it changes anything leaves the last change to be undone. Commands may run at the same time. The one that
-// begins last owns the folder: it lists what is there, removes it, and makes its own record, so that it never removes a
-// value that a later one keeps. A command whose record has lost its name removes its own values when it ends. One that
-// ends between that list and that removal cannot know: its last values go once the new record is there.
+// begins last owns the folder: it removes the record of the one before, and then the values that no later record is
+// about. A command whose record has lost its name removes its own values when it ends.
 //
 // Nothing here waits for the disk. The last line of a complete record says how many there are. A record without it was
 // interrupted: if its process is gone and the system was not restarted since, everything in it is as it was written,
@@ -151,9 +150,9 @@ bool ChangeKeeper::begin() {
     if (!std::exchange(begun_, true)) {
         folder_ = open_(keep_);
         if (folder_) {
-            bool others = forget_earlier();
-            if (keep_) others |= create_record();
-            if (others) forget_ended();
+            forget_earlier();
+            // Whose record was in the way may have ended before it went.
+            if (keep_ && create_record()) forget_values();
         }
     }
     return records_;
@@ -167,29 +166,25 @@ std::vector<std::string> ChangeKeeper::kept_names() const {
     return names;
 }
 
-/// Returns whether there was a record, whose command may be ending right now.
-bool ChangeKeeper::forget_earlier() {
-    // Listed before anything is removed: a value that a later command keeps is not among them.
-    const std::vector<std::string> names = kept_names();
-    for (const std::string& name : names) (void)::unlinkat(folder_.get(), name.c_str(), 0);
-    return std::ranges::find(names, record_file) != names.end();
+void ChangeKeeper::forget_earlier() {
+    // First the record: a command that ends after this sees that it is gone, and removes its own values.
+    (void)::unlinkat(folder_.get(), record_file, 0);
+    forget_values();
 }
 
-/// Removes the values of every command whose record is gone. Listed before the record is read: what a later command
-/// keeps comes after its record.
-void ChangeKeeper::forget_ended() {
+/// Removes what is kept, but not for a command that has begun meanwhile: its record is there before its values are.
+void ChangeKeeper::forget_values() {
     const std::vector<std::string> names = kept_names();
-    const Descriptor record(open_at(folder_.get(), record_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-    std::string text(std::size_t{64} << 10U, '\0');
-    const ssize_t n = record ? ::read(record.get(), text.data(), text.size()) : 0;
-    text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
-    const auto read = header_in(text);
-    for (const std::string& name : names) {
-        if (name == "journal") return;  // a batch was recorded meanwhile; what is there is its
+    std::string later;
+    if (std::ranges::find(names, record_file) != names.end()) {
+        const Descriptor record(open_at(folder_.get(), record_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+        std::string text(std::size_t{64} << 10U, '\0');
+        const ssize_t n = record ? ::read(record.get(), text.data(), text.size()) : 0;
+        text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+        if (const auto read = header_in(text)) later = fmt::format("{:016x}.", read->id);
     }
-    const std::string present = read ? fmt::format("{:016x}.", read->id) : std::string();
     for (const std::string& name : names) {
-        if (name == record_file || (read && name.starts_with(present))) continue;
+        if (name == record_file || (!later.empty() && name.starts_with(later))) continue;
         (void)::unlinkat(folder_.get(), name.c_str(), 0);
     }
 }

@@ -49,8 +49,8 @@ public:
 private:
     [[nodiscard]] bool begin();
     [[nodiscard]] std::vector<std::string> kept_names() const;
-    [[nodiscard]] bool forget_earlier();
-    void forget_ended();
+    void forget_earlier();
+    void forget_values();
     [[nodiscard]] bool create_record();
     void keep_one(int folder, const char* name, const char* fresh, std::string_view key);
     /// Writes one line in one step; returns whether that succeeded.

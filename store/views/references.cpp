@@ -102,7 +102,8 @@ void add_array(Collector& refs, const KeyValueStore& store, const Array& array, 
 void add_place(Collector& refs, const Located& located, const OnRefusal& refused) {
     const Place& at = *located.place;
     if (!at.store->folder_id("") && !at.store->is_far()) {
-        throw unsupported(at.store->name() + ": what lies in a zip or in references has no byte ranges of its own");
+        throw unsupported(at.store->name() +
+                          ": what lies in a zip, in references or in such a store has no byte ranges of its own");
     }
     if (!at.store->lists()) throw unsupported(at.store->name() + ": the server does not say which chunks there are");
     if (located.kind == PathKind::array) return add_array(refs, *at.store, located.array(), "");

@@ -60,10 +60,8 @@ WORKS = {
 }
 REFUSES = {
     "log": [["toy:x"]],
-    "refs": [["toy:x"], ["toy:x", "--out", "refs.json"]],
-    "serve": [["toy:x"]],
     "snapshot": [["toy:x", "create", "one"], ["toy:x", "list"], ["toy:x", "restore", "one"], ["toy:x", "rm", "one"]],
-    "stack": [["toy:x", "toy:g/a", "toy:x.json", "--virtual"], ["toy:x", "toy:g/a", "x.json", "--virtual"]],
+    "stack": [["toy:x", "toy:g/a", "toy:x.json", "--virtual"]],
     "unstack": [["toy:x", "toy:row-{}"]],
 }
 # What cannot lie there, or must not be done; with a part of the line that says so.
@@ -83,8 +81,11 @@ OTHERWISE = {
            (["toy:g/a", "toy:g/a"], "already")],
     "plan": [(["copy", "toy:x", "toy:new", "--out", "job.json"], "the target of a job needs a folder"),
              (["copy", "toy:x", "here", "--out", "toy:job"], "a job needs a folder")],
+    "refs": [(["toy:x"], "no byte ranges of its own"), (["toy:x", "--out", "refs.json"], "no byte ranges of its own")],
     "rm": [(["toy:g"], "--recursive"), (["toy:nothing"], "toy:nothing: no array or group")],
     "seal": [(["toy:x", "--bagit", "toy:bag"], "a bag needs")],
+    "serve": [(["toy:nothing"], "toy:nothing: no array and no group is here"), (["toy:x::a"], "only arrays and groups")],
+    "stack": [(["toy:x", "toy:g/a", "x.json", "--virtual"], "toy:x: does not hold its elements as one array")],
     "undo": [(["toy:x"], "nothing to take back")],
     "work": [(["toy:x"], "a job needs a folder")],
 }

@@ -124,7 +124,8 @@ Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_li
 void Root::set_elsewhere(const Located& at) {
     const std::string& url = at.file.path.native();
     path_ = url.substr(0, url.find('?'));  // a query may be a secret
-    if (!at.place || at.file.member || at.kind == PathKind::nothing) {
+    if (at.kind == PathKind::nothing) throw not_found("{}: no array and no group is here", path_.string());
+    if (!at.place || at.file.member) {
         throw unsupported("{}: of what is not on this machine only arrays and groups of chunks are served",
                           path_.string());
     }
