@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -342,8 +343,14 @@ Hdf5Id Hdf5Writer::found_dataset(const std::string& path) const {
 
 /// The length of a dimension scale that the file had before.
 std::optional<std::int64_t> Hdf5Writer::scale_length(const std::string& path) const {
-    const Hdf5Id dataset = found_dataset(path);
+    const Hdf5Id dataset = adds_ ? found_dataset(path) : Hdf5Id();
     if (!dataset.good() || H5Aexists(dataset.get(), "CLASS") <= 0) return std::nullopt;
+    constexpr std::string_view scale = "DIMENSION_SCALE";
+    std::array<char, scale.size() + 1> text{};
+    const Hdf5Id attribute(H5Aopen(dataset.get(), "CLASS", H5P_DEFAULT), H5Aclose);
+    if (H5Aread(attribute.get(), text_type(text.size()).get(), text.data()) < 0 || text.data() != scale) {
+        return std::nullopt;
+    }
     const Hdf5Id space(H5Dget_space(dataset.get()), H5Sclose);
     hsize_t length = 0;
     if (H5Sget_simple_extent_ndims(space.get()) != 1) return std::nullopt;
@@ -461,9 +468,11 @@ void Hdf5Writer::attach_scales() {
             const std::string path = scale_path(use.group, use.names[d]);
             const std::int64_t length = use.shape[static_cast<int>(d)];
             auto scale = std::ranges::find(scales_, path, &Scale::path);
-            if (const auto known = scale_length(path); scale == scales_.end() && known) {
-                scales_.push_back({path, *known});
-                scale = std::prev(scales_.end());
+            if (scale == scales_.end()) {
+                if (const auto known = scale_length(path)) {
+                    scales_.push_back({path, *known});
+                    scale = std::prev(scales_.end());
+                }
             }
             if (scale == scales_.end()) {
                 if (H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) > 0) {

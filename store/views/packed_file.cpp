@@ -29,8 +29,9 @@ Packed packed_npy(const ByteSource& bytes, std::uint64_t begin) {
 std::vector<std::pair<std::string, Packed>> packed_npz(const ArrayPath& path, const OnRefusal& refused) {
     const std::string file = path.path.string();
     const std::optional<std::string>& wanted = path.member;
-    if (path.is_elsewhere())
+    if (path.is_elsewhere()) {
         throw unsupported("{}: the bytes of an archive's members are found only on this machine", file);
+    }
     const ZipReader zip(file);
     std::vector<std::pair<std::string, Packed>> arrays;
     bool found = false;

@@ -232,13 +232,15 @@ class NetCDF3(ProgramTest):
             file["g/lat"] = np.arange(3.0)
             file["g/lat"].make_scale("lat")
             file["g/inner/x"] = np.arange(2)
+            file["g/k"] = np.arange(2)
+            file["g/k"].attrs["CLASS"] = np.bytes_("IMAGE")  # no dimension scale
         before = (self.folder / "a.h5").read_bytes()
         self.save("b.npy", np.arange(12.0).reshape(3, 4))
         self.tessera("import", "b.npy", "b.zarr", "--format", "v3", "--dims", "lat,lon", "--quiet")
         self.tessera("copy", "b.zarr", "a.h5::g/b", "--deflate", "3", "--quiet")
         with h5py.File(self.folder / "a.h5") as file:
             self.assertEqual((file.attrs["title"], sorted(file), sorted(file["g"])),
-                             ("kept", ["g", "old"], ["b", "inner", "lat", "lon"]))
+                             ("kept", ["g", "old"], ["b", "inner", "k", "lat", "lon"]))
             np.testing.assert_array_equal(file["old"], np.arange(100).reshape(10, 10))
             np.testing.assert_array_equal(file["g/b"], np.arange(12.0).reshape(3, 4))
             self.assertEqual([dim[0].name for dim in file["g/b"].dims], ["/g/lat", "/g/lon"])
@@ -253,6 +255,9 @@ class NetCDF3(ProgramTest):
         self.save("c.npy", np.zeros((5, 2)))
         self.tessera("import", "c.npy", "c.zarr", "--format", "v3", "--dims", "lat,k", "--quiet")
         self.refused("copy", "c.zarr", "a.h5::g/c", says=["lat", "length 5"])
+        self.save("d.npy", np.zeros((3, 2)))
+        self.tessera("import", "d.npy", "d.zarr", "--format", "v3", "--dims", "lat,k", "--quiet")
+        self.refused("copy", "d.zarr", "a.h5::g/d", says="its dimension k has the name of an array")
         self.save("t.npy", np.array(["a"]))
         self.refused("copy", "t.npy", "a.h5::t", says="<U1")
         self.assertEqual((self.folder / "a.h5").read_bytes(), before)
