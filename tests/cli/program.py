@@ -1,5 +1,6 @@
 """What the tests of the program share: running it as a person would, in a folder of their own."""
 
+import faulthandler
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import numpy as np
@@ -109,5 +111,24 @@ def digest(folder):
     return total.hexdigest()
 
 
+def show_what_hangs():
+    """Says where this test and the programs that it runs are, before the time for it is over: the test is then ended
+    with no word of it."""
+    faulthandler.dump_traceback()
+    for task in sorted(pathlib.Path("/proc").glob("[0-9]*/task/[0-9]*")):
+        try:
+            words = (task / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if PROGRAM not in words or os.getpid() in (int(task.parent.parent.name), int(task.name)):
+                continue
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+            print(f"{task}: {state} {(task / 'wchan').read_text()} {(task / 'syscall').read_text().strip()}\n  {words}",
+                  file=sys.stderr, flush=True)
+        except OSError:
+            pass  # it has ended meanwhile, or the system does not tell
+
+
 def main():
+    watch = threading.Timer(540, show_what_hangs)  # ctest waits for 600 s
+    watch.daemon = True
+    watch.start()
     sys.exit(not unittest.main(exit=False, verbosity=2).result.wasSuccessful())

@@ -293,6 +293,7 @@ class Seals(ProgramTest):
                 writer.stdin.write("set '...' 2\nset '0:20,:' 3\n")
                 writer.stdin.flush()
                 while not list(self.folder.glob("s.zarr/.tessera/batch/*.3")):
+                    self.assertIsNone(writer.poll(), "the writer has ended")
                     time.sleep(0.01)
                 with subprocess.Popen([PROGRAM, *words, "--quiet"], cwd=self.folder) as sealer:
                     try:
