@@ -19,16 +19,20 @@ namespace {
 
 class SharedSource final : public ArraySource {
 public:
-    explicit SharedSource(std::shared_ptr<const ArraySource> of) : of_(std::move(of)) {}
+    SharedSource(std::shared_ptr<const ArraySource> of, std::optional<Value> attributes)
+        : of_(std::move(of)), attributes_(std::move(attributes)) {}
     [[nodiscard]] ArrayInfo info() const override { return of_->info(); }
     [[nodiscard]] const std::string& name() const override { return of_->name(); }
-    [[nodiscard]] Value attribute_values() const override { return of_->attribute_values(); }
+    [[nodiscard]] Value attribute_values() const override {
+        return attributes_ ? *attributes_ : of_->attribute_values();
+    }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         of_->read_into(region, out, io);
     }
 
 private:
     std::shared_ptr<const ArraySource> of_;
+    std::optional<Value> attributes_;
 };
 
 void complete(ArrayWishes& wishes, const std::string& destination, int rank, const ComputedFrom& from) {
@@ -51,8 +55,8 @@ void complete(ArrayWishes& wishes, const std::string& destination, int rank, con
 
 }  // namespace
 
-std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of) {
-    return std::make_unique<SharedSource>(std::move(of));
+std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of, std::optional<Value> attributes) {
+    return std::make_unique<SharedSource>(std::move(of), std::move(attributes));
 }
 
 ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArrayInfo& result) {

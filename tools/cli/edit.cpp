@@ -1,11 +1,13 @@
 // tessera set, append, resize
 #include <fmt/format.h>
 
+#include <tessera/append_group.h>
 #include <tessera/array_field.h>
 #include <tessera/array_file.h>
 #include <tessera/array_plan.h>
 #include <tessera/boxes.h>
 #include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
@@ -156,16 +158,7 @@ void append_file(Session& session, Array& array, const std::string& file, int ax
     std::unique_ptr<ArraySource> source = input
                                               ? open_stream(read_stream(*input), std::nullopt, {.dtype = array.dtype()})
                                               : open_source(file, {.dtype = array.dtype()});
-    const DType dtype = source->info().dtype;
-    const bool fits = dtype.equal_but_order(array.dtype()) || dtype.with_padding_named().equal_but_order(array.dtype());
-    if (!fits && !cast) {
-        throw invalid_argument(
-            "{} holds {}, but {} holds {}: `append` converts values with --cast safe, same_kind, unsafe "
-            "(as NumPy's astype), round or clip",
-            file, dtype.to_string(), array.name(), array.dtype().to_string());
-    }
-    if (!fits) source = std::make_unique<CastSource>(std::move(source), array.dtype(), *cast);
-    array.append(*source, axis, session.io());
+    array.append(*fitting_source(std::move(source), array, cast), axis, session.io());
 }
 
 namespace {
@@ -261,17 +254,53 @@ int set(Session& session, const SetOptions& o) {
 }
 
 struct AppendOptions {
-    std::string path, file, axis = "0";
-    std::optional<std::string> cast;
+    std::string path, file;
+    std::optional<std::string> axis, cast;
     bool no_undo = false;
 };
 
+std::optional<Cast> cast_of(const AppendOptions& o) {
+    if (!o.cast) return std::nullopt;
+    return in_context([] { return "--cast"; }, [&] { return parse_cast(*o.cast); });
+}
+
+int append_to_group(Session& session, const AppendOptions& o, const Group& group) {
+    if (!o.axis || o.axis->find_first_not_of("-0123456789") == std::string::npos) {
+        throw invalid_argument("{} is a group: name the dimension along which its arrays grow, as in --axis time",
+                               o.path);
+    }
+    const AppendGroupOptions options{.cast = cast_of(o), .edit = {.keep_old = !o.no_undo}, .io = session.io()};
+    const std::vector<AppendedArray> grown =
+        at_located(o.file, [&](const Located& at) { return append_group(group, at, *o.axis, options); });
+    Value arrays = Value::array();
+    std::vector<std::string> paths{o.path};
+    for (const AppendedArray& one : grown) {
+        arrays.push_back(Value{{"path", path_value(one.path)},
+                               {"axis", one.axis},
+                               {"old_shape", shape_value(one.before)},
+                               {"shape", shape_value(one.after)}});
+        paths.push_back((std::filesystem::path(o.path) / one.path).string());
+    }
+    note_stale(session, paths);
+    Value value = Value::object();
+    value.set("path", path_value(o.path));
+    value.set("dimension", *o.axis);
+    value.set("arrays", std::move(arrays));
+    const AppendedArray& first = grown.front();
+    report(session, value,
+           fmt::format("appended {} to {}: {} {} → {}, {}", o.file, o.path, *o.axis, first.before[first.axis],
+                       first.after[first.axis], count_text(std::ssize(grown), "array")));
+    return exit_done;
+}
+
 int append(Session& session, const AppendOptions& o) {
+    if (const Located at = locate(o.path, session.store()); at.kind == PathKind::group || at.kind == PathKind::folder) {
+        if (auto group = group_at(at)) return append_to_group(session, o, *group);
+    }
     Array array = open_to_edit(session, o.path);
     const Undoable keeping = keep_for_undo(session, array, o.no_undo);
-    const int axis = in_context([] { return "--axis"; }, [&] { return find_dimension(o.axis, array); });
-    const auto cast =
-        o.cast ? std::optional(in_context([] { return "--cast"; }, [&] { return parse_cast(*o.cast); })) : std::nullopt;
+    const int axis = in_context([] { return "--axis"; }, [&] { return find_dimension(o.axis.value_or("0"), array); });
+    const auto cast = cast_of(o);
     const Shape before = array.shape();
     run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()), keeping,
              [&] { append_file(session, array, o.file, axis, cast); });
@@ -327,9 +356,14 @@ Run declare_set(CLI::App& app) {
 
 Run declare_append(CLI::App& app) {
     auto o = std::make_shared<AppendOptions>();
-    app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
-    app.add_option("FILE", o->file, "an array file or an array")->required()->option_text(" ");
-    app.add_option("--axis", o->axis, "the dimension that grows, by name or number (default 0)")->option_text("DIM");
+    app.add_option("PATH", o->path, "an array, or a group whose arrays grow along a dimension")
+        ->required()
+        ->option_text(" ");
+    app.add_option("FILE", o->file, "an array file or an array; for a group, a group or a file of several arrays")
+        ->required()
+        ->option_text(" ");
+    app.add_option("--axis", o->axis, "the dimension that grows, by name or number (default 0; a group needs a name)")
+        ->option_text("DIM");
     app.add_option("--cast", o->cast,
                    "convert elements of another dtype: safe, same_kind, unsafe (as NumPy's astype), round, clip")
         ->option_text("RULE");

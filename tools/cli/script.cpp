@@ -82,6 +82,12 @@ int undo_last(Session& session, const std::string& path) {
     const bool group = probe_dialect(*place.store, place.prefix) == nullptr &&
                        (probe_group_dialect(*place.store, place.prefix) != nullptr ||
                         !child_nodes(*place.store, place.prefix).empty());
+    std::vector<std::string> arrays{path};
+    if (group) {
+        for (const Node& node : Group::open(place.store, place.prefix).nodes()) {
+            if (node.kind == NodeKind::array) arrays.push_back((std::filesystem::path(path) / node.path).string());
+        }
+    }
     const std::int64_t changed = group ? undo(Group::open(std::move(place.store), place.prefix))
                                        : undo(Array::open(std::move(place.store), place.prefix));
     std::string words = kept ? kept->what : "";
@@ -90,7 +96,7 @@ int undo_last(Session& session, const std::string& path) {
     if (again) words.erase(0, undo_word.size());
     const bool command = !words.empty();
     const Value what = command ? path_value(words) : Value();
-    note_stale(session, {path});
+    note_stale(session, arrays);
     Value value = Value::object();
     value.set("path", path_value(path));
     value.set("taken_back", again ? Value() : what);

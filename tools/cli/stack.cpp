@@ -188,23 +188,6 @@ void take_over(StackOptions& o, const ArraySource& first, int axis, bool new_axi
     o.transfer.dimensions = text;
 }
 
-/// A joined array with the attributes of its first part, except for the names of dimensions.
-class WithAttributes final : public ArraySource {
-public:
-    WithAttributes(std::shared_ptr<const ArraySource> source, Value attributes)
-        : source_(std::move(source)), attributes_(std::move(attributes)) {}
-    [[nodiscard]] ArrayInfo info() const override { return source_->info(); }
-    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        source_->read_into(region, out, io);
-    }
-    [[nodiscard]] const std::string& name() const override { return source_->name(); }
-    [[nodiscard]] Value attribute_values() const override { return attributes_; }
-
-private:
-    std::shared_ptr<const ArraySource> source_;
-    Value attributes_;
-};
-
 /// "npy", "zarr" …: what a path is, by its extension; "" of any directory.
 std::string kind_of(const std::string& path) {
     const fs::path file = split_array_path(path).path;
@@ -384,7 +367,7 @@ int join(Session& session, const StackOptions& given, bool stack) {
     // Made once, because this looks at every file; `open` is called more than once.
     const std::shared_ptr<const ArraySource> joined = join_sources(
         arrays, [parts = o.transfer](const std::string& path) { return open_part(path, parts); }, options);
-    o.transfer.open = [joined, attributes] { return std::make_unique<WithAttributes>(joined, attributes); };
+    o.transfer.open = [joined, attributes] { return shared_source(joined, attributes); };
     Value paths = Value::array();
     for (const std::string& array : arrays) paths.push_back(array);
     o.transfer.recipe = Value{{"do", "join"}, {"paths", std::move(paths)}, {"axis", along}, {"new_axis", new_axis}};

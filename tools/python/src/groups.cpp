@@ -1,7 +1,9 @@
 // The class behind tessera.Group.
 #include <pybind11/stl.h>
 
+#include <tessera/append_group.h>
 #include <tessera/group.h>
+#include <tessera/locate.h>
 #include <tessera/node_facts.h>
 
 #include "convert.h"
@@ -57,6 +59,20 @@ void create_group_in(GroupHandle& handle, const py::object& path, const py::dict
     Work().run([&](const IoOptions&) { group.create_group(text, values, format); });
 }
 
+/// Returns the length of the dimension before.
+std::int64_t append_from(GroupHandle& handle, const py::object& source, const std::string& dimension,
+                         const std::optional<std::string>& cast, bool keep_old, const WorkOptions& options) {
+    const Group& group = handle.group();
+    const std::string path = path_from_python(source);
+    AppendGroupOptions how{.edit = {.keep_old = keep_old}};
+    if (cast) how.cast = parse_cast(*cast);
+    const std::vector<AppendedArray> grown = Work(options).run([&](const IoOptions& io) {
+        how.io = io;
+        return at_located(path, [&](const Located& at) { return append_group(group, at, dimension, how); });
+    });
+    return grown.front().before[grown.front().axis];
+}
+
 py::dict consolidated(GroupHandle& handle) {
     const Group& group = handle.group();
     const ConsolidatedState state = Work().run([&](const IoOptions&) { return group.consolidated_state(); });
@@ -99,6 +115,7 @@ void bind_groups(py::module_& module) {
     handle.def("nodes", &nodes);
     handle.def("remove", &remove);
     handle.def("move", &move);
+    handle.def("append", &append_from);
     handle.def("create_array", &create_array_in);
     handle.def("create_group", &create_group_in);
     handle.def("consolidated", &consolidated);

@@ -260,6 +260,43 @@ class Group(Closing, Mapping[str, Any]):
         from ._editing import GroupEdit
         return GroupEdit(self, keep_old)
 
+    def append(self, source: Union[str, os.PathLike[str], "Group"], dimension: str, *, casting: Optional[str] = None,
+               keep_old: bool = True, threads: int = 0, max_memory: Union[int, str] = 0) -> int:
+        """Make the arrays that have a dimension longer by those of another group or file, such as of a new month.
+
+        All of them grow, or none. Arrays without the dimension stay as they are. Times in other units are counted as
+        those that are there. :func:`tessera.undo` of the group takes it back, unless `keep_old` is False.
+
+        Parameters
+        ----------
+        source : path_like or Group
+            A group, a folder, or a file of several arrays (netCDF, HDF5, .npz), with an array of the same name for each
+            array that has the dimension.
+        dimension : str
+            The name of the dimension that grows, such as ``"time"``.
+        casting : str, optional
+            The rule to convert values of another dtype, as in :func:`tessera.copy`. Without it they are an error.
+
+        Returns
+        -------
+        int
+            The length of the dimension before, which is the index of the first new element.
+
+        Examples
+        --------
+        >>> def month(path, times):
+        ...     g = tessera.create_group(path)
+        ...     _ = g.create_array("time", data=np.array(times), dims=["time"])
+        ...     _ = g.create_array("rain", data=np.ones((len(times), 4)), dims=["time", "x"])
+        ...     return g
+        >>> g = month("january.zarr", [0, 1, 2])
+        >>> g.append(month("february.zarr", [3, 4]), "time"), g["rain"].shape
+        (3, (5, 4))
+        """
+        self._require_writable()
+        path = source._path if isinstance(source, Group) else source
+        return self._handle.append(os.fspath(path), dimension, casting, keep_old, work(threads, max_memory))
+
     def consolidate(self) -> None:
         """Write consolidated metadata, by which other Zarr readers open a hierarchy."""
         self._require_writable()

@@ -41,7 +41,8 @@ CopiedHierarchy write_computed(const ArraySource& source, const std::string& des
 /// through links.
 void require_apart(const std::vector<std::string>& sources, const std::string& destination);
 
-/// A source that shares another one.
-[[nodiscard]] std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of);
+/// A source that shares another one; with its attributes, or others.
+[[nodiscard]] std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of,
+                                                         std::optional<Value> attributes = std::nullopt);
 
 }  // namespace tessera
