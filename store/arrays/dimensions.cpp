@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tessera/array.h>
 #include <tessera/cast.h>
@@ -402,6 +403,123 @@ Selection parse_selection(std::string_view text, const ArraySource& source, std:
         ++place;
     }
     return Selection(std::move(axes));
+}
+
+// ---- one selection of several arrays
+
+SharedSelection::SharedSelection(std::string text) : text_(std::move(text)) {
+    for (const std::string_view item : selection_items(text_)) {
+        if (item == "..." || named_item(item, text_)) continue;
+        throw invalid_argument(
+            "selection \"{}\": \"{}\" has no name; of several arrays, each item names its dimension, as in "
+            "time=2020-01 or time@0:10",
+            text_, item);
+    }
+}
+
+std::string SharedSelection::items_for(const ArraySource& source) {
+    const DimensionNames names = dimension_names_of(source);
+    for (const auto& name : names) {
+        if (name) known_.insert(*name);
+    }
+    std::string items;
+    for (const std::string_view item : selection_items(text_)) {
+        const auto named = named_item(item, text_);
+        if (!named || std::ranges::count(names, std::optional(std::string(named->name))) == 0) continue;
+        found_.emplace(named->name);
+        items.append(items.empty() ? "" : ", ").append(item);
+    }
+    return items;
+}
+
+std::string SharedSelection::unsaid(std::string_view said) {
+    std::string left;
+    for (const std::string_view part : unquoted_parts(said, ';')) {
+        const std::string_view meaning = without_blanks(part);
+        if (meaning.empty() || !said_.emplace(meaning).second) continue;
+        left.append(left.empty() ? "" : "; ").append(meaning);
+    }
+    return left;
+}
+
+void SharedSelection::require_found() const {
+    for (const std::string_view item : selection_items(text_)) {
+        const auto named = named_item(item, text_);
+        if (!named || found_.contains(std::string(named->name))) continue;
+        throw invalid_argument(
+            "selection \"{}\": no array has a dimension '{}'; {}", text_, named->name,
+            known_.empty() ? "their dimensions have no names" : fmt::format("there are {}", fmt::join(known_, ", ")));
+    }
+}
+
+namespace {
+
+class SelectedSource final : public ArraySource {
+public:
+    SelectedSource(std::unique_ptr<ArraySource> source, Selection selection, Value attributes)
+        : source_(std::move(source)),
+          selection_(std::move(selection)),
+          attributes_(std::move(attributes)),
+          info_(source_->info()) {
+        const Shape chunks = info_.chunks;
+        const bool chunked = chunks.rank() == info_.shape.rank() && selection_.is_region();
+        info_.shape = selection_.shape();
+        info_.chunks = info_.shards = Shape();
+        for (int d = 0; chunked && d < chunks.rank(); ++d) {
+            if (!selection_.axes()[static_cast<std::size_t>(d)].dropped) info_.chunks.push_back(chunks[d]);
+        }
+        // A stream cannot be read backwards in memory order.
+        if (!selection_.is_region() && info_.access != Access::any) info_.access = Access::sequential;
+    }
+
+    [[nodiscard]] ArrayInfo info() const override { return info_; }
+
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        require_inside(region, info_.shape);
+        if (region.empty()) return;
+        Region box;
+        MutableArrayView full = out;
+        full.shape = Shape();
+        full.strides = Strides();
+        int k = 0;
+        for (const Selection::Axis& axis : selection_.axes()) {
+            box.start.push_back(axis.dropped ? 0 : region.start[k]);
+            box.extent.push_back(axis.dropped ? 1 : region.extent[k]);
+            full.shape.push_back(box.extent[box.rank() - 1]);
+            full.strides.push_back(axis.dropped ? 0 : out.strides[k]);
+            if (!axis.dropped) ++k;
+        }
+        read_selection_into(*source_, selection_.part(box), full, io);
+    }
+
+    [[nodiscard]] const std::string& name() const override { return source_->name(); }
+    [[nodiscard]] Value attribute_values() const override { return attributes_; }
+
+private:
+    std::unique_ptr<ArraySource> source_;
+    Selection selection_;
+    Value attributes_;
+    ArrayInfo info_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArraySource> selected_source(std::unique_ptr<ArraySource> source, Selection selection,
+                                             Value attributes) {
+    return std::make_unique<SelectedSource>(std::move(source), std::move(selection), std::move(attributes));
+}
+
+Value attributes_of_part(Value attributes, const Selection& selection) {
+    const Value* const names = attributes.find(dimensions_attribute);
+    if (names == nullptr || !names->is_array() || std::cmp_not_equal(names->as_array().size(), selection.rank())) {
+        return attributes;
+    }
+    Value kept = Value::array();
+    for (std::size_t d = 0; d < selection.axes().size(); ++d) {
+        if (!selection.axes()[d].dropped) kept.push_back(names->as_array()[d]);
+    }
+    attributes.set(dimensions_attribute, std::move(kept));
+    return attributes;
 }
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include <tessera/codec.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
+#include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
@@ -235,6 +236,7 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
     if (selection) select(wanted, *selection);
     const bool codecs_chosen = apply_layout(wanted, o, dialect, changes);
     std::optional<Value> attributes = stored_attributes(from);
+    if (selection && attributes) attributes = attributes_of_part(*std::move(attributes), *selection);
     if (o.fill) {
         wanted.fill = parse_fill(from.dialect(), wanted.dtype, o);
         if (attributes) attributes->erase(null_fill_attribute);
@@ -319,12 +321,12 @@ PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optio
 /// Names of dimensions move to the dialect's place for them, without those of dimensions that a selection drops.
 void move_dimensions(PlannedArray& plan, const std::optional<Selection>& selection) {
     if (!names_dimensions(plan.attributes)) return;
+    if (selection) plan.attributes = attributes_of_part(*std::move(plan.attributes), *selection);
     const Value list = plan.attributes->at(dimensions_attribute);
     std::vector<std::optional<std::string>> names;
     for (std::size_t d = 0; list.is_array() && d < list.as_array().size(); ++d) {
         const Value& name = list.as_array()[d];
-        const bool dropped = selection && d < selection->axes().size() && selection->axes()[d].dropped;
-        if (!dropped) names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
     }
     if (std::cmp_not_equal(names.size(), plan.metadata.shape.rank())) return;
     plan.attributes->set(dimensions_attribute, dimension_names_json(names));

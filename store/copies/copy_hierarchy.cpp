@@ -211,8 +211,17 @@ void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) 
     });
 }
 
+/// A file of a dataset becomes a group as xarray writes it: with consolidated metadata, where readers look for them.
+void consolidate_dataset(const HierarchyCopy& o) {
+    if (is_local(o.destination) && !fs::is_directory(o.destination)) return;
+    const auto there = group_at(locate(o.destination, to_read(o.store)));
+    if (!there || there->dialect() == nullptr || there->dialect()->consolidated_key.empty()) return;
+    Group::open(o.destination, o.store).consolidate();
+}
+
 /// What lies beside the arrays and groups of the source: consolidated metadata are written anew, a seal is not copied.
 void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
+    if (o.at && o.at->format != nullptr && o.at->format->groups != nullptr && plan.hierarchy) consolidate_dataset(o);
     if (!o.at || !o.at->place) return;
     const Place& from = *o.at->place;
     if (from.store->contains(join_key(from.prefix, seal_sums_key))) {
@@ -403,6 +412,9 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     const DestinationLock building = lock_for(o);
     if (!o.open) o.at = locate(source, to_read(o.from));
     if (o.at) o.members = several_members(*o.at);
+    if (o.selection && (!o.members.empty() || (o.at && group_at(*o.at)))) {
+        o.shared = in_context([&] { return source; }, [&] { return std::make_shared<SharedSelection>(*o.selection); });
+    }
     // Groups, names of dimensions and attributes, in the format of which xarray of every age reads them.
     const bool grouped = o.at && o.at->format != nullptr && o.at->format->groups != nullptr;
     if (grouped && o.arrays.preferred_format.empty()) o.arrays.preferred_format = "v2";

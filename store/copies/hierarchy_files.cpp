@@ -85,23 +85,41 @@ Error one_array_only(const HierarchyCopy& o, std::size_t count) {
                             o.source, counted_arrays(count), o.destination, o.list_hint, extensions_of_bundles());
 }
 
+/// What is selected of an array of several.
+std::unique_ptr<ArraySource> open_part(const HierarchyCopy& o, const std::string& name) {
+    std::unique_ptr<ArraySource> source = open_copied(o, part_path(o, name));
+    const std::optional<Selection> selection = selection_of(o, *source);
+    if (!selection) return source;
+    Value attributes = attributes_of_part(attributes_with_names(*source), *selection);
+    return selected_source(std::move(source), *selection, std::move(attributes));
+}
+
+/// Before anything is written: that each name of the selection is that of a dimension.
+void require_selected(const HierarchyCopy& o, const std::vector<std::string>& names) {
+    if (!o.shared) return;
+    for (const std::string& name : names) {
+        try {
+            (void)selection_of(o, *open_copied(o, part_path(o, name)), true);
+        } catch (const Error& e) {
+            if (!is_unreadable(e)) throw;  // reported as others are
+        }
+    }
+    in_context([&] { return o.source; }, [&] { o.shared->require_found(); });
+}
+
 /// Throws invalid_argument if the format holds only one array. On any error, also if an array cannot be read, an
 /// existing destination is unchanged.
 std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<std::string>& names) {
     const ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     if (path.member || format == nullptr || format->bundle == nullptr) throw one_array_only(o, names.size());
-    if (o.selection) {
-        throw invalid_argument("{} holds {} arrays; export one of them", o.source, names.size())
-            .advising(Action::selection, "takes a part of one array");
-    }
     const ArrayFileOptions options{.deflate_level = o.deflate_level,
                                    .durable = o.store.durability != Durability::none,
                                    .object_strings = o.object_strings};
     std::vector<CopiedArray> made;
     const ArrayBundle bundle{
         .names = names,
-        .open = [&](const std::string& name) { return open_copied(o, part_path(o, name)); },
+        .open = [&](const std::string& name) { return open_part(o, name); },
         .copy = [&](const ArraySource& from, ArraySink& to) { copy_array(from, to, {.io = o.io, .selection = {}}); },
         .made = [&](const std::string& name, const ArrayInfo& info) { made.push_back(made_in(o, name, info)); },
         .order = o.arrays.order,
@@ -135,7 +153,7 @@ CopiedHierarchy planned_bundle(const HierarchyCopy& o, const std::vector<std::st
     CopiedHierarchy result{.path = o.destination};
     for (const std::string& name : names) {
         try {
-            result.made.push_back(made_in(o, name, open_copied(o, part_path(o, name))->info()));
+            result.made.push_back(made_in(o, name, open_part(o, name)->info()));
         } catch (const Error& e) {
             if (!is_unreadable(e)) throw;
             result.left_out.push_back({name, part_path(o, name), e.what()});
@@ -234,6 +252,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     const auto converted = convert_for_array_file(path, *stored, options, o.io);
     const ArraySource* source = converted ? converted.get() : stored.get();
     const std::optional<Selection> selection = selection_of(o, *stored, true);
+    if (selection) options.attributes = attributes_of_part(std::move(options.attributes), *selection);
     options.order = o.arrays.order.value_or(options.order);
 
     const Shape shape = selection ? selection->shape() : source->info().shape;
@@ -249,6 +268,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
 }
 
 CopiedHierarchy copy_to_bundle(const HierarchyCopy& o, std::vector<std::string> names) {
+    require_selected(o, names);
     if (o.dry_run) return planned_bundle(o, names);
     CopiedHierarchy result{.path = o.destination, .one_file = true};
     HierarchyCopy own = o;

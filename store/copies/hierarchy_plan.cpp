@@ -65,10 +65,13 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
 
 std::optional<Selection> selection_of(const HierarchyCopy& o, const ArraySource& source, bool say) {
     if (!o.selection) return std::nullopt;
+    const std::string text = o.shared ? o.shared->items_for(source) : *o.selection;
+    if (text.empty() && o.shared) return std::nullopt;
     const std::string name = (o.at ? o.at->file : split_array_path(o.source)).path.string();  // without a member
     try {
         std::string said;
-        const Selection selection = parse_selection(*o.selection, source, &said);
+        const Selection selection = parse_selection(text, source, &said);
+        if (o.shared && say) said = o.shared->unsaid(said);
         if (say && !said.empty()) o.tell(fmt::format("{}: {}", o.source, said));
         return selection;
     } catch (const Error& e) {
@@ -248,7 +251,8 @@ void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& 
         }
     }
     std::erase_if(plan.passed, [&](const PassedFolder& folder) { return is_excluded(o, folder.path); });
-    if (root.dialect() != nullptr && root.dialect()->dimension_names) name_no_dimensions(plan);
+    // A selection may leave no dimension of an array that had some.
+    if (o.shared || (root.dialect() != nullptr && root.dialect()->dimension_names)) name_no_dimensions(plan);
 }
 
 /// Members of a file become arrays in groups, if the format has groups.
@@ -316,13 +320,12 @@ HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
     }
     plan.hierarchy = root.has_value() || (o.at && o.at->format != nullptr && o.at->format->groups != nullptr);
     if (root) plan_group_below(o, *root, plan);
-    if (o.selection || o.arrays.dimension_names) {
+    if (o.arrays.dimension_names) {
         const std::string one = members.empty()
                                     ? join_key(o.source, plan.jobs.empty() ? "NAME" : plan.jobs.front().node)
                                     : o.source + "::" + members.front();
-        const Error several = invalid_argument("{} holds several arrays; name one of them: {}", o.source, one);
-        throw o.selection ? several.advising(Action::selection, "takes a part of one array")
-                          : several.advising(Action::dimension_names, "names those of one array");
+        throw invalid_argument("{} holds several arrays; name one of them: {}", o.source, one)
+            .advising(Action::dimension_names, "names those of one array");
     }
     if (occupant(o.destination, o.store) == Occupant::array) {
         throw already_exists("{} is an array, and {} holds several, which need a directory", o.destination, o.source);
@@ -334,6 +337,7 @@ HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
     }
     if (plan.jobs.empty() && !plan.unreadable.empty()) throw unsupported(plan.unreadable.front().why);
     require_named(o, plan);
+    if (o.shared) in_context([&] { return o.source; }, [&] { o.shared->require_found(); });
     return plan;
 }
 

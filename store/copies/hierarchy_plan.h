@@ -9,6 +9,7 @@
 #include <tessera/array_file.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/destination.h>
+#include <tessera/dimensions.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
@@ -21,6 +22,8 @@ struct HierarchyCopy : HierarchyOptions {
     std::string source, destination;
     std::optional<Located> at = std::nullopt;  ///< the source; nullopt if `open` is given
     std::vector<std::string> members = {};     ///< of the source, if that is a file of several arrays
+    /// The selection, if the source holds several arrays.
+    std::shared_ptr<SharedSelection> shared = nullptr;
 
     void tell(const Note& text) const {
         if (note) note(text);
@@ -43,7 +46,8 @@ struct HierarchyPlan {
 /// Opens an array of the source. For an unreadable one, throws the error of the file's reader.
 [[nodiscard]] std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& copy, const std::string& path);
 
-/// The selection, bound to the source's shape. If `say`, a note says what its names and values were taken for.
+/// The selection, bound to the source's shape; nullopt: all of it. If `say`, a note says what its names and values were
+/// taken for.
 [[nodiscard]] std::optional<Selection> selection_of(const HierarchyCopy& copy, const ArraySource& source,
                                                     bool say = false);
 

@@ -77,7 +77,7 @@ class Mldf(ProgramTest):
         self.refused("export", "set", "set.mldf", says="first lengths must be equal")
         self.refused("export", "set", "set.npy", says=["2 arrays", ".npz or .mldf"])
         self.refused("export", "set", "set.npz::a", says="2 arrays")
-        self.refused("export", "set", "set.npz", "--sel", "0", says="--sel")
+        self.refused("export", "set", "set.npz", "--sel", "0", says="time@0:10")
         self.assertEqual([p.name for p in self.folder.glob("*set.*")], [])
 
 

@@ -1,6 +1,7 @@
 """Selections by the names of dimensions and the values of coordinates, compared with xarray's sel."""
 
 import json
+import shutil
 import sys
 import unittest
 import warnings
@@ -108,6 +109,38 @@ class Selecting(ProgramTest):
                     self.assertEqual(self.got("k.zarr/a", f"x~{text}"), i)
                     np.testing.assert_array_equal(self.got("k.zarr/a", f"x={text}:"), np.arange(i, 10))
             self.tessera("rm", "k.zarr", "--recursive", "--quiet")
+
+    def test_groups(self):
+        """A selection of a group: each array takes what it has the dimensions of, as xarray's Dataset.sel."""
+        data = dataset().assign(height=(("lat", "lon"), np.arange(37 * 12.0).reshape(37, 12)))
+        cases = [("time=2020-02:2020-06, lat=50:45", dict(time=slice("2020-02", "2020-06"), lat=slice(50, 45))),
+                 ("lat=45, lon=60:120", dict(lat=45, lon=slice(60, 120))), ("lon=60", dict(lon=60))]
+        self.stored(data, "g.zarr")
+        self.stored(data, "g.nc")
+        for source in ("g.zarr", "g.nc"):
+            for selection, wanted in cases:
+                for copy in ("c.zarr", "c.nc", "c.v3.zarr"):
+                    with self.subTest(source=source, selection=selection, copy=copy):
+                        words = ["--format", "v3"] if "v3" in copy else []
+                        made = self.run_program("copy", source, copy, "--sel", selection, "--overwrite", *words)
+                        self.assertEqual(made.returncode, 0, made.stderr)
+                        self.assertEqual(made.stderr.count(f"{selection.split(', ')[0]} means"), 1, made.stderr)
+                        if "v3" in copy:
+                            self.tessera("copy", copy, "c.v3.nc", "--quiet", "--overwrite")
+                            copy = "c.v3.nc"
+                        with warnings.catch_warnings():
+                            warnings.simplefilter("ignore")
+                            kind = {} if copy.endswith(".nc") else {"engine": "zarr"}
+                            with xr.open_dataset(self.path(copy), **kind) as got:
+                                xr.testing.assert_equal(got.load().reset_coords(), data.sel(wanted).reset_coords())
+                shutil.rmtree(self.folder / "c.zarr")
+                shutil.rmtree(self.folder / "c.v3.zarr")
+        self.assertEqual(self.refused("copy", "g.zarr", "x", "--sel", "3:5", says=["no name", "time@0:10"]).count("3:5"), 2)
+        for destination in ("x", "x.npz"):
+            self.refused("copy", "g.zarr", destination, "--sel", "tme=2020",
+                         says=["g.zarr", "no array has a dimension 'tme'", "lat, lon, time, z"])
+            self.assertFalse((self.folder / destination).exists())
+        self.refused("copy", "g.zarr", "x", "--sel", "lat=10, lat=20", says="named twice")
 
     def test_texts(self):
         self.tessera("group", "s.zarr", "--quiet")

@@ -1,7 +1,9 @@
 // The names of an array's dimensions, the coordinates along them, and selections by both.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,5 +48,29 @@ using DimensionNames = std::vector<std::optional<std::string>>;
 /// the nearest value is asked for, and for text that is no value of the coordinate; out_of_bounds for a value that it
 /// does not have; and what reading the coordinate throws.
 [[nodiscard]] Selection parse_selection(std::string_view text, const ArraySource& source, std::string* said = nullptr);
+
+/// One selection of several arrays, such as those of a group: each takes the items whose dimensions it has.
+class SharedSelection {
+public:
+    /// Throws invalid_argument for an item without a name.
+    explicit SharedSelection(std::string text);
+
+    /// The items for this array, for parse_selection(); empty: all of it.
+    [[nodiscard]] std::string items_for(const ArraySource& source);
+    /// Of what parse_selection() said of an array, that which was not said of another one.
+    [[nodiscard]] std::string unsaid(std::string_view said);
+    /// Throws invalid_argument for a name that none of the arrays so far had.
+    void require_found() const;
+
+private:
+    std::string text_;
+    std::set<std::string> found_, known_, said_;
+};
+
+/// The selected part of a source, without dropped dimensions. It has the given attributes.
+[[nodiscard]] std::unique_ptr<ArraySource> selected_source(std::unique_ptr<ArraySource> source, Selection selection,
+                                                           Value attributes = Value::object());
+/// Attributes of an array as those of its part: `_ARRAY_DIMENSIONS` without the names of dropped dimensions.
+[[nodiscard]] Value attributes_of_part(Value attributes, const Selection& selection);
 
 }  // namespace tessera
