@@ -330,7 +330,8 @@ private:
         }
         const Kernel kernel = function->find(number);
         if (kernel == nullptr) {
-            throw error(node, fmt::format("{} has no meaning for {}", given.name, number_name(number)));
+            throw error(node, fmt::format("{} has no meaning for {}{}", given.name, number_name(number),
+                                          given.name == "bitwise_xor" ? "; the power is **, as in Python" : ""));
         }
         Step step{.kernel = kernel, .in = {}, .arguments = static_cast<int>(terms.size()), .out = {}};
         for (std::size_t i = 0; i < terms.size(); ++i) {

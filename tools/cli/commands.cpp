@@ -188,10 +188,8 @@ constexpr Command table[] = {
      "  tessera digest --each grid.zarr > sums.txt; sha256sum -c sums.txt",
      declare_digest},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
-     "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .csv or .png; - or <(COMMAND) is a pipe, which "
-     "holds\n"
-     "a .npy, or with --as csv text. An .npz or .mldf of several arrays "
-     "becomes one\n"
+     "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .nc, .h5, .tif, .safetensors, .csv or .png; - or\n"
+     "<(COMMAND) is a pipe, which holds a .npy, or with --as csv text. A file of several arrays becomes one\n"
      "array each, PATH/member. One that holds a single array becomes PATH itself, as the array that a person names;\n"
      "PATH/NAME puts it where one of several would be. The dtype of a .csv is found out, unless --dtype gives it; with "
      "a\n"
@@ -204,9 +202,9 @@ constexpr Command table[] = {
      declare_import},
     {"export", move, "an array becomes an array file", "export PATH FILE [options]",
      "FILE - is a pipe: a .npy, or with --as csv text. Otherwise its extension says the format: .npy, .npz (one\n"
-     "member, arr_0, or FILE.npz::name), .ra or .mldf (one\n"
-     "field, data, or FILE.mldf::name), .csv or .png. A directory of arrays becomes one .npz or .mldf with an array "
-     "each. Arrays\n"
+     "member, arr_0, or FILE.npz::name), .ra, .mldf (one field, data, or FILE.mldf::name), .nc, .h5, .tif,\n"
+     ".safetensors, .csv or .png. A group becomes one .npz, .mldf, .nc, .h5, .tif or .safetensors of its arrays. "
+     "Arrays\n"
      "that cannot be read are named and left out, and the command ends with 1; with --overwrite such a file is put\n"
      "beside what is there, unless --skip-bad accepts it.\n\n"
      "Examples:\n"
@@ -219,7 +217,8 @@ constexpr Command table[] = {
      "What is not given is taken from SRC: a copied\n"
      "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "
      "below\n"
-     "it. --format makes another Zarr format of it: codecs stay where that format has them, else the nearest\n"
+     "it; --sel takes a part of all its arrays, by the names of dimensions. --format makes another Zarr format of it: "
+     "codecs stay where that format has them, else the nearest\n"
      "are chosen, and each change is named. Chunk files that stay valid are copied as they are, or linked (--link),\n"
      "without a look at their elements, unless --verify is given; --dry-run tells which, and why not the others. Of a "
      "group, arrays that cannot be read are named and\n"
@@ -227,6 +226,7 @@ constexpr Command table[] = {
      "--skip-bad accepts it. Without --format the copy takes the format of the group around DST, else SRC's.\n\n"
      "Examples:\n"
      "  tessera copy grid.zarr smaller.zarr --sel '::10, ::10' --codec blosc:zstd:9:bitshuffle\n"
+     "  tessera copy model.nc europe.zarr --sel 'time=2020, lat=35:70, lon=-10:40'\n"
      "  tessera copy old.zarr new.zarr --format v3 --dry-run\n"
      "  tessera copy grid.zarr sharded.zarr --format v3 --chunks 64,64 --shard 1024,1024",
      declare_copy},
@@ -393,15 +393,19 @@ constexpr Command table[] = {
      "  tessera set grid.zarr '0:10, 0:10' 7\n"
      "  tessera set grid.zarr '5, ...' row.npy",
      declare_set},
-    {"append", edit, "write an array file after the end", "append PATH FILE [--axis N] [options]",
+    {"append", edit, "write an array file after the end", "append PATH FILE [--axis DIM] [options]",
      "FILE is anything that `copy` takes as SRC; its other lengths must be the array's. A file of one dimension less "
      "is\n"
      "one step along the axis: a 217×181 frame after N×217×181. A file of another dtype is refused, unless --cast "
      "says\n"
      "what may become of its values: --cast same_kind rounds float64 to float32, --cast round also takes 1.5 to int.\n"
-     "The data are written first and the shape last: what fails leaves the array as it was.\n\n"
-     "Example:\n"
-     "  tessera append series.zarr today.npy --axis 0",
+     "The data are written first and the shape last: what fails leaves the array as it was.\n"
+     "In a group, all arrays that have the dimension grow by those of the same names in another group or file, or "
+     "none\n"
+     "does. What would give the values another meaning is refused; times in other units are counted as those there.\n\n"
+     "Examples:\n"
+     "  tessera append series.zarr today.npy --axis 0\n"
+     "  tessera append model.zarr february.nc --axis time",
      declare_append},
     {"resize", edit, "grow or shrink an array", "resize PATH SHAPE [options]",
      "New elements read as the fill value. Chunks outside a smaller shape are deleted.\n\n"

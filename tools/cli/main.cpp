@@ -243,6 +243,18 @@ bool wants_json(int argc, char** argv) {
     return false;
 }
 
+/// Of an option that other programs have, the name here if the command has it; otherwise the same word.
+std::string option_elsewhere(const std::string& typed, const std::vector<std::string>& names) {
+    static const std::map<std::string_view, std::string_view> elsewhere{
+        {"--compressor", "--codec"}, {"--compression", "--codec"}, {"--compress", "--codec"},
+        {"--slice", "--sel"},        {"--region", "--sel"},        {"--dim", "--axis"},
+        {"--type", "--dtype"},       {"--force", "--overwrite"},   {"--jobs", "--threads"},
+        {"--workers", "--threads"},  {"--zarr-format", "--format"}};
+    const auto known = elsewhere.find(typed);
+    if (known == elsewhere.end() || std::ranges::count(names, known->second) == 0) return typed;
+    return std::string(known->second);
+}
+
 /// What could not be parsed, and what to do.
 [[noreturn]] void refuse_words(const CLI::App& app, const std::vector<std::string>& words, const CLI::ParseError& e) {
     const auto used = app.get_subcommands();
@@ -253,7 +265,7 @@ bool wants_json(int argc, char** argv) {
             const std::vector<std::string> names = option_names(*used.front());
             const std::string typed = word.substr(0, word.find('='));
             if (!typed.starts_with("--") || typed == "--" || std::ranges::count(names, typed) != 0) continue;
-            near = did_you_mean(typed, names);
+            near = did_you_mean(option_elsewhere(typed, names), names);
             break;
         }
         const bool cut = std::ranges::any_of(words, [](const std::string& w) {

@@ -501,7 +501,8 @@ Run declare_export(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();
     app.add_option("PATH", o->source, "an array")->required()->option_text(" ");
     app.add_option("FILE", o->destination,
-                   "the file to write: .npy, .npz, file.npz::name, .ra, .mldf, .csv or .png; - is\nstandard output")
+                   "the file to write, by its extension (.npy, .npz, .nc, .h5, .tif …), or file.npz::name; - "
+                   "is\nstandard output")
         ->required()
         ->option_text(" ");
     app.add_option("--order", o->order, "order of the elements in an array file")->option_text("C|F");

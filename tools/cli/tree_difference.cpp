@@ -1,6 +1,7 @@
 #include "tree_difference.h"
 
 #include <tessera/byte_io.h>
+#include <tessera/dimensions.h>
 #include <tessera/place.h>
 #include <algorithm>
 #include <filesystem>
@@ -64,8 +65,13 @@ std::map<std::string, NodeKind> nodes_of(const Group& group) {
     return nodes;
 }
 
+/// Of an array without the names of dimensions, which formats keep in different places.
 Value attributes_of(const Group& group, const std::string& path, NodeKind kind) {
-    if (kind == NodeKind::array) return group.open_array(path).attributes().all();
+    if (kind == NodeKind::array) {
+        Value attributes = group.open_array(path).attributes().all();
+        attributes.erase(dimensions_attribute);
+        return attributes;
+    }
     return path.empty() ? group.attributes().all() : group.open_group(path).attributes().all();
 }
 
@@ -74,7 +80,9 @@ void compare_nodes(const Group& a, const fs::path& place_a, const Group& b, cons
                    const std::string& path, NodeKind kind, const Tolerance& tolerance, int places, const IoOptions& io,
                    TreeDifference& result) {
     bool same = true;
-    if (!(attributes_of(a, path, kind) == attributes_of(b, path, kind))) {
+    const bool named_alike =
+        kind != NodeKind::array || dimension_names_of(a.open_array(path)) == dimension_names_of(b.open_array(path));
+    if (!named_alike || !(attributes_of(a, path, kind) == attributes_of(b, path, kind))) {
         result.attributes.push_back(path);
         same = false;
     }
