@@ -105,7 +105,8 @@ bool counts_otherwise(const SourceArrays& source, const Array& array, const std:
         const Value* const units = meaning.find("units");
         const Value* const calendar = meaning.find("calendar");
         const std::string name = calendar != nullptr && calendar->is_string() ? calendar->as_string() : "";
-        const auto time = units == nullptr || !units->is_string() ? std::nullopt : parse_cf_time(units->as_string(), name);
+        const auto time =
+            units == nullptr || !units->is_string() ? std::nullopt : parse_cf_time(units->as_string(), name);
         return time && (time->calendar == Calendar::standard || time->calendar == Calendar::proleptic_gregorian);
     };
     const bool times = is_time(there) && is_time(here);
@@ -114,7 +115,8 @@ bool counts_otherwise(const SourceArrays& source, const Array& array, const std:
         const Value* const a = there.find(word);
         const Value* const b = here.find(word);
         const bool fill = word == fill_attribute && a != nullptr && b != nullptr;
-        if (fill && missing_elements(Value{{word, *a}}, array.dtype()) == missing_elements(Value{{word, *b}}, array.dtype())) {
+        if (fill &&
+            missing_elements(Value{{word, *a}}, array.dtype()) == missing_elements(Value{{word, *b}}, array.dtype())) {
             continue;  // however it is written
         }
         // A fill that only the array names concerns missing elements, which the other may not have.
@@ -123,9 +125,10 @@ bool counts_otherwise(const SourceArrays& source, const Array& array, const std:
             otherwise = true;
             continue;
         }
-        throw invalid_argument("{}: its attribute {} is {}, but that of {} in {} is {}: appended, the values would mean others",
-                               array.name(), word, a == nullptr ? "not there" : a->dump(), path, source.name(),
-                               b == nullptr ? "not there" : b->dump());
+        throw invalid_argument(
+            "{}: its attribute {} is {}, but that of {} in {} is {}: appended, the values would mean others",
+            array.name(), word, a == nullptr ? "not there" : a->dump(), path, source.name(),
+            b == nullptr ? "not there" : b->dump());
     }
     return otherwise;
 }
@@ -168,12 +171,14 @@ Growth plan(const Group& group, const SourceArrays& source, const std::string& d
         const auto axis = axis_of(array, dimension);
         if (!axis) continue;
         if (!source.has(node.path)) {
-            throw invalid_argument("{}: is along {}, but {} has no array {}, so that it would be shorter than the others",
-                                   array.name(), dimension, source.name(), node.path);
+            throw invalid_argument(
+                "{}: is along {}, but {} has no array {}, so that it would be shorter than the others", array.name(),
+                dimension, source.name(), node.path);
         }
         const auto more = source.open(node.path);
         if (axis_of(*more, dimension) != axis) {
-            throw invalid_argument("{}: has no dimension {} where that of {} is", more->name(), dimension, array.name());
+            throw invalid_argument("{}: has no dimension {} where that of {} is", more->name(), dimension,
+                                   array.name());
         }
         if (counts_otherwise(source, array, node.path)) growth.recounted.insert(node.path);
         for (const auto& name : names) {
@@ -196,8 +201,9 @@ void require_nothing_left(const Group& group, const SourceArrays& source, const 
         if (std::ranges::find(growth.arrays, path, &AppendedArray::path) != growth.arrays.end()) continue;
         const auto more = source.open(path);
         if (axis_of(*more, dimension)) {
-            throw invalid_argument("{}: is along {}, but {} has no array {} along it; copy it there first, or leave it out",
-                                   more->name(), dimension, group.name(), path);
+            throw invalid_argument(
+                "{}: is along {}, but {} has no array {} along it; copy it there first, or leave it out", more->name(),
+                dimension, group.name(), path);
         }
         const bool is_coordinate =
             growth.names.contains(path) && dimension_names_of(*more) == DimensionNames{std::optional(path)};

@@ -8,6 +8,8 @@
 #include <tessera/array_file.h>
 #include <tessera/cast.h>
 #include <tessera/destination.h>
+#include <tessera/dialect.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/node_facts.h>
@@ -51,6 +53,17 @@ void complete(ArrayWishes& wishes, const std::string& destination, int rank, con
     if (!wishes.dimension_names && std::cmp_equal(from.dimension_names.size(), rank)) {
         wishes.dimension_names = from.dimension_names;
     }
+}
+
+/// The attributes of a result for an array file, where names of dimensions are an attribute: those of its own, not of
+/// the array that it was computed from.
+Value attributes_in_file(const ArraySource& source, const ComputedFrom& from) {
+    Value attributes = source.attribute_values();
+    attributes.erase(dimensions_attribute);
+    const bool named =
+        !from.dimension_names.empty() && std::cmp_equal(from.dimension_names.size(), source.info().shape.rank());
+    if (named) attributes.set(dimensions_attribute, dimension_names_json(from.dimension_names));
+    return attributes;
 }
 
 }  // namespace
@@ -100,8 +113,10 @@ CopiedHierarchy write_computed(const ArraySource& source, const std::string& des
     require_apart(from.paths, destination);
     if (named_array_file_format(destination) == nullptr) {
         complete(options.arrays, destination, source.info().shape.rank(), from);
+        return copy_hierarchy(source, destination, options);
     }
-    return copy_hierarchy(source, destination, options);
+    const std::shared_ptr<const ArraySource> borrowed(&source, [](const ArraySource*) {});
+    return copy_hierarchy(*shared_source(borrowed, attributes_in_file(source, from)), destination, options);
 }
 
 std::int64_t computing_memory(const IoOptions& io) {

@@ -157,6 +157,26 @@ class Grouping(ProgramTest):
             np.testing.assert_array_equal(self.got("--by", "month-of-year", "--with", "p95"),
                                           wanted.transpose("y", "month", "x").values)
 
+    def test_names_in_files(self):
+        """A result in a file has the names of its own dimensions, not of those that are gone."""
+        self.save("a.npy", np.arange(24.0).reshape(4, 3, 2))
+        for format in ("v2", "v3", "zmeta"):
+            self.tessera("import", "a.npy", "a.zarr", "--dims", "t,y,x", "--format", format, "--quiet", "--overwrite")
+            cases = [(["reduce", "a.zarr", "out", "--axis", "t", "--with", "mean"], ["y", "x"]),
+                     (["reduce", "a.zarr", "out", "--axis", "y", "--with", "sum", "--keep-dims"], ["t", "y", "x"]),
+                     (["reduce", "a.zarr", "out", "--axis", "t,x", "--with", "max"], ["y"]),
+                     (["coarsen", "a.zarr", "out", "--by", "t=2"], ["t", "y", "x"]),
+                     (["calc", "out", "a + 1", "a=a.zarr"], ["t", "y", "x"])]
+            for (command, *words), names in cases:
+                for out in ("out.nc", "out.h5", "out.zarr"):
+                    with self.subTest(format=format, command=command, out=out):
+                        words_out = [out if word == "out" else word for word in words]
+                        self.tessera(command, *words_out, "--overwrite", "--quiet")
+                        of = out if out.endswith("zarr") else f"{out}::data"
+                        self.tessera("copy", of, "read.zarr", "--format", "v3", "--overwrite", "--quiet")
+                        metadata = json.loads((self.folder / "read.zarr/zarr.json").read_text())
+                        self.assertEqual(metadata["dimension_names"], names)
+
     def test_little_memory(self):
         a = self.dataset("numpy", 5000).a
         wanted = a.groupby("time.dayofyear").mean(dim="time").transpose("y", "dayofyear", "x").values
