@@ -31,8 +31,9 @@ struct Slicer {
         Region part = region;
         for (std::int64_t done = 0; done < length; done += part.extent[d]) {
             part.start[d] = region.start[d] + done;
-            // Ends at a border between chunks.
-            const std::int64_t end = ceil_div(part.start[d] + rows, chunk) * chunk;
+            // Ends at the last border between chunks within these rows, or at the first one behind them.
+            const std::int64_t border = (part.start[d] + rows) / chunk * chunk;
+            const std::int64_t end = border > part.start[d] ? border : (part.start[d] / chunk + 1) * chunk;
             part.extent[d] = std::min(length - done, end - part.start[d]);
             slice(part, depth + 1);
         }
@@ -52,10 +53,7 @@ std::int64_t slice_memory(const ArrayInfo& source, std::int64_t item, std::int64
     for (int d = 0; source.chunks.rank() == rank && d < rank; ++d) {
         chunk[d] = std::min(source.chunks[d], std::max<std::int64_t>(1, source.shape[d]));
     }
-    // A slice is extended to the end of its last chunk.
-    const std::int64_t most =
-        checked_add(std::max(slice_bytes, byte_count(chunk, item)), byte_count(chunk, item), "memory");
-    return std::min(most, byte_count(source.shape, item));
+    return std::min(std::max(slice_bytes, byte_count(chunk, item)), byte_count(source.shape, item));
 }
 
 std::int64_t reading_memory(const ArrayInfo& source) {

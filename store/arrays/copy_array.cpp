@@ -22,6 +22,7 @@ constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
 // The cost of a seek, and so of one more run of bytes in a plain file, in bytes read.
 constexpr double run_cost = 4096;
 constexpr std::int64_t cache_line = 64;
+constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 
 /// One side of a copy, as far as the plan is concerned.
 struct Side {
@@ -90,6 +91,7 @@ struct Plan {
     Shape block;
     Shape unit;  ///< blocks are multiples of it
     int threads = 1;
+    std::int64_t for_two = 0;      ///< the memory budget within which two threads work
     Dims axes;                     ///< axes of a block in memory, the slowest first
     Order block_order = Order::C;  ///< order of the blocks
     bool each = false;             ///< each thread has its own block; else all threads work on one block after another
@@ -187,7 +189,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
             "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
             "{} bytes",
             given, needed)
-            .advising(Action::max_memory, "", fmt::format("{}M", ceil_div(needed, std::int64_t{1} << 20)));
+            .advising(Action::max_memory, "", fmt::format("{}M", ceil_div(needed, mebibyte)));
     }
     Plan plan{.block = {}, .unit = unit, .axes = {}, .sink_in_order = sink.in_order};
     // With a block for each thread, one thread reads while another writes; a file that serialises access prevents that.
@@ -198,6 +200,8 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     plan.threads = static_cast<int>(std::clamp<std::int64_t>(
         plan.each ? (memory + working) / (least + working) : (memory - unit_bytes + working) / (per_thread + working),
         1, thread_count(options.io)));
+    const std::int64_t two = plan.each ? 2 * least + working : 2 * per_thread + working + unit_bytes;
+    plan.for_two = checked_multiply(two, share, "memory");
     const std::int64_t others = (plan.threads - 1) * working;
     const std::int64_t limit =
         plan.each ? (memory - others) / plan.threads - per_thread : memory - others - plan.threads * per_thread;
@@ -552,6 +556,17 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
         copy_blocks(source, sink, selection, plan, options);
     }
     sink.finish();
+}
+
+std::optional<Note> one_thread_note(const ArrayInfo& source, const ArrayInfo& sink, const CopyOptions& options) {
+    const Selection selection = options.selection ? *options.selection : Selection::all(source.shape);
+    const Shape shape = selection.full_shape();
+    if (thread_count(options.io) == 1 || element_count(shape) == 0) return {};
+    const Plan plan = make_plan(from_chunk_start(sink, shape), sink.dtype.size(), side_of(source),
+                                with_dropped(side_of(sink), selection), options);
+    if (plan.threads > 1 || plan.shards || plan.spool || plan.unit == shape) return {};
+    return Note("one thread works, because the memory allowed does not hold what two need",
+                {{Action::max_memory, "lets two work", fmt::format("{}M", ceil_div(plan.for_two, mebibyte))}});
 }
 
 Shape independent_block(const ArrayInfo& source, const ArrayInfo& sink, const CopyOptions& options) {

@@ -60,7 +60,9 @@ public:
         item_ = info_.dtype.size();
         for (const CalcOperand& operand : operands_) {
             const ArrayInfo from = operand.array->info();
-            item_ += 2 * from.dtype.size();
+            // Elements that are broadcast or made wider are held in both forms.
+            const std::int64_t size = from.dtype.kind() == Kind::bfloat16 ? 6 : from.dtype.size();
+            item_ += from.shape == info_.shape ? size : 2 * size;
             // Blocks follow the chunks of the first operand that is not broadcast.
             const bool chunked = from.chunks.rank() == from.shape.rank() && !from.chunks.empty();
             if (from.shape == info_.shape && chunked && info_.chunks.empty()) info_.chunks = from.chunks;

@@ -1,5 +1,6 @@
 """calc, compared with NumPy."""
 
+import os
 import re
 import shlex
 import unittest
@@ -161,6 +162,19 @@ class Calc(Computing):
         self.save("t.npy", table)
         self.tessera("calc", "e.npy", "x * 2 + y", "x=t.npy::x", "y=t.npy::y", "--quiet")
         np.testing.assert_array_equal(np.load(self.folder / "e.npy"), table["x"] * 2)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one core")
+    def test_one_thread_for_want_of_memory_is_said(self):
+        self.save("a.npy", np.zeros((512, 2048), "f4"))
+        for name in "ab":
+            self.tessera("import", "a.npy", f"{name}.zarr", "--chunks", "512,512", "--quiet")
+        words = ["calc", "c.zarr", "a + b", "a=a.zarr", "b=b.zarr", "--overwrite", "--threads", "2", "--max-memory"]
+        # Of a chunk of 1 MiB, two operands and a result beside what it takes to read and write them.
+        self.assertEqual(self.run_program(*words, "64M").stderr, "")
+        said = self.run_program(*words, "24M").stderr
+        self.assertIn("c.zarr: one thread works", said)
+        enough = re.search(r"--max-memory (\d+M) lets two work", said)
+        self.assertEqual(self.run_program(*words, enough[1]).stderr, "")
 
     def test_in_place(self):
         a = RANDOM.integers(-50, 50, (60, 45)).astype("i4")

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <tessera/array_io.h>
+#include <tessera/error.h>
 #include <tessera/selection.h>
 
 namespace tessera {
@@ -35,6 +36,11 @@ struct CopyOptions {
 /// budget below one chunk per thread lowers the number of threads; one below a single chunk throws Error(budget),
 /// naming the minimum.
 void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options = {});
+
+/// A note with the budget that helps, if copy_array() would work with only one thread of several because the memory
+/// allowed holds no more. Throws Error(budget) as copy_array().
+[[nodiscard]] std::optional<Note> one_thread_note(const ArrayInfo& source, const ArrayInfo& sink,
+                                                  const CopyOptions& options = {});
 
 /// The block of the sink that is best copied by itself, as one of many that are copied in any order and by any process:
 /// whole chunks or shards, of about `options.ample` bytes, and larger if fewer chunks of the source are then decoded
