@@ -67,6 +67,18 @@ public:
             static_cast<Self*>(this)->take_runs(numbers.data(), first + done / run, count, run);
         }
     }
+    void add_in_turn(const std::byte* elements, std::int64_t n, std::int64_t place) override {
+        const auto lanes = static_cast<std::int64_t>(columns_);
+        std::array<W, 2 * numbers_at_once> numbers;
+        for (std::int64_t done = 0, count = 0; done < n; done += count) {
+            count = std::min(n - done, numbers_at_once / lanes * lanes);
+            load(elements + done * size_, count, numbers);
+            for (std::int64_t i = 0; i < count; i += lanes) {
+                static_cast<Self*>(this)->take(numbers.data() + i * parts_, 0, std::min(lanes, count - i),
+                                               place + done + i, 1);
+            }
+        }
+    }
     /// Takes the first element of each run, then the second ones.
     void take_runs(const W* v, std::int64_t first, std::int64_t n, std::int64_t run) {
         std::array<W, 2 * numbers_at_once> turn;
@@ -260,22 +272,17 @@ public:
         const auto parts = static_cast<std::int64_t>(parts_);
         double* sums = sums_.data() + first * parts;
         double* lost = lost_.data() + first * parts;
-        for (std::int64_t i = 0; i < n * parts; ++i) {
-            const double sum = sums[i] + v[i];
-            const double added = sum - sums[i];
-            lost[i] += (sums[i] - (sum - added)) + (v[i] - added);
-            sums[i] = sum;
-        }
+        for (std::int64_t i = 0; i < n * parts; ++i) add_to(sums[i], lost[i], v[i]);
     }
     void merge(std::int64_t into, const Accumulator& other, std::int64_t column) override {
         const auto& from = static_cast<const RealSum&>(other);
         const auto c = static_cast<std::size_t>(column);
         const auto i = static_cast<std::size_t>(into);
-        const bool skip = std::exchange(skip_, false);
-        take(&from.sums_[c * parts_], into, 1, 0, 0);
-        skip_ = skip;
-        for (std::size_t p = 0; p < parts_; ++p) lost_[i * parts_ + p] += from.lost_[c * parts_ + p];
-        counts_[i] += from.counts_[c] - 1;
+        for (std::size_t p = 0; p < parts_; ++p) {
+            add_to(sums_[i * parts_ + p], lost_[i * parts_ + p], from.sums_[c * parts_ + p]);
+            lost_[i * parts_ + p] += from.lost_[c * parts_ + p];
+        }
+        counts_[i] += from.counts_[c];
     }
     void results(std::byte* out) const override {
         for (std::size_t i = 0; i < columns() * parts_; ++i) {
@@ -289,6 +296,12 @@ public:
     }
 
 private:
+    static void add_to(double& total, double& lost, double v) {
+        const double sum = total + v;
+        const double added = sum - total;
+        lost += (total - (sum - added)) + (v - added);
+        total = sum;
+    }
     /// Replaces NaNs (complex: if either part is one) by zeros, and does not count them.
     const double* without_missing(const double* v, std::int64_t first, std::int64_t n, double* kept) {
         for (std::int64_t i = 0; i < n; ++i) {

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// Thread rule: one thread at a time, but add() to different columns from several.
+/// Thread rule: one thread at a time, but add() to and merge() into different columns from several.
 class Accumulator {
 public:
     /// For `columns` columns of elements of `dtype`, in host order.
@@ -29,6 +29,9 @@ public:
                      std::int64_t place_step) = 0;
     /// Adds `n` packed elements: the first `run` to column `first`, the next ones to the column after it, and so on.
     virtual void add_runs(const std::byte* elements, std::int64_t first, std::int64_t n, std::int64_t run) = 0;
+    /// Adds `n` packed elements to all columns in turn: the i-th, with the index `place + i`, to column i modulo their
+    /// number.
+    virtual void add_in_turn(const std::byte* elements, std::int64_t n, std::int64_t place) = 0;
     /// Merges column `column` of `other` into column `into`.
     virtual void merge(std::int64_t into, const Accumulator& other, std::int64_t column) = 0;
     /// Clears the state.

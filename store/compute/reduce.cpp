@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -493,39 +494,69 @@ private:
         });
     }
 
+    /// Adds columns whose elements are contiguous, each distributed over several lanes. Long columns are divided, so
+    /// that all threads have a part even of a single one.
+    void add_columns(Accumulator& sums, const std::byte* elements, std::int64_t columns, const Region& box,
+                     const IoOptions& io) const {
+        constexpr std::int64_t lanes = 64;
+        constexpr std::int64_t enough = 16;      // parts for all threads
+        constexpr std::int64_t least = 1 << 15;  // elements that are worth a part
+        const Shape all = reduced_shape();
+        const std::int64_t count = box.count();
+        const std::int64_t run = box.extent.back();
+        const std::int64_t parts = std::clamp<std::int64_t>(enough / columns, 1, ceil_div(count, least));
+        const std::int64_t length = ceil_div(count, parts);
+        const auto make = [&] { return Accumulator::make(dtype_, options_.with, options_.skip_nan, lanes); };
+        const auto add_part = [&](Accumulator& turns, std::int64_t column, std::int64_t part) {
+            const std::int64_t end = std::min(count, (part + 1) * length);
+            for (std::int64_t n = part * length, some = 0; n < end; n += some) {
+                some = std::min(run - n % run, end - n);
+                turns.add_in_turn(elements + (column * count + n) * dtype_.size(), some, place_of(all, box, n));
+            }
+        };
+        const auto merge = [&](const Accumulator& turns, std::int64_t column) {
+            for (std::int64_t lane = 0; lane < std::min(run, lanes); ++lane) sums.merge(column, turns, lane);
+        };
+        if (parts == 1) {
+            const std::int64_t some = ceil_div(least, count);
+            parallel_for(ceil_div(columns, some), io, [&](std::int64_t part) {
+                const auto turns = make();
+                for (std::int64_t c = part * some; c < std::min(columns, (part + 1) * some); ++c) {
+                    turns->reset();
+                    add_part(*turns, c, 0);
+                    merge(*turns, c);
+                }
+            });
+            return;
+        }
+        std::vector<std::unique_ptr<Accumulator>> turns(static_cast<std::size_t>(columns * parts));
+        parallel_for(std::ssize(turns), io, [&](std::int64_t n) {
+            const auto at = static_cast<std::size_t>(n);
+            turns[at] = make();
+            add_part(*turns[at], n / parts, n % parts);
+        });
+        // In their order, so that the sums do not depend on which thread is faster.
+        for (std::int64_t n = 0; n < std::ssize(turns); ++n) merge(*turns[static_cast<std::size_t>(n)], n / parts);
+    }
+
     void accumulate(const Region& whole, const MutableArrayView& out, const IoOptions& io) const {
         const std::int64_t columns = element_count(lengths(whole.extent, kept_));
         const Groups groups = groups_of(whole);
         const auto sums = Accumulator::make(dtype_, options_.with, options_.skip_nan, columns * groups.count);
         const Shape step = slab_step(columns);
-        // If the last axis is reduced, a column's elements are contiguous, and are distributed over several lanes.
+        // If the last axis is reduced, a column's elements are contiguous.
         const bool inner = groups_ == nullptr && !axes_.empty() && axes_.back() == from_.shape.rank() - 1;
-        constexpr std::int64_t lanes = 256;
-        const auto turns = inner ? Accumulator::make(dtype_, options_.with, options_.skip_nan, lanes) : nullptr;
         NDArray elements(dtype_, Shape{0});
         const auto add_slab = [&](const Region& box) {
             if (io.stop.stop_requested()) throw cancelled("stopped on request");
             const Region slab = slab_of(whole, box);
             read_ordered(elements, slab, inner ? kept_ : axes_, inner ? axes_ : kept_, io);
             const std::byte* p = elements.bytes().data();
-            const std::int64_t count = box.count();
             if (!inner) {
                 add_rows(*sums, p, columns, box, groups, io);
                 return;
             }
-            const std::int64_t run = box.extent.back();
-            const std::int64_t used = std::min(run, lanes);
-            for (std::int64_t c = 0; c < columns; ++c) {
-                turns->reset();
-                for (std::int64_t n = 0; n < count; n += run) {
-                    const std::int64_t place = place_of(reduced_shape(), box, n);
-                    for (std::int64_t i = 0; i < run; i += lanes) {
-                        turns->add(p, 0, std::min(lanes, run - i), place + i, 1);
-                        p += std::min(lanes, run - i) * dtype_.size();
-                    }
-                }
-                for (std::int64_t lane = 0; lane < used; ++lane) sums->merge(c, *turns, lane);
-            }
+            add_columns(*sums, p, columns, box, io);
         };
         if (groups.box.count() > 0) {
             for_each_step(groups.box.extent, step, [&](Region box) {

@@ -124,6 +124,19 @@ class Reduce(Computing):
         self.save("a.npy", values)
         np.testing.assert_array_equal(self.result("reduce", "a.npy", "out.npy", "--axis", "1", "--with", "sum"), [2, 2])
 
+    def test_long_columns_along_the_last_axis(self):
+        """They are divided among threads, wherever the parts begin."""
+        for shape in ((200_003,), (3, 70_001), (7, 300, 301), (1000, 131)):
+            values = RANDOM.normal(scale=10, size=shape)
+            axes = tuple(range(1, len(shape))) or (0,)
+            flat = values.reshape(-1 if len(shape) == 1 else (shape[0], -1))
+            flat[..., -3] = flat[..., 17] = flat.max() + 1  # of equal ones the first is the place
+            self.save("a.npy", values)
+            for word in ("argmax", "argmin", "mean", "std", "max", "count"):
+                found = self.result("reduce", "a.npy", "out.npy", "--with", word, "--axis", ",".join(map(str, axes)))
+                wanted = np.full(flat.shape[:-1], flat.shape[-1]) if word == "count" else getattr(np, word)(flat, axis=-1)
+                np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=f"{word} {shape}")
+
     def test_memory_and_large_ones(self):
         values = some("f4", (1200, 40, 30))
         self.save("a.npy", values)
