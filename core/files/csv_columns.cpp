@@ -202,6 +202,16 @@ void parse_value(const DType& dtype, std::string_view text, std::byte* p) {
     std::memcpy(p, bytes.data(), bytes.size());
 }
 
+void parse_text(const DType& dtype, std::string_view text, std::byte* p) {
+    const auto length = static_cast<std::size_t>(dtype.size() / 4);
+    if (text.size() > length || std::ranges::any_of(text, [](char c) { return c <= 0; })) {
+        return parse_value(dtype, text, p);
+    }
+    for (std::size_t i = 0; i < length; ++i) {
+        store(dtype, static_cast<std::uint32_t>(i < text.size() ? text[i] : 0), p + 4 * i);
+    }
+}
+
 /// The unit of a date of ISO 8601 with all of its days ("2020-01-31"), perhaps with a time of day, as fine as it is
 /// written: D, m, s, ms, us or ns. nullopt for anything else. A bare year is a number, and a month may be any text.
 std::optional<TimeUnit::Base> time_of(std::string_view text) {
@@ -310,6 +320,8 @@ void parse_csv(const DType& dtype, std::string_view text, std::byte* p) {
             return parse_real(dtype, text, p);
         case Kind::complex:
             return dtype.size() == 8 ? parse_complex<float>(dtype, text, p) : parse_complex<double>(dtype, text, p);
+        case Kind::text:
+            return parse_text(dtype, text, p);
         default:
             return parse_value(dtype, text, p);
     }
@@ -324,8 +336,31 @@ bool CsvKind::is_word(std::string_view text) {
            !time_of(text);
 }
 
+/// The most frequent fields are told without a conversion: "-12", "3.25".
+bool CsvKind::add_plain_number(std::string_view text) {
+    constexpr std::size_t most = 18;  // digits that int64 holds
+    const bool minus = text.starts_with('-');
+    std::size_t digits = 0;
+    std::size_t points = 0;
+    char any = 0;
+    for (const char c : text.substr(minus ? 1 : 0)) {
+        if (c >= '0' && c <= '9') {
+            ++digits;
+            any |= c - '0';
+        } else if (c != '.' || ++points > 1) {
+            return false;
+        }
+    }
+    if (digits == 0 || digits > most) return false;
+    points == 0 ? ++integers_ : ++reals_;
+    if (minus && points == 0 && any != 0) ++negative_;
+    longest_ = std::max(longest_, std::ssize(text));
+    return true;
+}
+
 void CsvKind::add(std::string_view text) {
     ++fields_;
+    if (add_plain_number(text)) return;
     if (const auto characters = count_utf8(text)) {
         longest_ = std::max(longest_, static_cast<std::int64_t>(*characters));
     } else {

@@ -47,6 +47,8 @@ public:
     [[nodiscard]] static bool is_word(std::string_view text);
 
 private:
+    bool add_plain_number(std::string_view text);
+
     std::int64_t fields_ = 0, gaps_ = 0, integers_ = 0, large_ = 0, negative_ = 0, reals_ = 0, booleans_ = 0;
     std::int64_t times_ = 0, far_times_ = 0, no_times_ = 0;
     int finest_ = 0;            ///< TimeUnit::Base of the times

@@ -85,16 +85,39 @@ void CsvRows::plain() {
     }
 }
 
+bool CsvRows::plain_row() {
+    const std::string_view rest = unread();
+    for (std::size_t i = 0; i < rest.size() && rest[i] != '"'; ++i) {
+        while (i < rest.size() && rest[i] > ',')
+            ++i;  // most characters, as the three that end a field are none of them
+        if (i == rest.size()) break;
+        const bool ends_row = rest[i] == '\n' || rest[i] == '\r';
+        if (!ends_row && rest[i] != ',') continue;
+        fields_.ends.push_back(i);
+        if (!ends_row) continue;
+        fields_.text = rest.substr(0, i);
+        skip(i);
+        return true;
+    }
+    fields_.ends.clear();
+    return false;
+}
+
 bool CsvRows::next() {
     if (peek() < 0) return false;
     row_ = at_;
     fields_.text.clear();
     fields_.ends.clear();
-    for (;;) {
-        peek() == '"' ? quoted() : plain();
-        fields_.ends.push_back(fields_.text.size());
+    for (bool whole = plain_row();; whole = false) {
+        if (!whole) {
+            peek() == '"' ? quoted() : plain();
+            fields_.ends.push_back(fields_.text.size());
+        }
         const int c = take();
-        if (c == ',') continue;
+        if (c == ',') {
+            fields_.text += ',';
+            continue;
+        }
         if (c == '\r' && peek() == '\n') (void)take();
         return true;
     }

@@ -18,12 +18,12 @@ struct CsvPlace {
 
 /// The fields of a row without their quotes.
 struct CsvRow {
-    CountedString text;               ///< the fields, concatenated
+    CountedString text;               ///< the fields, with one character between them
     CountedVector<std::size_t> ends;  ///< where each ends in it
 
     [[nodiscard]] std::size_t size() const { return ends.size(); }
     [[nodiscard]] std::string_view field(std::size_t i) const {
-        const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+        const std::size_t begin = i == 0 ? 0 : ends[i - 1] + 1;
         return std::string_view(text).substr(begin, ends[i] - begin);
     }
 };
@@ -49,6 +49,9 @@ private:
     int take();
     void quoted();
     void plain();
+    /// Takes the fields of a row without quotes that lies whole in the piece; returns false, and takes nothing, for any
+    /// other row.
+    bool plain_row();
     [[nodiscard]] std::string_view unread() const;
     void skip(std::size_t count);
 

@@ -7,6 +7,7 @@
 #include <tessera/error_text.h>
 #include <tessera/field.h>
 #include <tessera/ndarray.h>
+#include <tessera/parallel.h>
 #include <tessera/slices.h>
 #include <tessera/write_computed.h>
 
@@ -42,26 +43,44 @@ CountedVector<std::int64_t> matching_rows(const std::shared_ptr<const ArraySourc
             "of shape {}",
             table->name(), info.dtype.to_string(), info.shape.to_string());
     }
-    std::vector<CalcOperand> operands;
-    for (const Field& field : info.dtype.fields()) {
-        if (field.unnamed || !field.shape.empty() || !names_operand(condition, field.name)) continue;
-        operands.push_back({field.name, field_source(shared_source(table), field.name)});
-    }
-    const auto mask = calc_source(condition, std::move(operands), info.shape);
-    const ArrayInfo found = mask->info();
-    if (found.dtype.kind() != Kind::boolean) {
+    // The rows of a slice are read once, whatever the number of fields that the condition names.
+    const auto mask_of = [&](const std::shared_ptr<const ArraySource>& some) {
+        std::vector<CalcOperand> operands;
+        for (const Field& field : info.dtype.fields()) {
+            if (field.unnamed || !field.shape.empty() || !names_operand(condition, field.name)) continue;
+            operands.push_back({field.name, field_source(shared_source(some), field.name)});
+        }
+        return calc_source(condition, std::move(operands), some->info().shape);
+    };
+    const DType found = mask_of(table)->info().dtype;
+    if (found.kind() != Kind::boolean) {
         throw invalid_argument("{}: the condition '{}' is {}, but has to be true or false for each row", table->name(),
-                               condition, found.dtype.to_string());
+                               condition, found.to_string());
     }
-    CountedVector<std::int64_t> rows;
-    for_each_slice(info, info.dtype.size(), Region::whole(info.shape), io.stop, [&](const Region& slice) {
-        NDArray holds(found.dtype, slice.extent);
-        mask->read_into(slice, holds.view(), io);
+    std::vector<Region> slices;
+    for_each_slice(info, info.dtype.size(), Region::whole(info.shape), io.stop,
+                   [&](const Region& slice) { slices.push_back(slice); });
+    std::vector<CountedVector<std::int64_t>> matches(slices.size());
+    IoOptions order = io;
+    if (info.access != Access::any) order.threads = 1;
+    parallel_in_memory(std::ssize(slices), order, [&](std::int64_t n) {
+        const Region& slice = slices[static_cast<std::size_t>(n)];
+        NDArray elements(info.dtype, slice.extent);
+        table->read_into(slice, elements.view(), io);
+        NDArray holds(found, slice.extent);
+        mask_of(view_source(elements.view(), table->name()))->read_into(Region::whole(slice.extent), holds.view(), io);
+        CountedVector<std::int64_t> some;
         const std::byte* const p = holds.bytes().data();
         for (std::int64_t i = 0; i < slice.extent[0]; ++i) {
-            if (p[i] != std::byte{0}) rows.push_back(slice.start[0] + i);
+            if (p[i] != std::byte{0}) some.push_back(slice.start[0] + i);
         }
+        matches[static_cast<std::size_t>(n)] = std::move(some);
     });
+    CountedVector<std::int64_t> rows;
+    for (CountedVector<std::int64_t>& some : matches) {
+        rows.insert(rows.end(), some.begin(), some.end());
+        some = {};
+    }
     return rows;
 }
 
