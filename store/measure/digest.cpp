@@ -101,6 +101,33 @@ void add_elements(Hasher& hasher, const ArrayView& elements) {
     }
 }
 
+/// Elements that lie next to each other in C order: those of all dimensions from `first` on.
+struct Run {
+    int first = 0;
+    std::int64_t bytes = 0;
+};
+
+Run run_of(const ArrayView& elements) {
+    Run run{.first = elements.shape.rank(), .bytes = elements.dtype.size()};
+    for (; run.first > 0; --run.first) {
+        const int d = run.first - 1;
+        if (elements.shape[d] != 1 && elements.strides[d] != run.bytes) break;
+        run.bytes *= elements.shape[d];
+    }
+    return run;
+}
+
+/// Shorter runs are faster copied together than hashed one by one.
+constexpr std::int64_t least_run = 512;
+
+/// Hashes the runs of the dimensions from `d` on, in C order, where they lie.
+void add_runs(Hasher& hasher, const ArrayView& elements, const std::byte* at, int d, const Run& run) {
+    if (d == run.first) return hasher.add(at, static_cast<std::size_t>(run.bytes));
+    for (std::int64_t i = 0; i < elements.shape[d]; ++i) {
+        add_runs(hasher, elements, at + i * elements.strides[d], d + 1, run);
+    }
+}
+
 /// Hashes the elements copied into it, each leaf as a whole.
 class DigestSink final : public ArraySink {
 public:
@@ -138,8 +165,9 @@ private:
             add_elements(hasher, elements);
             return hasher.finish();
         }
-        if (!padded_ && elements.dtype == dtype_ && elements.contiguous()) {
-            hasher.add(elements.data, static_cast<std::size_t>(elements.count() * dtype_.size()));
+        const Run run = run_of(elements);
+        if (!padded_ && elements.dtype == dtype_ && run.bytes >= least_run) {
+            add_runs(hasher, elements, elements.data, 0, run);
             return hasher.finish();
         }
         NDArray packed(dtype_, elements.shape);
