@@ -10,9 +10,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "region_io.h"
+#include "spool.h"
 
 namespace tessera {
 
@@ -314,9 +319,7 @@ Side with_dropped(Side side, const Selection& selection) {
 /// it.
 std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOptions& options) {
     const Selection selection = options.selection ? *options.selection : Selection::all(source.info().shape);
-    const char* chosen = std::getenv("TMPDIR");
-    const std::filesystem::path parent = chosen != nullptr && *chosen != 0 ? chosen : "/var/tmp";
-    std::string folder = (parent / "tessera-XXXXXX").string();
+    std::string folder = (std::filesystem::path(large_files_folder()) / "tessera-XXXXXX").string();
     if (::mkdtemp(folder.data()) == nullptr) throw io_error("cannot make a temporary directory", folder, errno);
     struct Remove {
         std::filesystem::path path;
@@ -369,6 +372,10 @@ public:
         within_ = io_;
         if (each_) within_.threads = 1;
         repeatable_ = options.repeatable && !plan.sink_in_order;
+        const ArrayInfo from = source.info();
+        const bool whole = selection.is_region() && shape_ == from.shape;
+        if (blocks_.chunk_count() > 1) kept_ = keep_divided(source, selection.bounds(), plan.block, whole);
+        if (kept_ && !plan.sink_in_order && from.access == Access::any) order_by_chunks(from);
     }
 
     void run() {
@@ -403,8 +410,38 @@ private:
         });
     }
 
+    /// Blocks of one chunk or shard of the source follow each other, so that few of them are in use at once.
+    void order_by_chunks(const ArrayInfo& from) {
+        const Shape& chunks = from.shards.empty() ? from.chunks : from.shards;
+        if (chunks.rank() != shape_.rank()) return;
+        Shape tile;
+        for (int d = 0; d < shape_.rank(); ++d) {
+            tile.push_back(std::clamp<std::int64_t>(chunks[d] / plan_.block[d], 1, blocks_.grid()[d]));
+        }
+        tiles_ = ChunkGrid(blocks_.grid(), tile);
+    }
+
+    /// The index of a block, of which those in one tile follow each other.
+    [[nodiscard]] Index index_by_tiles(std::int64_t n) const {
+        const Shape& grid = blocks_.grid();
+        std::int64_t below = blocks_.chunk_count();  // blocks with the same index in the dimensions before
+        std::int64_t beside = 1;                     // of this tile, along the dimensions before
+        Region tile;
+        for (int d = 0; d < grid.rank(); ++d) {
+            below /= grid[d];
+            const std::int64_t length = tiles_->chunks()[d];
+            const std::int64_t t = n / (beside * length * below);
+            n -= t * beside * length * below;
+            tile.start.push_back(t * length);
+            tile.extent.push_back(std::min(length, grid[d] - t * length));
+            beside *= tile.extent[d];
+        }
+        return index_in(tile, n);
+    }
+
     /// The region of a block, relative to the start of the sink's first chunk.
     [[nodiscard]] Region region_of(std::int64_t n) const {
+        if (tiles_) return blocks_.chunk_region(index_by_tiles(n));
         if (plan_.block_order == Order::C) return blocks_.chunk_region(blocks_.index(n));
         Index index = Index::filled(shape_.rank(), 0);
         for (int d = 0; d < shape_.rank(); ++d) {
@@ -520,7 +557,9 @@ private:
     bool repeatable_ = false;                         ///< the sink takes a block again
     std::atomic<std::int64_t> too_many_ = INT64_MAX;  ///< elements of the smallest block that did not fit into memory
     std::mutex mutex_;
-    std::vector<NDArray> idle_;  ///< blocks of memory that no thread is using
+    std::vector<NDArray> idle_;        ///< blocks of memory that no thread is using
+    std::unique_ptr<ReadAhead> kept_;  ///< see KeyValueStore::keep_parts
+    std::optional<ChunkGrid> tiles_;   ///< of indices of blocks, if these follow the source's chunks
 };
 
 void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,

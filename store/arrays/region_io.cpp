@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "array_access.h"
 #include "chunk_changes.h"
 #include "chunk_memory.h"
 #include "picked_part.h"
@@ -279,6 +280,23 @@ void write_region(const ArrayState& array, const LoadedArray& loaded, const Regi
                   const IoOptions& io) {
     require_inside(array, loaded, region);
     write_selected(array, loaded, region_selection(region), in, io);
+}
+
+std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region& region, const Shape& block,
+                                        bool whole) {
+    const auto* const array = dynamic_cast<const Array*>(&source);
+    if (array == nullptr) return nullptr;
+    const ArrayState& state = *ArrayAccess::state(*array);
+    if (!state.store->is_far()) return nullptr;
+    const auto loaded = state.loaded();
+    const Shape& chunks = loaded->grid.chunks();
+    if (chunks.rank() != block.rank()) return nullptr;
+    bool divided = !loaded->grid.regular();
+    for (int d = 0; d < block.rank(); ++d) {
+        const bool aligned = region.start[d] % chunks[d] == 0 && block[d] % chunks[d] == 0;
+        divided = divided || (block[d] < region.extent[d] && !aligned);
+    }
+    return divided ? state.store->keep_parts(whole) : nullptr;
 }
 
 void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,

@@ -55,6 +55,11 @@ void require_direct(const ArrayState& array, const LoadedArray& loaded, const Re
 /// The same for all chunks that may be stored.
 void require_direct(const ArrayState& array, const LoadedArray& loaded);
 
+/// For a region that is read in blocks of some shape: while the result lives, chunks and shards far away that several
+/// blocks need are not asked for again (KeyValueStore::keep_parts). Null where that is not needed.
+[[nodiscard]] std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region& region,
+                                                      const Shape& block, bool whole);
+
 /// Reads one whole chunk, with shards one inner chunk; `index` is in the grid of these. `out` has the same shape;
 /// elements beyond the array's edge get the fill.
 void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,

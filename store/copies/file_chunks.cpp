@@ -74,7 +74,8 @@ public:
     }
 
     [[nodiscard]] bool is_far() const override { return far_; }
-    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*usual*/, NextWish next) const override {
+    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*usual*/, NextWish next,
+                                                        std::uint64_t /*room*/) const override {
         if (!far_) return nullptr;
         auto ahead = std::make_unique<Ahead>(*this, std::move(next));
         const std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -31,17 +32,6 @@ Descriptor without_name_soon(const std::string& folder) {
     Descriptor file(open_at(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_EXCL, own));
     if (file) ::unlink(path.c_str());
     return file;
-}
-
-Descriptor make_file(const std::string& folder) {
-    if (!folder.empty()) {
-        if (Descriptor file = without_name(folder)) return file;
-    }
-    std::error_code unknown;
-    const std::string temporary = std::filesystem::temp_directory_path(unknown).string();
-    if (Descriptor file = without_name(temporary)) return file;
-    if (Descriptor file = without_name_soon(temporary)) return file;
-    throw io_error("creating a temporary file in", temporary, errno);
 }
 
 /// A record as it lies in a run: two lengths, the key, the value.
@@ -112,6 +102,22 @@ std::string spool_folder(const KeyValueStore& store) {
     return store.folder_id("") ? store.name() : std::string();
 }
 
+std::string large_files_folder() {
+    const char* chosen = std::getenv("TMPDIR");
+    return chosen != nullptr && *chosen != 0 ? chosen : "/var/tmp";
+}
+
+Descriptor file_without_name(const std::string& folder) {
+    if (!folder.empty()) {
+        if (Descriptor file = without_name(folder)) return file;
+    }
+    std::error_code unknown;
+    const std::string temporary = std::filesystem::temp_directory_path(unknown).string();
+    if (Descriptor file = without_name(temporary)) return file;
+    if (Descriptor file = without_name_soon(temporary)) return file;
+    throw io_error("creating a temporary file in", temporary, errno);
+}
+
 // ---- Spool
 
 void Spool::append(ByteSpan bytes) {
@@ -120,7 +126,7 @@ void Spool::append(ByteSpan bytes) {
 }
 
 void Spool::write_tail() {
-    if (!file_) file_ = make_file(folder_);
+    if (!file_) file_ = file_without_name(folder_);
     const std::uint64_t at = written_;
     written_ += tail_.size();
     const std::vector<std::byte> bytes = std::exchange(tail_, {});

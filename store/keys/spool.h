@@ -20,6 +20,13 @@ namespace tessera {
 /// The folder for spools of what is done with a store: its own, if it is a folder of this machine; else empty.
 [[nodiscard]] std::string spool_folder(const KeyValueStore& store);
 
+/// The folder for temporary files that may be large: $TMPDIR, else /var/tmp, because /tmp may be memory.
+[[nodiscard]] std::string large_files_folder();
+
+/// A file without a name, which ends with the process however that ends. It lies in the folder, or where that cannot be
+/// written, in the one for temporary files.
+[[nodiscard]] Descriptor file_without_name(const std::string& folder);
+
 /// Bytes for the time of one operation. The last of them are in memory, the others in a file without a name, which ends
 /// with the process however that ends, and which changes nothing that can be listed. It lies in the folder, or where
 /// that cannot be written, in the one for temporary files.

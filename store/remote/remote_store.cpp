@@ -19,6 +19,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <span>
@@ -26,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "kept_value.h"
 #include "keys.h"
 #include "lock_table.h"
 #include "remote_lease.h"
@@ -58,6 +60,10 @@ constexpr std::chrono::seconds document_age{2};
 /// Fetched before anybody asked, at most: of one value, and of all of them.
 constexpr std::uint64_t most_ahead = std::uint64_t{64} << 20;
 constexpr std::uint64_t most_ahead_together = std::uint64_t{128} << 20;
+
+/// Kept while values are read part by part, at most; a longer value is not.
+constexpr std::uint64_t most_kept_bytes = std::uint64_t{4} << 30;
+constexpr std::size_t most_kept_values = 256;
 
 /// The MD5 sum that the ETag of a value in S3 is, unless it was sent in parts or encrypted.
 std::string_view md5_in(std::string_view etag) {
@@ -97,7 +103,7 @@ auto document_name(std::string_view key) {
 }
 
 /// A value, by ranges of one version.
-class RemoteSource final : public ByteSource {
+class RemoteSource final : public RangedSource {
 public:
     RemoteSource(std::shared_ptr<const RemoteService> service, std::string key, std::string name, HttpResponse tail)
         : service_(std::move(service)), key_(std::move(key)), name_(std::move(name)), tail_(std::move(tail)) {}
@@ -147,6 +153,28 @@ public:
         }
     }
 
+    [[nodiscard]] bool take_first(std::uint64_t offset, MutableByteSpan out) const override {
+        return take(tail_, offset, out);
+    }
+    [[nodiscard]] HttpTicket start(std::uint64_t offset, std::uint64_t length) const override {
+        HttpRequest request = service_->request(key_);
+        request.cached = true;
+        request.range = HttpRange{.first = offset, .length = length};
+        const std::string_view version = tail_.etag();
+        if (version.starts_with('"')) request.if_match = version;
+        return HttpClient::shared().start(std::move(request));
+    }
+    [[nodiscard]] HttpResponse finish(HttpTicket ticket) const override {
+        HttpResponse response = HttpClient::shared().wait(std::move(ticket));
+        const bool other = (response.total != tail_.total && response.status < 300) ||
+                           (!tail_.etag().empty() && response.etag() != tail_.etag() && response.status < 300);
+        if (response.status == 412 || response.status == 404 || response.status == 416 || other) {
+            throw Error(ErrorCode::io, name_ + ": was replaced while it was read; read again");
+        }
+        (void)service_->is_absent(response, key_);
+        return response;
+    }
+
 private:
     struct Fetched {
         std::uint64_t first = 0;
@@ -175,26 +203,6 @@ private:
         return found == ahead_.end() ? nullptr : *found;
     }
 
-    [[nodiscard]] HttpTicket start(std::uint64_t offset, std::uint64_t length) const {
-        HttpRequest request = service_->request(key_);
-        request.cached = true;
-        request.range = HttpRange{.first = offset, .length = length};
-        const std::string_view version = tail_.etag();
-        if (version.starts_with('"')) request.if_match = version;
-        return HttpClient::shared().start(std::move(request));
-    }
-
-    [[nodiscard]] HttpResponse finish(HttpTicket ticket) const {
-        HttpResponse response = HttpClient::shared().wait(std::move(ticket));
-        const bool other = (response.total != tail_.total && response.status < 300) ||
-                           (!tail_.etag().empty() && response.etag() != tail_.etag() && response.status < 300);
-        if (response.status == 412 || response.status == 404 || response.status == 416 || other) {
-            throw Error(ErrorCode::io, name_ + ": was replaced while it was read; read again");
-        }
-        (void)service_->is_absent(response, key_);
-        return response;
-    }
-
     std::shared_ptr<const RemoteService> service_;
     std::string key_;
     std::string name_;
@@ -214,13 +222,9 @@ public:
         require_key(key);
         settle(key);
         if (const auto known = document(key)) return small_source(*known, key);
-        HttpTicket ticket = announced(key);
-        HttpResponse response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_tail(key));
-        if (is_absent(response, key)) return nullptr;
-        if (response.body.empty() && response.total > 0) {  // announced whole, and longer than it should be
-            response = HttpClient::shared().wait(start_tail(key));
-            if (is_absent(response, key)) return nullptr;
-        }
+        if (const auto kept = kept_value(key)) return open_kept(*kept, key);
+        HttpResponse response;
+        if (!fetch_opened(key, response)) return nullptr;
         const std::string name = join_key(name_, key);
         if (response.first == 0) return memory_source(std::move(response.body), name);
         return std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(response));
@@ -302,8 +306,13 @@ public:
             });
     }
 
-    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next) const override {
-        return std::make_unique<Ahead>(*this, usual, std::move(next));
+    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next,
+                                                        std::uint64_t most) const override {
+        auto ahead = std::make_unique<Ahead>(*this, usual, std::move(next), most);
+        return ahead->is_idle() ? nullptr : std::move(ahead);
+    }
+    [[nodiscard]] std::unique_ptr<ReadAhead> keep_parts(bool whole) const override {
+        return std::make_unique<Keep>(*this, whole);
     }
     [[nodiscard]] bool is_far() const override { return true; }
     [[nodiscard]] StoreOptions options_beside() const override { return tessera::to_read(options_); }
@@ -441,6 +450,11 @@ private:
         }
         if (options_.read_only) throw invalid_argument("{}: opened for reading only", join_key(name_, key));
         changes_values_ = true;
+        const std::lock_guard guard(mutex_);
+        if (const auto kept = kept_.find(key); kept != kept_.end()) {  // what is read from now on is new
+            kept_order_.erase(kept->second.second);
+            kept_.erase(kept);
+        }
     }
 
     /// As RemoteService::is_absent(); notes the version for whoever changes the value.
@@ -775,6 +789,106 @@ private:
         return nullptr;
     }
 
+    /// A value that was opened, or will be, while values are kept (keep_parts).
+    struct Kept {
+        std::mutex mutex;
+        bool opened = false;
+        std::shared_ptr<KeptValue> value;  ///< null: absent
+        std::uint64_t size = 0;            ///< of the value, with the store's mutex
+    };
+    class Keep final : public ReadAhead {
+    public:
+        Keep(const RemoteStore& store, bool whole) : store_(store) {
+            const std::lock_guard guard(store_.mutex_);
+            if (store_.keeping_++ == 0) store_.keeps_whole_ = true;
+            store_.keeps_whole_ = store_.keeps_whole_ && whole;
+        }
+        ~Keep() override {
+            const std::lock_guard guard(store_.mutex_);
+            if (--store_.keeping_ > 0) return;
+            store_.kept_.clear();
+            store_.kept_order_.clear();
+            store_.kept_file_ = std::make_shared<KeptFile>();
+        }
+        Keep(const Keep&) = delete;
+        Keep& operator=(const Keep&) = delete;
+
+    private:
+        const RemoteStore& store_;
+    };
+
+    /// Null unless values are kept.
+    [[nodiscard]] std::shared_ptr<Kept> kept_value(std::string_view key) const {
+        const std::lock_guard guard(mutex_);
+        if (keeping_ == 0 || changing_ > 0) return nullptr;
+        const auto found = kept_.find(key);
+        if (found != kept_.end()) {
+            kept_order_.splice(kept_order_.end(), kept_order_, found->second.second);  // used last
+            return found->second.first;
+        }
+        std::uint64_t bytes = 0;
+        for (const auto& [each, entry] : kept_) bytes += entry.first->size;
+        while (!kept_.empty() && (kept_.size() >= most_kept_values || bytes > most_kept_bytes)) {
+            const auto oldest = kept_.find(kept_order_.front());
+            bytes -= oldest->second.first->size;
+            kept_order_.pop_front();
+            kept_.erase(oldest);
+        }
+        auto kept = std::make_shared<Kept>();
+        kept_.emplace(std::string(key), std::pair(kept, kept_order_.insert(kept_order_.end(), std::string(key))));
+        return kept;
+    }
+
+    [[nodiscard]] std::unique_ptr<ByteSource> open_kept(Kept& kept, std::string_view key) const {
+        const std::lock_guard guard(kept.mutex);
+        if (kept.opened) return kept.value == nullptr ? nullptr : std::make_unique<KeptSource>(kept.value);
+        HttpResponse response;
+        if (!fetch_opened(key, response)) {
+            kept.opened = true;
+            return nullptr;
+        }
+        const std::string name = join_key(name_, key);
+        Buffer all;
+        if (response.first == 0) all = std::move(response.body);
+        const std::uint64_t size = response.total;
+        auto source = std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(response));
+        bool whole = false;
+        std::shared_ptr<KeptFile> file;
+        {
+            const std::lock_guard store_guard(mutex_);
+            whole = keeps_whole_;
+            file = kept_file_;
+            kept.size = size;
+        }
+        if (size > most_kept_bytes || !file->works()) {
+            if (size != all.size()) return source;
+            return memory_source(std::move(all), name);
+        }
+        auto value = std::make_shared<KeptValue>(std::move(file), std::move(source), whole);
+        if (all.size() == size && !value->fill(all)) return memory_source(std::move(all), name);
+        kept.value = std::move(value);
+        kept.opened = true;
+        return std::make_unique<KeptSource>(kept.value);
+    }
+
+    /// With the store's mutex: whether a value is here, or another thread asks for it and will keep it.
+    [[nodiscard]] bool is_kept(std::string_view key) const {
+        if (keeping_ == 0) return false;
+        return kept_.contains(key) || std::ranges::any_of(ahead_, [&](const Ahead* ahead) { return ahead->has(key); });
+    }
+
+    /// The answer to who opens a value, for which it may have been announced; false if there is no value.
+    [[nodiscard]] bool fetch_opened(std::string_view key, HttpResponse& response) const {
+        HttpTicket ticket = announced(key);
+        response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_tail(key));
+        if (is_absent(response, key)) return false;
+        if (response.body.empty() && response.total > 0) {  // announced whole, and longer than it should be
+            response = HttpClient::shared().wait(start_tail(key));
+            if (is_absent(response, key)) return false;
+        }
+        return true;
+    }
+
     /// The answer for a document of a node; null for other keys.
     [[nodiscard]] std::shared_ptr<const HttpResponse> document(std::string_view key) const {
         const auto* const name = document_name(key);
@@ -836,10 +950,11 @@ private:
     /// Requests for keys that will be asked for. All with the store's mutex.
     class Ahead final : public ReadAhead {
     public:
-        Ahead(const RemoteStore& store, std::uint64_t usual, NextWish next)
+        Ahead(const RemoteStore& store, std::uint64_t usual, NextWish next, std::uint64_t most)
             : store_(store), usual_(usual), next_(std::move(next)) {
             const std::uint64_t each = usual == 0 ? tail_bytes : usual;
-            const std::uint64_t room = std::min(memory_left() / 2, most_ahead_together);  // the rest is for who reads
+            // The rest is for who reads.
+            const std::uint64_t room = std::min({memory_left() / 2, most_ahead_together, most});
             // Some wait to be sent, or to be taken: so there are always as many under way as may be.
             constexpr std::uint64_t most_tickets = 2 * HttpClient::most_in_flight;
             most_ = static_cast<std::size_t>(std::min(room / each, most_tickets));
@@ -862,6 +977,8 @@ private:
         Ahead(const Ahead&) = delete;
         Ahead& operator=(const Ahead&) = delete;
 
+        [[nodiscard]] bool is_idle() const { return most_ == 0; }
+        [[nodiscard]] bool has(std::string_view key) const { return tickets_.contains(key); }
         HttpTicket take(std::string_view key) {
             const auto found = tickets_.find(key);
             if (found == tickets_.end()) return nullptr;
@@ -874,6 +991,7 @@ private:
     private:
         void refill() {
             for (ReadWish wish; tickets_.size() < most_ && next_(wish);) {
+                if (store_.is_kept(wish.key)) continue;
                 tickets_.insert_or_assign(
                     wish.key, wish.whole ? store_.start_whole(wish.key, usual_, true) : store_.start_tail(wish.key));
             }
@@ -900,6 +1018,12 @@ private:
     mutable std::uint64_t sent_bytes_ = 0;
     mutable std::exception_ptr failure_;  ///< of what was sent, and is missing now
     mutable std::vector<Ahead*> ahead_;
+    mutable int keeping_ = 0;  ///< how many Keep there are
+    mutable bool keeps_whole_ = true;
+    mutable std::shared_ptr<KeptFile> kept_file_ = std::make_shared<KeptFile>();
+    mutable std::list<std::string> kept_order_;  ///< the keys of kept_, what was used last at the end
+    mutable std::map<std::string, std::pair<std::shared_ptr<Kept>, std::list<std::string>::iterator>, std::less<>>
+        kept_;
     mutable std::map<std::string, std::shared_ptr<Documents>, std::less<>> nodes_;
 };
 

@@ -36,8 +36,8 @@ class RemoteTest(program.ProgramTest):
         seen = self.double.environment if self.double else {}
         return super().run_program(*words, env={**os.environ, **seen, **(env or {})}, **options)
 
-    def digest(self, path, **options):
-        return self.tessera("digest", path, **options).split()[0]
+    def digest(self, path, *words, **options):
+        return self.tessera("digest", path, *words, **options).split()[0]
 
     # ---- what lies there
 
@@ -320,6 +320,47 @@ class RemoteTest(program.ProgramTest):
             self.tessera("diff", "g/v2", f"once-{kind}")
         # A shard: its index with the last bytes, and nothing else, since these are all of it.
         self.assertLessEqual(requests("get", "s3://bucket/g/v3", "0,0"), 12 + 1)
+
+    def large(self, name, *words):
+        """An array of 16 MiB in two chunks or shards, and how many bytes these have."""
+        if not (self.folder / "large.npy").exists():
+            self.save("large.npy", np.random.default_rng(1).integers(0, 16, (4096, 4096), dtype="u1"))
+        self.tessera("import", "large.npy", name, "--format", "v3", "--quiet", *words)
+        return sum(file.stat().st_size for file in (self.folder / name / "c").rglob("*") if file.is_file())
+
+    def asked(self, name, *words):
+        """Requests for chunks, and the bytes of all answers."""
+        self.double.reset()
+        before = self.double.bytes
+        self.tessera(*words)
+        return [each for each in self.double.requests if f"/{name}/c/" in each[1]], self.double.bytes - before
+
+    def test_parts_of_a_chunk_are_fetched_once(self):
+        for name, words in {"none": ["--chunks", "2048,4096", "--codec", "none"],
+                            "blosc": ["--chunks", "2048,4096", "--codec", "blosc"],
+                            "shards": ["--chunks", "256,256", "--shard", "2048,4096"]}.items():
+            stored = self.large(name, *words)
+            right = self.digest(name)
+            for place in self.places.values():
+                requests, sent = self.asked(name, "digest", f"{place}/{name}", "--max-memory", "24M")
+                self.assertEqual(self.digest(f"{place}/{name}", "--max-memory", "24M"), right)
+                self.assertLess(sent, 1.2 * stored, name)
+                self.assertEqual(len(requests), len(set(requests)), name)
+                self.assertLess(len(requests), stored / 2**20 + 6, name)  # of a MiB each
+        # Chunks that no longer are where blocks end.
+        requests, _ = self.asked("none", "copy", f"{self.places['http']}/none", "other", "--chunks", "768,768",
+                                 "--max-memory", "48M", "--quiet")
+        self.assertEqual(len(requests), len(set(requests)))
+        self.tessera("diff", "none", "other")
+        # A part of an array costs no more than that.
+        _, sent = self.asked("none", "copy", f"{self.places['http']}/none", "part", "--sel", ":512, :512",
+                             "--chunks", "128,128", "--max-memory", "24M", "--quiet")
+        self.assertLess(sent, 5 << 20)
+
+    def test_no_room_for_temporary_files(self):
+        self.large("none", "--chunks", "2048,4096", "--codec", "none")
+        right = self.digest("none")
+        self.assertEqual(self.digest("s3://bucket/none", "--max-memory", "24M", env={"TMPDIR": self.path("nowhere")}), right)
 
     def test_what_is_waited_for(self):
         self.double.faults.delay = 4.5

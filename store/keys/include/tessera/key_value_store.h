@@ -235,10 +235,21 @@ public:
     [[nodiscard]] virtual bool lists() const { return true; }
     /// Announces values that get() and open() will be asked for in about this order, each once. Values for get() have
     /// `usual` bytes at most; a longer one costs a second request. next() is called as requests become free, in any
-    /// thread, one call at a time; it must not use the store. Null unless is_far(). The store must outlive the result.
-    [[nodiscard]] virtual std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*usual*/, NextWish /*next*/) const {
+    /// thread, one call at a time; it must not use the store. At most `room` bytes of memory are taken, and at most
+    /// half of what is left. Null unless is_far(), or if there is no room for one value. The store must outlive the
+    /// result.
+    [[nodiscard]] virtual std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*usual*/, NextWish /*next*/,
+                                                                std::uint64_t /*room*/) const {
         return nullptr;
     }
+    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next) const {
+        return read_ahead(usual, std::move(next), UINT64_MAX);
+    }
+    /// For values that are read part by part, maybe through several open(): while the result lives, each part is
+    /// fetched once, and the latest values are kept in files without names on this machine. A value that is replaced
+    /// meanwhile reads as it was, or fails. `whole`: all of each value will be read, so more may be fetched at once
+    /// than is asked for. Null unless that pays. The store must outlive the result.
+    [[nodiscard]] virtual std::unique_ptr<ReadAhead> keep_parts(bool /*whole*/) const { return nullptr; }
     /// Sets a value atomically: a reader sees the old bytes or the new ones.
     virtual void put(std::string_view key, ByteSpan value) = 0;
     /// The same unless the key has a value; false if it has. In a directory only one of several callers succeeds,
