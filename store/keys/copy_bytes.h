@@ -3,14 +3,26 @@
 
 #include <tessera/byte_io.h>
 #include <tessera/key_value_store.h>
+#include <tessera/memory_account.h>
 #include <tessera/stop.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace tessera {
+
+/// Announces the pieces from `at` on, as far as memory has room for them; returns where those begin that were not.
+inline std::uint64_t expect_pieces(const ByteSource& value, std::uint64_t at, std::uint64_t piece) {
+    constexpr std::uint64_t most = std::uint64_t{32} << 20;
+    const std::uint64_t end = at + std::min(value.size() - at, std::clamp(memory_left() / 8, piece, most));
+    std::vector<ByteSource::Extent> pieces;
+    for (std::uint64_t begin = at; begin < end; begin += piece) pieces.push_back({begin, std::min(end, begin + piece)});
+    value.expect(pieces);
+    return end;
+}
 
 /// Calls each(bytes) for the whole content in order, in pieces that take little memory. Throws cancelled between them
 /// if this thread's work is to stop (StopScope).
@@ -18,8 +30,9 @@ template <class Each>
 void for_each_piece(const ByteSource& value, const Each& each) {
     constexpr std::uint64_t piece = std::uint64_t{1} << 20;
     Buffer bytes;
-    for (std::uint64_t at = 0; at < value.size(); at += bytes.size()) {
+    for (std::uint64_t at = 0, expected = 0; at < value.size(); at += bytes.size()) {
         require_not_stopped();
+        if (at >= expected) expected = expect_pieces(value, at, piece);
         bytes.reset(static_cast<std::size_t>(std::min(piece, value.size() - at)));
         value.read(at, bytes.span());
         each(bytes.span());
@@ -47,8 +60,9 @@ inline void copy_bytes(const ByteSource& value, KeyValueStore& store, std::strin
         return sink->finish();
     }
     Buffer bytes;
-    for (std::uint64_t at = 0; at < value.size(); at += bytes.size()) {
+    for (std::uint64_t at = 0, expected = 0; at < value.size(); at += bytes.size()) {
         require_not_stopped();
+        if (at >= expected) expected = expect_pieces(value, at, large);
         const ByteSource::Extent stored = value.next_stored(at);
         at = std::min(stored.begin, value.size() - 1);  // the last byte gives the copy its length
         bytes.reset(

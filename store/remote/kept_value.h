@@ -48,7 +48,8 @@ private:
     std::atomic<bool> failed_ = false;
 };
 
-/// A value, each piece of which is asked for once. Thread rule: every member may be called from several threads at once.
+/// A value, each piece of which is asked for once. Thread rule: every member may be called from several threads at
+/// once.
 class KeptValue {
 public:
     /// `whole`: see KeyValueStore::keep_parts.

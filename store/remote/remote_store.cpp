@@ -22,6 +22,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -134,15 +135,20 @@ public:
         if (extents.size() < 2) return;
         const std::lock_guard guard(mutex_);
         ahead_.clear();
+        held_ = MemoryHold();
+        // The rest is for who reads.
+        const std::uint64_t room = std::min(memory_left() / 4, most_ahead);
         std::uint64_t bytes = 0;
-        for (std::size_t i = 0; i < extents.size() && bytes < most_ahead;) {
+        for (std::size_t i = 0; i < extents.size() && bytes < room;) {
             const std::uint64_t begin = extents[i].begin;
             std::uint64_t end = extents[i].end;
             for (++i; i < extents.size(); ++i) {
                 const Extent& next = extents[i];
                 if (next.begin < begin || next.begin > end + widest_gap || next.end > begin + longest_request) break;
+                if (next.end - begin > room - bytes) break;
                 end = std::max(end, next.end);
             }
+            if (end - begin > room - bytes) break;
             if (end > size() || begin >= size() - std::min<std::uint64_t>(size(), tail_.body.size())) continue;
             auto fetched = std::make_shared<Fetched>();
             fetched->first = begin;
@@ -150,6 +156,11 @@ public:
             fetched->ticket = start(begin, end - begin);
             ahead_.push_back(std::move(fetched));
             bytes += end - begin;
+            try {
+                held_.add(end - begin);
+            } catch (const Error&) {  // another thread has that room now
+                break;
+            }
         }
     }
 
@@ -209,6 +220,7 @@ private:
     HttpResponse tail_;
     mutable std::mutex mutex_;
     mutable std::vector<std::shared_ptr<Fetched>> ahead_;
+    mutable MemoryHold held_;  ///< for these
 };
 
 class RemoteStore final : public KeyValueStore {
@@ -783,10 +795,15 @@ private:
     }
     [[nodiscard]] HttpTicket announced(std::string_view key) const {
         const std::lock_guard guard(mutex_);
+        HttpTicket ticket;
         for (Ahead* const ahead : ahead_) {
-            if (HttpTicket ticket = ahead->take(key)) return ticket;
+            if (ticket == nullptr) {
+                ticket = ahead->take(key);
+            } else {
+                ahead->pass(key);
+            }
         }
-        return nullptr;
+        return ticket;
     }
 
     /// A value that was opened, or will be, while values are kept (keep_parts).
@@ -871,9 +888,8 @@ private:
         return std::make_unique<KeptSource>(kept.value);
     }
 
-    /// With the store's mutex: whether a value is here, or another thread asks for it and will keep it.
-    [[nodiscard]] bool is_kept(std::string_view key) const {
-        if (keeping_ == 0) return false;
+    /// With the store's mutex: whether a value is kept, or was announced by somebody else.
+    [[nodiscard]] bool is_here(std::string_view key) const {
         return kept_.contains(key) || std::ranges::any_of(ahead_, [&](const Ahead* ahead) { return ahead->has(key); });
     }
 
@@ -981,17 +997,25 @@ private:
         [[nodiscard]] bool has(std::string_view key) const { return tickets_.contains(key); }
         HttpTicket take(std::string_view key) {
             const auto found = tickets_.find(key);
-            if (found == tickets_.end()) return nullptr;
+            if (found == tickets_.end()) {
+                passed_.emplace(key);
+                return nullptr;
+            }
             HttpTicket ticket = std::move(found->second);
             tickets_.erase(found);
             refill();
             return ticket;
         }
 
+        /// It was asked for without this: not to be announced any more.
+        void pass(std::string_view key) {
+            if (!has(key)) passed_.emplace(key);
+        }
+
     private:
         void refill() {
             for (ReadWish wish; tickets_.size() < most_ && next_(wish);) {
-                if (store_.is_kept(wish.key)) continue;
+                if (passed_.erase(wish.key) > 0 || has(wish.key) || store_.is_here(wish.key)) continue;
                 tickets_.insert_or_assign(
                     wish.key, wish.whole ? store_.start_whole(wish.key, usual_, true) : store_.start_tail(wish.key));
             }
@@ -1003,6 +1027,7 @@ private:
         std::size_t most_ = 0;
         MemoryHold held_;
         std::map<std::string, HttpTicket, std::less<>> tickets_;
+        std::set<std::string, std::less<>> passed_;  ///< see pass()
     };
 
     std::string name_;

@@ -357,6 +357,13 @@ class RemoteTest(program.ProgramTest):
                              "--chunks", "128,128", "--max-memory", "24M", "--quiet")
         self.assertLess(sent, 5 << 20)
 
+    def test_a_copy_of_shards_asks_for_many_inner_chunks_at_once(self):
+        self.large("shards", "--chunks", "256,256", "--shard", "2048,4096")
+        for kind, place in self.places.items():
+            requests, _ = self.asked("shards", "copy", f"{place}/shards", f"copied-{kind}", "--quiet")
+            self.assertLessEqual(len(requests), 2 * 2)
+            self.tessera("diff", "shards", f"copied-{kind}")
+
     def test_no_room_for_temporary_files(self):
         self.large("none", "--chunks", "2048,4096", "--codec", "none")
         right = self.digest("none")
