@@ -103,6 +103,7 @@ struct Plan {
     bool spool = false;            ///< copy by way of a plain temporary file: see spooled()
     bool shards = false;           ///< a block is a shard too large for memory, and is copied by a nested copy
     bool sink_in_order = false;    ///< the sink accepts each block only once
+    std::int64_t spare = 0;        ///< bytes of the budget that neither blocks nor threads take
 };
 
 std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
@@ -211,6 +212,13 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     const std::int64_t limit =
         plan.each ? (memory - others) / plan.threads - per_thread : memory - others - plan.threads * per_thread;
 
+    const auto spare = [&](const Shape& block) {
+        const std::int64_t blocks = plan.each ? plan.threads : 1;
+        const std::int64_t taken = checked_add(checked_multiply(blocks, byte_count(block, item), "memory"),
+                                               checked_multiply(plan.threads, per_thread, "memory"), "memory");
+        return std::max<std::int64_t>(0, memory - taken);
+    };
+
     const Order order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
     if (sink.in_order || source.in_order) {
         plan.block_order = sink.in_order ? sink.order : source.order;
@@ -221,6 +229,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         // again from its start for every row of chunks.
         if (sink.in_order || fits_sink) {
             plan.block = block;
+            plan.spare = spare(block);
             plan.axes = memory_axes(plan.block_order, block, source, sink, item);
             const double all = static_cast<double>(byte_count(shape, item));
             const bool against_the_grain = source.in_order && sink.in_order && source.order != sink.order && rank > 1;
@@ -259,6 +268,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         plan.block = *best;
         now = best_cost;
     }
+    plan.spare = spare(plan.block);
     plan.axes = memory_axes(order, plan.block, source, sink, item);
     return plan;
 }
@@ -372,10 +382,7 @@ public:
         within_ = io_;
         if (each_) within_.threads = 1;
         repeatable_ = options.repeatable && !plan.sink_in_order;
-        const ArrayInfo from = source.info();
-        const bool whole = selection.is_region() && shape_ == from.shape;
-        if (blocks_.chunk_count() > 1) kept_ = keep_divided(source, selection.bounds(), plan.block, whole);
-        if (kept_ && !plan.sink_in_order && from.access == Access::any) order_by_chunks(from);
+        if (blocks_.chunk_count() > 1) prepare_far();
     }
 
     void run() {
@@ -408,6 +415,43 @@ private:
             const std::lock_guard lock(mutex_);
             idle_.push_back(std::move(memory));
         });
+    }
+
+    /// Reads from far away: each value once, and what comes next while a block is written.
+    void prepare_far() {
+        const ArrayInfo from = source_.info();
+        const bool whole = selection_.is_region() && shape_ == from.shape;
+        kept_ = keep_divided(source_, selection_.bounds(), plan_.block, whole);
+        if (kept_ && !plan_.sink_in_order && from.access == Access::any) order_by_chunks(from);
+        auto next_block = [this, n = std::int64_t{0}]() mutable {
+            while (n < blocks_.chunk_count()) {
+                if (const Region block = inside(region_of(n++)); !block.empty()) return std::optional(block);
+            }
+            return std::optional<Region>();
+        };
+        if (options_.done) return;  // which may be much of it
+        const auto room = static_cast<std::uint64_t>(plan_.spare);
+        ahead_ = announce_next(source_, room, [this, next_block]() mutable -> std::optional<Selection> {
+            const std::optional<Region> block = next_block();
+            if (!block) return std::nullopt;
+            return sub_selection(selection_, *block);
+        });
+        if (options_.beside == nullptr || !(options_.beside->info().shape == shape_)) return;
+        const Region all = Region::whole(shape_);
+        kept_beside_ = keep_divided(*options_.beside, all, plan_.block, true);
+        ahead_beside_ = announce_next(*options_.beside, room, [next_block]() mutable -> std::optional<Selection> {
+            const std::optional<Region> block = next_block();
+            if (!block) return std::nullopt;
+            return region_selection(*block);
+        });
+    }
+
+    /// The part of a block that is copied, without what lies before it in the sink's first chunk.
+    [[nodiscard]] Region inside(const Region& region) const {
+        Region block = intersection(region, {begin_, shape_});
+        if (block.empty()) return block;
+        for (int d = 0; d < shape_.rank(); ++d) block.start[d] -= begin_[d];
+        return block;
     }
 
     /// Blocks of one chunk or shard of the source follow each other, so that few of them are in use at once.
@@ -461,9 +505,8 @@ private:
 
     /// Copies a block, or copies it in parts if its variable-length content does not fit into memory.
     void copy(const Region& region, NDArray& memory) {
-        Region block = intersection(region, {begin_, shape_});
+        const Region block = inside(region);
         if (block.empty()) return;
-        for (int d = 0; d < shape_.rank(); ++d) block.start[d] -= begin_[d];
         const std::optional<std::pair<Region, Region>> halves =
             dtype_.is_variable() && !plan_.shards ? halves_of(region) : std::nullopt;
         if (!halves || block.count() < too_many_) {
@@ -557,9 +600,13 @@ private:
     bool repeatable_ = false;                         ///< the sink takes a block again
     std::atomic<std::int64_t> too_many_ = INT64_MAX;  ///< elements of the smallest block that did not fit into memory
     std::mutex mutex_;
-    std::vector<NDArray> idle_;        ///< blocks of memory that no thread is using
-    std::unique_ptr<ReadAhead> kept_;  ///< see KeyValueStore::keep_parts
-    std::optional<ChunkGrid> tiles_;   ///< of indices of blocks, if these follow the source's chunks
+    std::vector<NDArray> idle_;       ///< blocks of memory that no thread is using
+    std::optional<ChunkGrid> tiles_;  ///< of indices of blocks, if these follow the source's chunks
+    // See KeyValueStore::keep_parts and read_ahead. The last members: requests call functions of this object.
+    std::unique_ptr<ReadAhead> kept_;
+    std::unique_ptr<ReadAhead> kept_beside_;
+    std::unique_ptr<ReadAhead> ahead_;
+    std::unique_ptr<ReadAhead> ahead_beside_;
 };
 
 void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,

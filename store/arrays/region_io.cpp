@@ -72,16 +72,13 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
 /// longer than so many bytes.
 constexpr std::uint64_t best_whole = std::uint64_t{16} << 20;
 
-/// Announces the values that read_selected() will ask for; null for stores of this machine.
-std::unique_ptr<ReadAhead> announce(const ArrayState& array, const LoadedArray& loaded, const Selection& selection) {
-    if (!array.store->is_far()) return nullptr;
-    require_inside(array, loaded, selection.bounds());
-    if (selection.bounds().empty()) return nullptr;
+/// The values that read_selected() will ask for, one with each call.
+std::function<bool(ReadWish&)> wishes_of(const ArrayState& array, const LoadedArray& loaded,
+                                         const Selection& selection) {
     const std::uint64_t limit = loaded.pipeline.encoded_limit();
     const bool shards = loaded.pipeline.shard() != nullptr;
-    return array.store->read_ahead(shards ? 0 : usual_bytes(loaded), [&array, &loaded, &selection, limit, shards,
-                                                                      chunks = PickedChunks(selection, loaded.grid),
-                                                                      n = std::int64_t{0}](ReadWish& wish) mutable {
+    return [&array, &loaded, selection, limit, shards, chunks = PickedChunks(selection, loaded.grid),
+            n = std::int64_t{0}](ReadWish& wish) mutable {
         while (n < chunks.count()) {
             const Index index = chunks.index(n++);
             const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
@@ -91,7 +88,16 @@ std::unique_ptr<ReadAhead> announce(const ArrayState& array, const LoadedArray& 
             return true;
         }
         return false;
-    });
+    };
+}
+
+/// Announces the values that read_selected() will ask for; null for stores of this machine.
+std::unique_ptr<ReadAhead> announce(const ArrayState& array, const LoadedArray& loaded, const Selection& selection) {
+    if (!array.store->is_far()) return nullptr;
+    require_inside(array, loaded, selection.bounds());
+    if (selection.bounds().empty()) return nullptr;
+    const bool shards = loaded.pipeline.shard() != nullptr;
+    return array.store->read_ahead(shards ? 0 : usual_bytes(loaded), wishes_of(array, loaded, selection));
 }
 
 void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
@@ -297,6 +303,43 @@ std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region&
         divided = divided || (block[d] < region.extent[d] && !aligned);
     }
     return divided ? state.store->keep_parts(whole) : nullptr;
+}
+
+std::unique_ptr<ReadAhead> announce_next(const ArraySource& source, std::uint64_t room,
+                                         std::function<std::optional<Selection>()> next) {
+    const auto* const array = dynamic_cast<const Array*>(&source);
+    if (array == nullptr || room == 0 || !ArrayAccess::state(*array)->store->is_far()) return nullptr;
+    const ArrayState& state = *ArrayAccess::state(*array);
+    auto loaded = state.loaded();
+    const bool shards = loaded->pipeline.shard() != nullptr;
+    // Only ends of shards: a few are enough.
+    constexpr std::uint64_t room_for_ends = std::uint64_t{1} << 20;
+    const std::uint64_t usual = shards ? 0 : usual_bytes(*loaded);
+    const std::uint64_t most = shards ? std::min(room, room_for_ends) : room;
+    auto wishes = [&state, loaded = std::move(loaded), next = std::move(next),
+                   now = std::function<bool(ReadWish&)>()](ReadWish& wish) mutable {
+        for (;;) {
+            if (now && now(wish)) return true;
+            const std::optional<Selection> selection = next();
+            if (!selection) return false;
+            now = wishes_of(state, *loaded, *selection);
+        }
+    };
+    return state.store->read_ahead(usual, std::move(wishes), most);
+}
+
+void check_value(const ArrayState& array, const LoadedArray& all, const Index& index, const std::string& key,
+                 ByteSpan value) {
+    const auto own = all.of(index);
+    in_context([&] { return where(array, index, key); },
+               [&] {
+                   in_chunk_memory(*own, [&] {
+                       ScratchPool::Loan scratch(array.scratch);
+                       NDArray elements(own->metadata.dtype, own->grid.chunks());
+                       own->pipeline.decode(value, elements, scratch->codec);
+                       show_json(*own, elements);
+                   });
+               });
 }
 
 void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,

@@ -8,9 +8,14 @@
 #pragma once
 
 #include <tessera/array_io.h>
+#include <tessera/key_value_store.h>
 #include <tessera/selection.h>
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "array_state.h"
 
@@ -59,6 +64,16 @@ void require_direct(const ArrayState& array, const LoadedArray& loaded);
 /// blocks need are not asked for again (KeyValueStore::keep_parts). Null where that is not needed.
 [[nodiscard]] std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region& region,
                                                       const Shape& block, bool whole);
+
+/// For selections that are read one after another, each by one call: while the result lives, the chunks and shards far
+/// away of those that come next are asked for, within `room` bytes of memory. next() gives the next; nullopt at the
+/// end. It is called in any thread, one call at a time. Null where nothing is announced.
+[[nodiscard]] std::unique_ptr<ReadAhead> announce_next(const ArraySource& source, std::uint64_t room,
+                                                       std::function<std::optional<Selection>()> next);
+
+/// Decodes the value of a chunk that is not a shard. Throws as reading it would.
+void check_value(const ArrayState& array, const LoadedArray& all, const Index& index, const std::string& key,
+                 ByteSpan value);
 
 /// Reads one whole chunk, with shards one inner chunk; `index` is in the grid of these. `out` has the same shape;
 /// elements beyond the array's edge get the fill.

@@ -321,7 +321,7 @@ Difference difference(const ArraySource& a, const ArraySource& b, const Toleranc
     result.compared = true;
     result.elements = element_count(of_a.shape);
     DifferenceSink sink(dtype, b, tolerance, places, result);
-    copy_array(a, sink, {.io = io, .held = 2, .ample = passing_block});  // a block of each array at once
+    copy_array(a, sink, {.io = io, .held = 2, .ample = passing_block, .beside = &b});  // a block of each array at once
     return result;
 }
 

@@ -363,6 +363,19 @@ class RemoteTest(program.ProgramTest):
             requests, _ = self.asked("shards", "copy", f"{place}/shards", f"copied-{kind}", "--quiet")
             self.assertLessEqual(len(requests), 2 * 2)
             self.tessera("diff", "shards", f"copied-{kind}")
+            requests, _ = self.asked("shards", "diff", "shards", f"{place}/shards")
+            self.assertLessEqual(len(requests), 2 * 2)
+
+    def test_what_is_recoded_is_asked_for_while_blocks_are_written(self):
+        self.large("many", "--chunks", "1024,1024")
+        self.double.faults.delay = 0.05
+        for words in (["copy", "{}/many", "recoded", "--codec", "zstd:9", "--quiet"], ["digest", "{}/many"],
+                      ["diff", "many", "{}/many"]):
+            requests, _ = self.asked("many", *(word.format(self.places["http"]) for word in words), "--threads", "1")
+            self.assertEqual(len(requests), len(set(requests)), words)
+            self.assertEqual(len({path for _, path, _ in requests}), 16, words)
+            self.assertGreater(self.double.most_in_flight, 12, words)  # so many are there while it is opened
+        self.tessera("diff", "many", "recoded")
 
     def test_no_room_for_temporary_files(self):
         self.large("none", "--chunks", "2048,4096", "--codec", "none")

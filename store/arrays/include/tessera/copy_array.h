@@ -26,6 +26,8 @@ struct CopyOptions {
     /// Upper limit in bytes for blocks that would gain nothing from being larger: `passing_block` for a sink that only
     /// reads elements.
     std::int64_t ample = std::int64_t{8} << 20;
+    /// Another source of the same shape of which the sink reads each block, too; may be null.
+    const ArraySource* beside = nullptr;
     /// Whether a block may be written again after write() threw Error(budget) because other threads held the memory.
     bool repeatable = true;
 };
