@@ -388,23 +388,27 @@ CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& o
         }
     };
     // From far away a chunk comes by one request, unless it is already here.
-    const bool whole = source.store->is_far() && own_grid && !target.store->is_far();
+    const bool far = source.store->is_far() && own_grid;
+    const bool whole = far && !target.store->is_far();
+    const bool verified = far && !whole && options.verify;  // so it is read, also where it is already here
+    const auto kept = options.verify && !far ? source.store->keep_parts(true) : nullptr;
     const auto is_here = [&](const std::string& key) { return target.store->contains(key); };
     const auto fetch_one = [&](const Index& index, const std::string& key, const std::string& new_key) {
         ScratchPool::Loan scratch(source.scratch);
         Buffer& value = scratch->encoded;
         if (!source.store->get(key, value, l->pipeline.encoded_limit())) return false;
-        if (value.empty()) check(index);  // damaged: says so
-        target.store->put(new_key, value);
+        if (options.verify || value.empty()) check_value(source, *l, index, key, value);
+        if (!verified || !is_here(new_key)) target.store->put(new_key, value);
         return true;
     };
     const auto copy_one = [&](std::int64_t chunk) {
         const Index index = l->grid.index(chunk);
         const std::string key = source.chunk_key(*l, index);
         const std::string new_key = target.chunk_key(*target_loaded, index);
-        if (options.verify) check(index);
+        const bool fetches = verified || (whole && !is_here(new_key));
+        if (options.verify && !fetches) check(index);
         // A resumed copy may find a chunk that was cut short: it has another size.
-        if (whole && !is_here(new_key)) {
+        if (fetches) {
             if (!fetch_one(index, key, new_key)) return;
         } else if (options.link && target.store->link(new_key, *source.store, key)) {
             ++linked;
@@ -426,10 +430,10 @@ CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& o
             if (n == batch.size()) return false;
             const Index index = l->grid.index(batch[n++]);
             wish.key = source.chunk_key(*l, index);
-            wish.whole = whole && !is_here(target.chunk_key(*target_loaded, index));
+            wish.whole = verified || (whole && !is_here(target.chunk_key(*target_loaded, index)));
             return true;
         };
-        const auto ahead = source.store->read_ahead(whole ? usual_bytes(*l) : 0, next);
+        const auto ahead = source.store->read_ahead(whole || verified ? usual_bytes(*l) : 0, next);
         parallel_in_memory(static_cast<std::int64_t>(batch.size()), io,
                            [&](std::int64_t n) { copy_one(batch[static_cast<std::size_t>(n)]); });
         batch.clear();

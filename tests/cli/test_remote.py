@@ -377,6 +377,22 @@ class RemoteTest(program.ProgramTest):
             self.assertGreater(self.double.most_in_flight, 12, words)  # so many are there while it is opened
         self.tessera("diff", "many", "recoded")
 
+    def test_verified_copies_ask_once(self):
+        for name, words in {"many": ["--chunks", "1024,1024"], "shards": ["--chunks", "256,256", "--shard", "2048,4096"]}.items():
+            stored = self.large(name, *words)
+            for place in self.places.values():
+                requests, sent = self.asked(name, "copy", f"{place}/{name}", "copied", "--verify", "--quiet", "--overwrite")
+                self.assertEqual(len(requests), len(set(requests)), name)
+                self.assertLess(sent, 1.1 * stored, name)
+                self.tessera("diff", name, "copied")
+        requests, sent = self.asked("many", "copy", "s3://bucket/many", "s3://bucket/again", "--verify", "--quiet")
+        self.assertLess(sum(method == "GET" for method, _, _ in requests), 16 + 1)
+        self.tessera("diff", "many", "again")
+        # Damage is found in what is copied.
+        file = self.folder / "many" / "c" / "1" / "2"
+        file.write_bytes(file.read_bytes()[:-9])
+        self.refused("copy", "s3://bucket/many", "damaged", "--verify", "--quiet", says=["chunk (1, 2)", "c/1/2"])
+
     def test_no_room_for_temporary_files(self):
         self.large("none", "--chunks", "2048,4096", "--codec", "none")
         right = self.digest("none")
