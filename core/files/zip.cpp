@@ -1,8 +1,9 @@
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <minizip/unzip.h>
-#include <minizip/zip.h>
 #include <unistd.h>
 #include <zip.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,11 @@
 #include <limits>
 #include <mutex>
 #include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -389,52 +394,88 @@ std::uint64_t stored_member_offset(const std::filesystem::path& path, std::size_
     return offset;
 }
 
-// ---- writing, by minizip: libzip would hold everything until it closes
+// ---- writing
+
+// Not by libzip, which would hold everything until it closes, and not by minizip, which copies all that is stored byte
+// by byte and writes each number of a header by itself.
+
+namespace {
+
+constexpr std::uint64_t most32 = 0xFFFFFFFF;
+constexpr std::uint16_t zip64_version = 45;
+constexpr std::uint16_t utf8_names = 1 << 11;
+constexpr std::uint32_t the_date = 1 << 21 | 1 << 16;  // 1980-01-01, as NumPy: the same content gives the same bytes
+
+/// Numbers of a header, little-endian.
+class Record {
+public:
+    template <class T>
+    Record& put(std::type_identity_t<T> value) {
+        bytes_.resize(bytes_.size() + sizeof(T));
+        store_little<T>(bytes_.data() + bytes_.size() - sizeof(T), value);
+        return *this;
+    }
+    Record& put(std::string_view text) {
+        const auto* const p = reinterpret_cast<const std::byte*>(text.data());
+        bytes_.insert(bytes_.end(), p, p + text.size());
+        return *this;
+    }
+    [[nodiscard]] ByteSpan bytes() const { return bytes_; }
+
+private:
+    std::vector<std::byte> bytes_;
+};
+
+std::uint32_t capped(std::uint64_t n) {
+    return static_cast<std::uint32_t>(std::min(n, most32));
+}
+
+struct WrittenMember {
+    std::string name;
+    std::uint16_t flags = 0, method = 0;
+    std::uint32_t crc = 0;
+    std::uint64_t size = 0, compressed = 0, offset = 0;
+
+    /// What stands before its bytes. There is room for large sizes always, as NumPy has: they are not known before.
+    [[nodiscard]] Record local_header() const {
+        const bool large = size >= most32 || compressed >= most32;
+        Record r;
+        r.put<std::uint32_t>(0x04034b50).put<std::uint16_t>(zip64_version).put<std::uint16_t>(flags);
+        r.put<std::uint16_t>(method).put<std::uint32_t>(the_date).put<std::uint32_t>(crc);
+        r.put<std::uint32_t>(capped(large ? most32 : compressed)).put<std::uint32_t>(capped(large ? most32 : size));
+        r.put<std::uint16_t>(static_cast<std::uint16_t>(name.size())).put<std::uint16_t>(20).put(name);
+        r.put<std::uint16_t>(1).put<std::uint16_t>(16);
+        r.put<std::uint64_t>(large ? size : 0).put<std::uint64_t>(large ? compressed : 0);
+        return r;
+    }
+    void add_to_directory(Record& r) const {
+        Record large;
+        for (const std::uint64_t n : {size, compressed, offset}) {
+            if (n >= most32) large.put<std::uint64_t>(n);
+        }
+        const auto more = static_cast<std::uint16_t>(large.bytes().size());
+        // Made by Unix: for archives made by DOS, unzip takes the names to be in DOS's character set.
+        r.put<std::uint32_t>(0x02014b50).put<std::uint16_t>(3 << 8 | zip64_version);
+        r.put<std::uint16_t>(more > 0 ? zip64_version : 20).put<std::uint16_t>(flags).put<std::uint16_t>(method);
+        r.put<std::uint32_t>(the_date).put<std::uint32_t>(crc);
+        r.put<std::uint32_t>(capped(compressed)).put<std::uint32_t>(capped(size));
+        r.put<std::uint16_t>(static_cast<std::uint16_t>(name.size()));
+        r.put<std::uint16_t>(static_cast<std::uint16_t>(more > 0 ? more + 4 : 0));
+        r.put<std::uint16_t>(0).put<std::uint16_t>(0).put<std::uint16_t>(0);  // comment, disk, kind of content
+        r.put<std::uint32_t>(0100644U << 16U).put<std::uint32_t>(capped(offset)).put(name);
+        if (more == 0) return;
+        r.put<std::uint16_t>(1).put<std::uint16_t>(more);
+        r.put({reinterpret_cast<const char*>(large.bytes().data()), more});
+    }
+};
+
+}  // namespace
 
 struct ZipWriter::State {
-    State(const std::filesystem::path& path, bool durable) : sink(create_file(path, durable)) {
-        zlib_filefunc64_def io{};
-        io.zopen64_file = [](voidpf opaque, const void*, int) { return opaque; };
-        io.zread_file = [](voidpf, voidpf, void*, uLong) -> uLong { return 0; };
-        io.zwrite_file = [](voidpf, voidpf self, const void* bytes, uLong n) -> uLong {
-            return static_cast<State*>(self)->write(bytes, n) ? n : 0;
-        };
-        io.ztell64_file = [](voidpf, voidpf self) -> ZPOS64_T { return static_cast<State*>(self)->position; };
-        io.zseek64_file = [](voidpf, voidpf self, ZPOS64_T offset, int origin) -> long {
-            return static_cast<State*>(self)->seek(offset, origin);
-        };
-        io.zclose_file = [](voidpf, voidpf) { return 0; };
-        io.zerror_file = [](voidpf, voidpf self) { return static_cast<State*>(self)->failed ? 1 : 0; };
-        io.opaque = this;
-        zip = zipOpen2_64("", APPEND_STATUS_CREATE, nullptr, &io);
-        if (zip == nullptr) throw std::bad_alloc();
-    }
-    ~State() {
-        if (zip != nullptr) zipClose(zip, nullptr);  // frees it; its output goes with the temporary file
-    }
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
-
-    // Called from C, so no exception may leave: it is kept for check().
-    bool write(const void* bytes, std::size_t n) noexcept {
-        try {
-            sink->write_at(position, {static_cast<const std::byte*>(bytes), n});
-            position += n;
-            end = std::max(end, position);
-            return true;
-        } catch (...) {
-            if (!failed) failed = std::current_exception();
-            return false;
-        }
-    }
-    long seek(std::uint64_t offset, int origin) noexcept {
-        position = offset + (origin == ZLIB_FILEFUNC_SEEK_CUR ? position : origin == ZLIB_FILEFUNC_SEEK_END ? end : 0);
-        return 0;
-    }
-    void check(int result) const {
-        if (failed) std::rethrow_exception(failed);
-        if (result != ZIP_OK)
-            throw Error(ErrorCode::io, fmt::format("{}: cannot write the archive ({})", sink->name(), result));
+    State(const std::filesystem::path& path, bool durable) : sink(create_file(path, durable)) {}
+    void write(ByteSpan bytes) {
+        sink->write_at(position, bytes);
+        position += bytes.size();
     }
     void require_no_open_member() const {
         if (open_member.empty()) return;
@@ -442,11 +483,11 @@ struct ZipWriter::State {
     }
 
     std::unique_ptr<ByteSink> sink;
-    std::uint64_t position = 0, end = 0;
-    std::exception_ptr failed;
-    zipFile zip = nullptr;
+    std::uint64_t position = 0;
     std::set<std::string, std::less<>> names;
     std::string open_member;
+    Record directory;
+    std::uint64_t count = 0;  ///< of members in it
 };
 
 namespace {
@@ -454,13 +495,33 @@ namespace {
 template <class State>
 class MemberSink final : public ByteSink {
 public:
-    MemberSink(std::shared_ptr<State> zip, std::string name) : zip_(std::move(zip)), name_(std::move(name)) {}
+    MemberSink(std::shared_ptr<State> zip, WrittenMember member, int level)
+        : zip_(std::move(zip)), member_(std::move(member)), name_(zip_->sink->name() + "::" + member_.name) {
+        member_.offset = zip_->position;
+        zip_->write(member_.local_header().bytes());
+        begin_ = zip_->position;
+        if (level == 0) return;
+        deflated_.resize(std::size_t{1} << 16U);
+        if (deflateInit2(&stream_, level, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+            throw std::bad_alloc();
+    }
+    ~MemberSink() override { end(); }
+    MemberSink(const MemberSink&) = delete;
+    MemberSink& operator=(const MemberSink&) = delete;
+
     bool random_access() const override { return false; }
     const std::string& name() const override { return name_; }
     void append(ByteSpan bytes) override {
+        if (bytes.empty()) return;  // libdeflate begins anew without bytes
+        member_.crc = libdeflate_crc32(member_.crc, bytes.data(), bytes.size());
+        member_.size += bytes.size();
+        if (member_.method == 0) {
+            zip_->write(bytes);
+            return;
+        }
         while (!bytes.empty()) {
-            const std::size_t n = std::min<std::size_t>(bytes.size(), 1 << 30);  // minizip counts in 32 bits
-            zip_->check(zipWriteInFileInZip(zip_->zip, bytes.data(), static_cast<unsigned>(n)));
+            const std::size_t n = std::min<std::size_t>(bytes.size(), 1 << 30);  // zlib counts in 32 bits
+            deflate_bytes(bytes.first(n), Z_NO_FLUSH);
             bytes = bytes.subspan(n);
         }
     }
@@ -468,13 +529,37 @@ public:
         throw invalid_argument(name_ + ": a member of a zip archive is written from front to back only");
     }
     void finish() override {
-        zip_->check(zipCloseFileInZip(zip_->zip));
+        if (member_.method != 0) deflate_bytes({}, Z_FINISH);
+        end();
+        member_.compressed = zip_->position - begin_;
+        zip_->sink->write_at(member_.offset, member_.local_header().bytes());
+        member_.add_to_directory(zip_->directory);
+        ++zip_->count;
         zip_->open_member.clear();
     }
 
 private:
+    void deflate_bytes(ByteSpan bytes, int flush) {
+        stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
+        stream_.avail_in = static_cast<uInt>(bytes.size());
+        do {
+            stream_.next_out = reinterpret_cast<Bytef*>(deflated_.data());
+            stream_.avail_out = static_cast<uInt>(deflated_.size());
+            if (deflate(&stream_, flush) == Z_STREAM_ERROR) throw Error(ErrorCode::io, name_ + ": zlib failed");
+            zip_->write(ByteSpan(deflated_).first(deflated_.size() - stream_.avail_out));
+        } while (stream_.avail_out == 0);
+    }
+    void end() {
+        if (!deflated_.empty()) deflateEnd(&stream_);
+        deflated_.clear();
+    }
+
     std::shared_ptr<State> zip_;
+    WrittenMember member_;
     std::string name_;
+    std::uint64_t begin_ = 0;  ///< of its bytes
+    z_stream stream_{};
+    std::vector<std::byte> deflated_;  ///< empty for a member that is stored
 };
 
 }  // namespace
@@ -488,33 +573,42 @@ ZipWriter& ZipWriter::operator=(ZipWriter&&) noexcept = default;
 std::unique_ptr<ByteSink> ZipWriter::add(std::string_view name, int level) {
     State& s = *state_;
     s.require_no_open_member();
-    const std::string member(name);
+    WrittenMember member{.name = std::string(name)};
     if (name.empty() || name.size() > 0xFFFF || name.find('\0') != std::string_view::npos) {
         throw invalid_argument("{}: '{}' is no name for a member", s.sink->name(), name);
     }
     if (level < 0 || level > 9) throw invalid_argument("DEFLATE level {}: 0 (store) to 9 are known", level);
-    if (!s.names.insert(member).second) {
+    if (!s.names.insert(member.name).second) {
         throw already_exists("{} has a member '{}' already", s.sink->name(), name);
     }
-    zip_fileinfo info{};
-    info.dosDate = 1 << 21 | 1 << 16;  // 1980-01-01, as NumPy: the same content gives the same bytes
     const bool ascii =
         std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    // Made by Unix: for archives made by DOS, unzip takes the names to be in DOS's character set.
-    constexpr uLong unix_version_4_5 = 3 << 8 | 45, utf8_names = 1 << 11;
-    info.external_fa = 0100644UL << 16;
-    // ZIP64 always, as NumPy: the size is not known before.
-    s.check(zipOpenNewFileInZip4_64(s.zip, member.c_str(), &info, nullptr, 0, nullptr, 0, nullptr,
-                                    level == 0 ? 0 : Z_DEFLATED, level, 0, -MAX_WBITS, DEF_MEM_LEVEL,
-                                    Z_DEFAULT_STRATEGY, nullptr, 0, unix_version_4_5, ascii ? 0 : utf8_names, 1));
-    s.open_member = member;
-    return std::make_unique<MemberSink<State>>(state_, s.sink->name() + "::" + member);
+    // How much it was compressed.
+    const int speed = level == 8 || level == 9 ? 2 : level == 2 ? 4 : level == 1 ? 6 : 0;
+    member.flags = static_cast<std::uint16_t>((ascii ? 0 : utf8_names) | speed);
+    member.method = level == 0 ? 0 : Z_DEFLATED;
+    s.open_member = name;  // first, so that an archive with a header that is torn cannot be finished
+    return std::make_unique<MemberSink<State>>(state_, std::move(member), level);
 }
 
 void ZipWriter::finish(const std::string& comment) {
     State& s = *state_;
     s.require_no_open_member();
-    s.check(zipClose(std::exchange(s.zip, nullptr), comment.empty() ? nullptr : comment.c_str()));
+    const std::uint64_t begin = s.position;
+    const std::uint64_t size = s.directory.bytes().size();
+    s.write(s.directory.bytes());
+    Record end;
+    if (begin >= most32 || s.count >= 0xFFFF) {
+        end.put<std::uint32_t>(0x06064b50).put<std::uint64_t>(44).put<std::uint16_t>(zip64_version);
+        end.put<std::uint16_t>(zip64_version).put<std::uint32_t>(0).put<std::uint32_t>(0);
+        end.put<std::uint64_t>(s.count).put<std::uint64_t>(s.count).put<std::uint64_t>(size).put<std::uint64_t>(begin);
+        end.put<std::uint32_t>(0x07064b50).put<std::uint32_t>(0).put<std::uint64_t>(s.position).put<std::uint32_t>(1);
+    }
+    const auto count = static_cast<std::uint16_t>(std::min<std::uint64_t>(s.count, 0xFFFF));
+    end.put<std::uint32_t>(0x06054b50).put<std::uint16_t>(0).put<std::uint16_t>(0).put<std::uint16_t>(count);
+    end.put<std::uint16_t>(count).put<std::uint32_t>(capped(size)).put<std::uint32_t>(capped(begin));
+    end.put<std::uint16_t>(static_cast<std::uint16_t>(comment.size())).put(comment);
+    s.write(end.bytes());
     s.sink->finish();
 }
 

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <span>
 
+#include "zip_store.h"
+
 namespace tessera {
 
 namespace fs = std::filesystem;
@@ -253,7 +255,8 @@ public:
         if (there && !existing.overwrite) {
             throw already_exists("{} exists", path.string()).advising(Action::overwrite, "replaces it");
         }
-        store_ = zip_store(path, there ? ZipMode::replace : ZipMode::create);
+        store_ = new_zip_store(path, there ? ZipMode::replace : ZipMode::create,
+                               existing.store.durability != Durability::none);
     }
 
     Array& add(const std::string& node, const PlannedArray& plan, std::string_view /*made_from*/) override {

@@ -152,11 +152,12 @@ bool is_document(std::string_view key) {
 
 class NewZipStore final : public KeyValueStore {
 public:
-    explicit NewZipStore(const std::filesystem::path& path)
+    NewZipStore(const std::filesystem::path& path, bool durable)
         : path_(path),
           name_(path.string()),
+          durable_(durable),
           spool_(path.extension() == ".ozx" ? path.parent_path() / temporary_name() : std::filesystem::path()),
-          zip_(spool_.empty() ? path : spool_, spool_.empty()) {}
+          zip_(spool_.empty() ? path : spool_, durable && spool_.empty()) {}
     ~NewZipStore() override {
         std::error_code ignored;
         if (!spool_.empty()) std::filesystem::remove(spool_, ignored);
@@ -288,7 +289,7 @@ private:
         const std::string comment = ozx_comment();
         zip_.finish();
         const ZipReader chunks(spool_);
-        ZipWriter zip(path_);
+        ZipWriter zip(path_, durable_);
         std::vector<const std::string*> names;
         for (const auto& [key, entry] : entries_) names.push_back(&key);
         const auto rank = [](const std::string* name) {
@@ -325,6 +326,7 @@ private:
 
     std::filesystem::path path_;
     std::string name_;
+    bool durable_;
     std::filesystem::path spool_;  ///< of an .ozx: the archive that holds its chunks until finish()
     mutable std::mutex mutex_;     ///< for everything below
     ZipWriter zip_;
@@ -401,13 +403,17 @@ std::unique_ptr<ByteSink> NewZipStore::create(std::string_view key) {
 
 std::shared_ptr<KeyValueStore> zip_store(const std::filesystem::path& path, ZipMode mode) {
     if (mode == ZipMode::read) return std::make_shared<ZipStore>(ZipReader(path), path.string());
+    return new_zip_store(path, mode, true);
+}
+
+std::shared_ptr<KeyValueStore> new_zip_store(const std::filesystem::path& path, ZipMode mode, bool durable) {
     if (mode == ZipMode::create && std::filesystem::exists(status_of(path))) {
         throw already_exists(
             "{}: a file is there already, and a zip archive is never changed in place; "
             "write another one",
             path.string());
     }
-    return std::make_shared<NewZipStore>(path);
+    return std::make_shared<NewZipStore>(path, durable);
 }
 
 std::shared_ptr<KeyValueStore> probe_zip_store(const ByteSource& file) {

@@ -318,6 +318,17 @@ class Groups(ProgramTest):
         self.check_survey("survey.zip")
         self.refused("copy", "survey", "survey.zip", says="--overwrite")
 
+    def test_a_zip_of_very_many_chunks(self):
+        """More members than the end of a small archive can count."""
+        values = np.arange(65_540, dtype="u1")
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zip", "--chunks", "1", "--codec", "none", "--fill", "null", "--format", "v2", "--quiet")
+        with zipfile.ZipFile(self.folder / "a.zip") as archive:
+            self.assertGreater(len(archive.infolist()), 65_535)
+            self.assertEqual(archive.read("65539"), bytes([65_539 % 256]))
+        self.tessera("export", "a.zip", "b.npy", "--quiet")
+        np.testing.assert_array_equal(np.load(self.folder / "b.npy"), values)
+
     def test_a_zip_is_a_source_too(self):
         self.make_survey("survey", "v2")
         store = zarr.ZipStore(self.path("python.zip"), mode="w")
