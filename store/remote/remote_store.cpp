@@ -982,9 +982,18 @@ private:
                     most_ /= 2;  // the budget has no room for so many
                 }
             }
-            const std::lock_guard guard(store_.mutex_);
-            refill();
-            store_.ahead_.push_back(this);
+            {
+                const std::lock_guard guard(store_.mutex_);
+                refill();
+                store_.ahead_.push_back(this);
+                if (tickets_.size() == most_) return;
+                most_ = tickets_.size();
+            }
+            held_ = MemoryHold();  // there are no more wishes: the rest of it is free
+            try {
+                held_ = MemoryHold(most_ * each);
+            } catch (const Error&) {  // another thread was faster; what is under way is not abandoned
+            }
         }
         ~Ahead() override {
             const std::lock_guard guard(store_.mutex_);
