@@ -167,7 +167,7 @@ class Bench:
             self.fail(label, fmt, "does not come back:", done.stderr)
         elif not peers.same(array, np.load(back, allow_pickle=True)):
             self.fail(label, fmt, "comes back otherwise")
-        return ", ".join(readers) or ELSEWHERE.get((label, fmt), "itself only")
+        return ELSEWHERE.get((label, fmt)) or ", ".join(readers) or "itself only"
 
     @staticmethod
     def knows_better(peer, label):
