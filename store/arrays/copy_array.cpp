@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "picked_part.h"
 #include "region_io.h"
 #include "spool.h"
 
