@@ -383,7 +383,8 @@ public:
         within_ = io_;
         if (each_) within_.threads = 1;
         repeatable_ = options.repeatable && !plan.sink_in_order;
-        if (blocks_.chunk_count() > 1) prepare_far();
+        const bool far = is_far(source) || (options.beside != nullptr && is_far(*options.beside));
+        if (far && blocks_.chunk_count() > 1) prepare_far();
     }
 
     void run() {

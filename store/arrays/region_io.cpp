@@ -288,12 +288,15 @@ void write_region(const ArrayState& array, const LoadedArray& loaded, const Regi
     write_selected(array, loaded, region_selection(region), in, io);
 }
 
+bool is_far(const ArraySource& source) {
+    const auto* const array = dynamic_cast<const Array*>(&source);
+    return array != nullptr && ArrayAccess::state(*array)->store->is_far();
+}
+
 std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region& region, const Shape& block,
                                         bool whole) {
-    const auto* const array = dynamic_cast<const Array*>(&source);
-    if (array == nullptr) return nullptr;
-    const ArrayState& state = *ArrayAccess::state(*array);
-    if (!state.store->is_far()) return nullptr;
+    if (!is_far(source)) return nullptr;
+    const ArrayState& state = *ArrayAccess::state(dynamic_cast<const Array&>(source));
     const auto loaded = state.loaded();
     const Shape& chunks = loaded->grid.chunks();
     if (chunks.rank() != block.rank()) return nullptr;
@@ -307,9 +310,8 @@ std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region&
 
 std::unique_ptr<ReadAhead> announce_next(const ArraySource& source, std::uint64_t room,
                                          std::function<std::optional<Selection>()> next) {
-    const auto* const array = dynamic_cast<const Array*>(&source);
-    if (array == nullptr || room == 0 || !ArrayAccess::state(*array)->store->is_far()) return nullptr;
-    const ArrayState& state = *ArrayAccess::state(*array);
+    if (room == 0 || !is_far(source)) return nullptr;
+    const ArrayState& state = *ArrayAccess::state(dynamic_cast<const Array&>(source));
     auto loaded = state.loaded();
     const bool shards = loaded->pipeline.shard() != nullptr;
     // Only ends of shards: a few are enough.

@@ -60,6 +60,9 @@ void require_direct(const ArrayState& array, const LoadedArray& loaded, const Re
 /// The same for all chunks that may be stored.
 void require_direct(const ArrayState& array, const LoadedArray& loaded);
 
+/// Whether the source is an array behind a network.
+[[nodiscard]] bool is_far(const ArraySource& source);
+
 /// For a region that is read in blocks of some shape: while the result lives, chunks and shards far away that several
 /// blocks need are not asked for again (KeyValueStore::keep_parts). Null where that is not needed.
 [[nodiscard]] std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region& region,
