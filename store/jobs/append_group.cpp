@@ -244,7 +244,14 @@ std::vector<AppendedArray> append_group(const Group& group, const Located& sourc
         one.after = array.shape();
     }
     batch.commit();
-    if (consolidated) Group(group).consolidate();
+    try {
+        if (consolidated) Group(group).consolidate();
+    } catch (const Error& e) {
+        throw Error(ErrorCode::recorded,
+                    fmt::format("{}: the arrays have grown, and must not be appended to again, but the consolidated "
+                                "metadata are not renewed: {}",
+                                group.name(), e.what()));
+    }
     return std::move(growth.arrays);
 }
 

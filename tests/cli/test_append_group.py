@@ -1,6 +1,8 @@
 """Datasets that grow along a dimension, compared with xarray's concat."""
 
 import json
+import shutil
+import subprocess
 import sys
 import unittest
 import warnings
@@ -67,6 +69,18 @@ class Growing(ProgramTest):
     def test_the_note_of_an_undo(self):
         self.tessera("append", "g.zarr", "feb.nc", "--axis", "time", "--quiet")
         self.assertIn("consolidated metadata of g.zarr are stale", self.run_program("undo", "g.zarr").stderr)
+
+    def test_metadata_that_cannot_be_renewed(self):
+        """The error says that the arrays have grown, so that nobody appends twice."""
+        metadata = self.folder / "g.zarr/.zmetadata"
+        if not shutil.which("chattr") or subprocess.run(["chattr", "+i", metadata], capture_output=True).returncode != 0:
+            self.skipTest("takes root, and a file system with immutable files")
+        self.addCleanup(subprocess.run, ["chattr", "-i", metadata])
+        self.refused("append", "g.zarr", "feb.nc", "--axis", "time", code=3,
+                     says=["have grown", "must not be appended to again", ".zmetadata"])
+        subprocess.run(["chattr", "-i", metadata], check=True)
+        self.tessera("consolidate", "g.zarr", "--quiet")
+        self.check(self.data, self.more)
 
     def test_times_in_other_units(self):
         other = month("2020-02-01", 29, "hours since 2020-02-01")

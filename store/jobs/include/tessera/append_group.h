@@ -35,6 +35,7 @@ struct AppendedArray {
 /// Throws invalid_argument, naming the arrays, if no array has the dimension, if one that has it is missing on either
 /// side, if an attribute that gives the values their meaning differs (units, calendar, scale_factor, add_offset,
 /// _FillValue), or if a coordinate of another dimension does; and what Array::append throws. Nothing has changed then.
+/// Throws recorded, as Edit::commit(), for a failure after the arrays have grown.
 std::vector<AppendedArray> append_group(const Group& group, const Located& source, const std::string& dimension,
                                         const AppendGroupOptions& options = {});
 
