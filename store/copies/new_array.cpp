@@ -204,7 +204,9 @@ Occupant occupant_elsewhere(const fs::path& path, const StoreOptions& options) {
     if (!is_anything_at(path, options)) return Occupant::nothing;
     const Listing top = place.store->list(place.prefix);
     const bool own = top.keys.empty() && top.prefixes == std::vector<std::string>{std::string(own_folder)};
-    const auto passes = [](const std::string& name) { return name == "lease" || name.starts_with("probe-"); };
+    const auto passes = [](const std::string& name) {
+        return join_key(own_folder, name) == lease_key || name.starts_with("probe-");
+    };
     return own && std::ranges::all_of(place.store->list(join_key(place.prefix, own_folder)).keys, passes)
                ? Occupant::nothing
                : Occupant::other;
@@ -536,11 +538,8 @@ void commit_together(std::span<NewArray* const> arrays) {
     sync_together(stores);
     for (NewArray* const made : arrays) {
         const Place place{made->state_->store, made->state_->prefix};
-        if (is_directory_store(*place.store)) {
-            erase_own_but(place, {stored_record_key});
-        } else {
-            place.store->erase_below(join_key(place.prefix, own_folder));
-        }
+        // The lease is released by who holds it.
+        erase_own_but(place, {stored_record_key, job_key, lease_key});
     }
     sync_together(stores);
     for (NewArray* const made : arrays) {

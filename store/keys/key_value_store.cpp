@@ -66,6 +66,13 @@ std::optional<ValueStamp> KeyValueStore::stamp(std::string_view key) const {
     return source ? std::optional<ValueStamp>({.size = source->size()}) : std::nullopt;
 }
 
+std::vector<std::optional<ValueStamp>> KeyValueStore::stamps(std::span<const std::string> keys) const {
+    std::vector<std::optional<ValueStamp>> found;
+    found.reserve(keys.size());
+    for (const std::string& key : keys) found.push_back(stamp(key));
+    return found;
+}
+
 bool KeyValueStore::contains(std::string_view key) const {
     return open(key) != nullptr;
 }

@@ -15,9 +15,6 @@
 
 namespace tessera {
 
-/// Below the array or group.
-inline constexpr std::string_view lease_key = ".tessera/lease";
-
 /// Waits until nobody holds the lease, or until it was not renewed for a minute by the server's clock. Released by the
 /// result. `place` is for the waiter, which may be null.
 [[nodiscard]] StoreLock take_lease(std::shared_ptr<const RemoteService> service, std::string key,

@@ -74,9 +74,11 @@ std::string_view md5_in(std::string_view etag) {
     return is_sum ? etag : std::string_view();
 }
 
-std::uint64_t hash_of(std::string_view text) {
+/// An ETag as a number. Some servers list it without its quotation marks.
+std::uint64_t version_id(std::string_view etag) {
+    if (etag.size() >= 2 && etag.front() == '"' && etag.back() == '"') etag = etag.substr(1, etag.size() - 2);
     std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+    for (const char c : etag) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
     return hash;
 }
 
@@ -271,16 +273,23 @@ public:
         require_key(key);
         settle(key);
         if (const auto made = stamp_of_change(key)) return made;
-        std::shared_ptr<const HttpResponse> known = document(key);
-        if (known == nullptr) {
-            HttpRequest request = to_read(key);
-            request.range = HttpRange{.first = 0, .length = 1};
-            request.stamp = true;
-            known = std::make_shared<const HttpResponse>(HttpClient::shared().send(std::move(request)));
+        if (const auto known = document(key)) return stamp_of(*known, key);
+        return stamp_of(HttpClient::shared().send(to_stamp(key)), key);
+    }
+    [[nodiscard]] std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const override {
+        settle_all();
+        std::vector<std::optional<ValueStamp>> found;
+        std::deque<HttpTicket> begun;
+        for (std::size_t next = 0; found.size() < keys.size();) {
+            for (; next < keys.size() && begun.size() < HttpClient::most_in_flight; ++next) {
+                require_key(keys[next]);
+                begun.push_back(HttpClient::shared().start(to_stamp(keys[next])));
+            }
+            const HttpResponse response = HttpClient::shared().wait(std::move(begun.front()));
+            begun.pop_front();
+            found.push_back(stamp_of(response, keys[found.size()]));
         }
-        const HttpResponse& response = *known;
-        if (is_absent(response, key)) return std::nullopt;
-        return ValueStamp{.size = response.total, .id = hash_of(response.etag())};
+        return found;
     }
     [[nodiscard]] bool contains(std::string_view key) const override { return stamp(key).has_value(); }
 
@@ -316,6 +325,17 @@ public:
             [&](std::string_view name, std::uint64_t, std::string_view) {
                 if (folder) folder(name, false);
             });
+    }
+
+    void for_each_stamp(std::string_view prefix, const EachStamp& each, const EachFolder& folder) const override {
+        require_prefix(prefix);
+        settle_all();
+        service_->list(
+            prefix,
+            [&](std::string_view name, std::uint64_t size, std::string_view etag) {
+                each(name, {.size = size, .id = version_id(etag)});
+            },
+            [&](std::string_view name, std::uint64_t, std::string_view) { folder(name, false); });
     }
 
     [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next,
@@ -579,7 +599,7 @@ private:
         for (Change* const change : changes_) {
             if (!change->covers(key)) continue;
             const Seen& seen = change->of(key);
-            if (seen.set) return ValueStamp{.size = seen.size, .id = hash_of(seen.version->etag)};
+            if (seen.set) return ValueStamp{.size = seen.size, .id = version_id(seen.version->etag)};
         }
         return std::nullopt;
     }
@@ -781,6 +801,17 @@ private:
         request.cached = changing_ == 0;
         request.always_asks = changes_values_;
         return request;
+    }
+    /// Asks for the size and the version.
+    [[nodiscard]] HttpRequest to_stamp(std::string_view key) const {
+        HttpRequest request = to_read(key);
+        request.range = HttpRange{.first = 0, .length = 1};
+        request.stamp = true;
+        return request;
+    }
+    [[nodiscard]] std::optional<ValueStamp> stamp_of(const HttpResponse& response, std::string_view key) const {
+        if (is_absent(response, key)) return std::nullopt;
+        return ValueStamp{.size = response.total, .id = version_id(response.etag())};
     }
     [[nodiscard]] HttpTicket start_tail(std::string_view key) const {
         HttpRequest request = to_read(key);

@@ -37,6 +37,10 @@ void add_unit(std::vector<UnitRange>& ranges, std::int64_t unit) {
 
 bool is_finished(const Job& job) {
     return std::ranges::all_of(job.arrays, [&](const JobArray& array) {
+        if (!is_local(array.built)) {
+            const Place units = records_place(job, {.read_only = true});
+            return is_published(job, array) && units.store->list(units.prefix).keys.empty();
+        }
         const fs::path place = place_of_array(job, array);
         const auto id = directory_id(place);
         return id && id->inode == array.inode && is_published(job, array) && !fs::exists(place / ".tessera" / "units");
@@ -52,7 +56,7 @@ void for_each_unit(const Job& job, const Each& each) {
     for (std::int64_t first = 0; first < units; first += slice) {
         const std::int64_t end = std::min(units, first + slice);
         std::vector<UnitRecord> records;
-        RecordReader(records_folder(job)).read([&](const UnitRecord& record) {
+        RecordReader(records_place(job, {.read_only = true})).read([&](const UnitRecord& record) {
             if (record.unit >= first && record.unit < end) records.push_back(record);
         });
         std::ranges::stable_sort(records, {}, [](const UnitRecord& r) { return std::pair(r.unit, r.written); });
@@ -82,9 +86,10 @@ void count_unit(JobState& state, const Job& job, std::int64_t unit, std::span<co
 }
 
 /// Whether a unit's files are those that one of its records tells of.
-const UnitRecord* holding(const Array& array, const Region& region, std::span<const UnitRecord> records, bool read) {
+const UnitRecord* holding(const Array& array, const Region& region, std::span<const UnitRecord> records, bool read,
+                          const StoredValues* listed) {
     if (std::ranges::all_of(records, &UnitRecord::failed)) return nullptr;
-    UnitRecord found = unit_files(array, region, nullptr, read);
+    UnitRecord found = unit_files(array, region, nullptr, read, listed);
     const auto match = [&](auto member) -> const UnitRecord* {
         for (const UnitRecord& record : records) {
             if (!record.failed && record.files == found.files && record.bytes == found.bytes &&
@@ -97,7 +102,7 @@ const UnitRecord* holding(const Array& array, const Region& region, std::span<co
     if (!read) {
         if (const UnitRecord* same = match(&UnitRecord::stamps)) return same;
         // Two may have written the same at once, or the files were copied with other times: their content decides.
-        found = unit_files(array, region, nullptr, true);
+        found = unit_files(array, region, nullptr, true, listed);
     }
     return match(&UnitRecord::content);
 }
@@ -119,17 +124,21 @@ void publish(const Job& job, const FinishOptions& o) {
     for (const PlannedGroup& group : job.groups) made->add_group(group);
     for (const JobArray& array : job.arrays) {
         if (!is_published(job, array)) {
-            remove_temporaries(array.built);
+            if (is_local(array.built)) remove_temporaries(array.built);
             (void)made->add(array.node, array.plan, job.made_from);
+            if (is_local(array.built)) continue;
+            const Place at = built_place(array, o.store);
+            at.store->put(join_key(at.prefix, job_key), std::as_bytes(std::span(job.id)));
             continue;
         }
         // An earlier finish was killed after it had published this one.
         const fs::path place = place_of_array(job, array);
         const auto id = directory_id(array.built);
         const bool built = id && id->inode == array.inode;
-        const auto store = directory_store(built ? array.built : place, o.store);
-        store->erase(unfinished_marker_key);
-        store->erase_below(".tessera/units");
+        const fs::path there = built ? array.built : place;
+        const auto [store, prefix] = store_kind_of(there).place(there, o.store);
+        store->erase(join_key(prefix, unfinished_marker_key));
+        store->erase_below(join_key(prefix, units_key));
         store->sync();
         if (!built || array.built == place) continue;
         const auto old = directory_store(place, o.store);
@@ -201,16 +210,20 @@ JobState finish_job(const Job& job, const FinishOptions& o) {
         for (const Value& identity : job.sources.as_array()) require_same_source(identity, true);
         const JobArray* open = nullptr;
         std::optional<Array> array;
+        std::optional<StoredValues> listed;
         for_each_unit(job, [&](std::int64_t unit, std::span<const UnitRecord> records) {
             if (o.io.stop.stop_requested()) throw cancelled("stopped on request");
             const auto place = job.place_of(unit);
             if (place.first != open) {
                 open = place.first;
+                listed.reset();
                 if (is_published(job, *open)) {
                     array.reset();
                 } else {
                     require_own_target(job, *open);
                     array = unfinished_array(job, *open, {.read_only = true}, nullptr);
+                    const Place at = built_place(*open, {.read_only = true});
+                    if (at.store->is_far()) listed.emplace(*at.store, at.prefix);
                 }
             }
             if (!array) {
@@ -218,7 +231,8 @@ JobState finish_job(const Job& job, const FinishOptions& o) {
                 state.bytes += job.bytes_of(unit);
                 return;
             }
-            count_unit(state, job, unit, records, holding(*array, place.second, records, o.read));
+            count_unit(state, job, unit, records,
+                       holding(*array, place.second, records, o.read, listed ? &*listed : nullptr));
         });
         if (!state.missing.empty()) return state;
     } else {

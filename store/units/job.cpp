@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -158,13 +157,6 @@ JobArray array_from(const Value& value, const std::string& target, std::int64_t 
     return array;
 }
 
-std::string new_id() {
-    std::random_device random;
-    std::string id;
-    for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", random());
-    return id;
-}
-
 /// A target's parts and groups, planned and not made.
 struct PlannedTarget {
     std::vector<PlannedCopy> arrays;
@@ -260,7 +252,8 @@ Value identities(const std::vector<Value>& recipes, const IoOptions& io) {
 }
 
 void require_target(const std::string& target) {
-    require_local(target, "the target of a job");
+    const bool far = !is_local(target) && store_kind_of(target).place(target, {.read_only = true}).store->is_far();
+    if (!far) require_local(target, "the target of a job");
     if (named_array_file_format(target) != nullptr || is_zip_name(target)) {
         throw unsupported("{}: one file cannot be written by several processes: the target of a job is a folder",
                           target);
@@ -384,7 +377,7 @@ std::uint64_t Job::bytes_of(std::int64_t unit) const {
 
 Job plan_job(const Value& given, const std::string& named, const fs::path& file, const PlanOptions& o) {
     require_target(named);
-    const std::string target = fs::absolute(named).lexically_normal().string();
+    const std::string target = is_local(named) ? fs::absolute(named).lexically_normal().string() : named;
     require_local(file, "a job");
     require_free_file(file, o.copy.overwrite);
     if (o.parts < 0 || o.parts > most_units) throw invalid_argument("parts: expected at least 1, found {}", o.parts);
@@ -427,7 +420,7 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
                        .source = planned.recipes[n],
                        .selection = o.copy.selection};
         const Array& begun = made->add(copy.node, copy.plan, job.made_from);
-        array.built = begun.name();
+        array.built = is_local(job.target) ? fs::path(begun.name()) : place_of_array(job, array);
         array.inode = directory_id(array.built).value_or(DirectoryId{}).inode;
         marker = array.built / unfinished_marker_key;
         const OpenRecipe opened = open_recipe(array.source, o.copy.io, false);
@@ -455,7 +448,9 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
         source.set("since", present_time(source, marker));
         job.sources.push_back(std::move(source));
     }
-    for (JobArray& array : job.arrays) fs::create_directories(array.built / ".tessera" / "units");
+    for (const JobArray& array : job.arrays) {
+        if (is_local(array.built)) fs::create_directories(array.built / units_key);
+    }
     constexpr std::chrono::milliseconds tick{12};  // of the clocks of file systems: later changes have a later time
     std::this_thread::sleep_for(tick);
     const std::string text = to_json(job).dump({.indent = 1}) + "\n";

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ struct JobWorker::State {
     OpenRecipe source;
     std::optional<Selection> selection;
 
-    std::optional<UnitClaims> claims;
+    std::unique_ptr<UnitClaims> claims;
     std::int64_t cursor = -1;
     std::optional<std::int64_t> claimed;       ///< the stretch given out last
     std::vector<std::int64_t> to_give_back{};  ///< once their records are written
@@ -97,8 +98,8 @@ struct JobWorker::State {
         : job(std::move(j)),
           options(s),
           done(static_cast<std::size_t>(job.units())),
-          reader(records_folder(job)),
-          writer(records_folder(job)) {}
+          reader(records_place(job, options)),
+          writer(records_place(job, options)) {}
 
     void require_number(std::int64_t unit) const {
         if (unit < 0 || unit >= job.units()) (void)job.place_of(unit);
@@ -144,9 +145,7 @@ struct JobWorker::State {
         const auto begun = Clock::now();
         const auto place = job.place_of(unit);
         open_array(*place.first, io);
-        if (!directory_store(place.first->built, {.read_only = true})->contains(unfinished_marker_key)) {
-            require_own_target(job, *place.first);
-        }
+        if (!has_marker(*place.first)) require_own_target(job, *place.first);
         UnitSink sink(*array, place.second);
         copy_array(*source.source, sink, {.io = io, .selection = selected_part(*selection, place.second)});
         require_sources_read();
@@ -159,14 +158,29 @@ struct JobWorker::State {
         pending.push_back(record);
         // Chunks are on the disk before a record says so. Waiting for that takes at most a small share of the time.
         constexpr int share = 50;
-        if (options.durability != Durability::commit || Clock::now() - flushed >= share * sync_took) flush();
+        const bool waits = options.durability == Durability::commit || is_far();
+        if (!waits || Clock::now() - flushed >= share * sync_took) flush();
         return {.before = false, .files = record.files, .bytes = record.bytes, .took = took};
     }
+
+    /// A folder is looked up again, because it may have been replaced; in a store far away that is one request.
+    [[nodiscard]] bool has_marker(const JobArray& of) const {
+        const ArrayState& state = *ArrayAccess::state(*array);
+        const std::string key = join_key(state.prefix, unfinished_marker_key);
+        if (is_far()) return state.store->stamps(std::span(&key, 1)).front().has_value();
+        return directory_store(of.built, {.read_only = true})->contains(unfinished_marker_key);
+    }
+    /// Whether the target of the last unit is.
+    [[nodiscard]] bool is_far() const { return ArrayAccess::state(*array)->store->is_far(); }
 
     void flush() {
         if (!pending.empty()) {
             const auto begun = Clock::now();
-            if (array && options.durability != Durability::none) ArrayAccess::state(*array)->store->sync();
+            if (array && (is_far() || options.durability != Durability::none)) {
+                KeyValueStore& chunks = *ArrayAccess::state(*array)->store;
+                chunks.sync();
+                chunks.sync_later();
+            }
             writer.append(pending, options.durability != Durability::none);
             pending.clear();
             flushed = Clock::now();
@@ -240,7 +254,7 @@ void JobWorker::flush() {
 std::optional<UnitRange> JobWorker::claim(std::chrono::milliseconds lease, const std::function<bool()>& stop) {
     State& s = *state_;
     if (s.claimed) s.to_give_back.push_back(*std::exchange(s.claimed, std::nullopt));
-    if (!s.claims) s.claims.emplace(records_folder(s.job) / "claims", lease);
+    if (!s.claims) s.claims = unit_claims(records_place(s.job, s.options), lease);
     const std::int64_t count = s.job.units() == 0 ? 0 : (s.job.units() + s.stretch() - 1) / s.stretch();
     if (s.cursor < 0) s.cursor = count == 0 ? 0 : process_number() % count;  // not all begin at the same place
     while (!stop()) {

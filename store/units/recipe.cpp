@@ -22,6 +22,7 @@
 
 #include "array_access.h"
 #include "sha256.h"
+#include "unit_records.h"
 
 namespace tessera {
 
@@ -246,6 +247,12 @@ void for_each_file(const fs::path& folder, const Each& each) {
     if (error) throw io_error("listing", folder.string(), error.value());
 }
 
+/// What lies at a place in a store far away, as its listing tells; nullopt elsewhere.
+std::optional<std::string> values_of(const Place& place) {
+    if (!place.store->is_far() || !place.store->lists()) return std::nullopt;
+    return StoredValues(*place.store, place.prefix).summary();
+}
+
 bool is_on_the_network(const fs::path& path) {
     static const std::set<std::string, std::less<>> own{"ext2", "ext3", "ext4",    "xfs",   "btrfs",   "tmpfs",
                                                         "zfs",  "f2fs", "overlay", "ramfs", "bcachefs"};
@@ -300,7 +307,9 @@ Value source_identity(const std::string& path) {
     }
     const fs::path named = split_array_path(path).path;
     if (!is_local(named)) {
-        identity.set("version", version_text(find_place(named, {.read_only = true})));
+        const Place place = find_place(named, {.read_only = true});
+        identity.set("version", version_text(place));
+        if (const auto values = values_of(place)) identity.set("values", *values);
         return identity;
     }
     const Located at = locate(path);
@@ -350,8 +359,13 @@ void require_same_source(const Value& identity, bool whole) {
         return;
     }
     if (const Value* version = identity.find("version")) {
-        if (version_text(find_place(split_array_path(path).path, {.read_only = true})) == version->as_string()) return;
-        WatchedArray::refuse(path, "changed");
+        const Place place = find_place(split_array_path(path).path, {.read_only = true});
+        if (version_text(place) != version->as_string()) WatchedArray::refuse(path, "changed");
+        const Value* values = identity.find("values");
+        if (whole && values != nullptr && values_of(place) != values->as_string()) {
+            WatchedArray::refuse(path, "lost or got chunks, or some changed,");
+        }
+        return;
     }
     const fs::path file = identity.at("file").as_string();
     const auto facts = path_facts(file);

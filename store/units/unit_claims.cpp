@@ -4,19 +4,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
-#include <charconv>
+#include <condition_variable>
+#include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
-#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
+#include <tessera/stop.h>
 #include <tessera/value.h>
+
+#include "descriptor.h"
+#include "unit_records.h"
 
 namespace tessera {
 
@@ -52,48 +66,123 @@ std::int64_t nanoseconds(const timespec& time) {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-}  // namespace
-
-UnitClaims::UnitClaims(fs::path folder, std::chrono::milliseconds lease) : folder_(std::move(folder)), lease_(lease) {
-    std::error_code error;
-    fs::create_directory(folder_, error);
-    if (error) throw io_error("cannot make", folder_.string(), error.value());
+/// What this process writes into its leases.
+Value holder(std::chrono::milliseconds lease) {
     std::array<char, 256> host{};
     (void)::gethostname(host.data(), host.size() - 1);
     const int process = process_number();
-    own_ = Value{{"host", host.data()},
-                 {"place", here()},
-                 {"process", process},
-                 {"started", start_of(process)},
-                 {"lease_ms", lease_.count()},
-                 {"once", fmt::format("{:08x}{:08x}", std::random_device{}(), std::random_device{}())}}
-               .dump({.ascii = true});
-    renewer_ = std::thread([this] { renew(); });
+    return {{"host", host.data()},          {"place", here()},           {"process", process},
+            {"started", start_of(process)}, {"lease_ms", lease.count()}, {"once", new_id()}};
 }
 
-UnitClaims::~UnitClaims() {
-    {
-        const std::lock_guard lock(mutex_);
-        ends_ = true;
+/// For how long a lease with this text holds unless it is renewed: not at all if its holder was a process of this
+/// machine that has ended. `usual` if it is damaged.
+std::chrono::milliseconds life_of(std::string_view text, std::chrono::milliseconds usual) {
+    try {
+        const Value holder = Value::parse(text);
+        static const std::string own_place = here();
+        if (holder.at("place").as_string() == own_place &&
+            start_of(holder.at("process").as_int64()) != holder.at("started").as_string()) {
+            return std::chrono::milliseconds(0);
+        }
+        return std::chrono::milliseconds(holder.at("lease_ms").as_int64());
+    } catch (const Error&) {
+        return usual;
     }
-    ending_.notify_all();
-    renewer_.join();
+}
+
+/// For how long each lease has stayed the same, by this process's clock.
+template <class State>
+class Watch {
+public:
+    std::chrono::steady_clock::duration age(std::int64_t number, const State& state) {
+        const auto now = std::chrono::steady_clock::now();
+        auto& [seen, since] = seen_.try_emplace(number, state, now).first->second;
+        if (!(seen == state)) {
+            seen = state;
+            since = now;
+        }
+        return now - since;
+    }
+    void forget(std::int64_t number) { seen_.erase(number); }
+
+private:
+    std::map<std::int64_t, std::pair<State, std::chrono::steady_clock::time_point>> seen_;
+};
+
+/// Calls renew() three times in each `lease`, in a thread of its own.
+class Renewer {
+public:
+    Renewer(std::chrono::milliseconds lease, std::function<void()> renew)
+        : thread_([this, lease, renew = std::move(renew)] {
+              std::unique_lock lock(mutex_);
+              while (!ending_.wait_for(lock, lease / 3, [&] { return ends_; })) {
+                  lock.unlock();
+                  renew();
+                  lock.lock();
+              }
+          }) {}
+    ~Renewer() {
+        {
+            const std::lock_guard lock(mutex_);
+            ends_ = true;
+        }
+        ending_.notify_all();
+        thread_.join();
+    }
+    Renewer(const Renewer&) = delete;
+    Renewer& operator=(const Renewer&) = delete;
+
+private:
+    std::mutex mutex_;
+    std::condition_variable ending_;
+    bool ends_ = false;
+    std::thread thread_;
+};
+
+/// A lease file is renewed by its time.
+class FolderClaims final : public UnitClaims {
+public:
+    FolderClaims(fs::path folder, std::chrono::milliseconds lease);
+    ~FolderClaims() override;
+    FolderClaims(const FolderClaims&) = delete;
+    FolderClaims& operator=(const FolderClaims&) = delete;
+
+    bool take(std::int64_t number) override;
+    void give_back(std::int64_t number) override;
+
+private:
+    [[nodiscard]] fs::path path_of(std::int64_t number) const { return folder_ / std::to_string(number); }
+    [[nodiscard]] bool has_lapsed(const fs::path& path, std::int64_t number);
+    bool make(std::int64_t number);
+
+    fs::path folder_;
+    std::chrono::milliseconds lease_;
+    std::string own_;                                      ///< the text of this object's leases
+    Watch<std::pair<std::uint64_t, std::int64_t>> watch_;  ///< inodes and times
+    std::mutex mutex_;
+    std::map<std::int64_t, Descriptor> held_;
+    std::optional<Renewer> renewer_;
+};
+
+FolderClaims::FolderClaims(fs::path folder, std::chrono::milliseconds lease)
+    : folder_(std::move(folder)), lease_(lease), own_(holder(lease).dump({.ascii = true})) {
+    std::error_code error;
+    fs::create_directory(folder_, error);
+    if (error) throw io_error("cannot make", folder_.string(), error.value());
+    renewer_.emplace(lease, [this] {
+        const std::lock_guard lock(mutex_);
+        for (const auto& held : held_) (void)::futimens(held.second.get(), nullptr);
+    });
+}
+
+FolderClaims::~FolderClaims() {
+    renewer_.reset();
     while (!held_.empty()) give_back(held_.begin()->first);
 }
 
-fs::path UnitClaims::path_of(std::int64_t number) const {
-    return folder_ / std::to_string(number);
-}
-
-void UnitClaims::renew() {
-    std::unique_lock lock(mutex_);
-    while (!ending_.wait_for(lock, lease_ / 3, [&] { return ends_; })) {
-        for (const auto& lease : held_) (void)::futimens(lease.second.get(), nullptr);
-    }
-}
-
 /// A lease is made under another name and linked, so that it is never seen without its text.
-bool UnitClaims::make(std::int64_t number) {
+bool FolderClaims::make(std::int64_t number) {
     const fs::path path = path_of(number);
     const fs::path draft = folder_ / temporary_name();
     Descriptor file(open_at(AT_FDCWD, draft.c_str(), O_RDWR | O_CREAT | O_EXCL, 0666));
@@ -113,31 +202,17 @@ bool UnitClaims::make(std::int64_t number) {
     return true;
 }
 
-bool UnitClaims::has_lapsed(const fs::path& path, std::int64_t number) {
+bool FolderClaims::has_lapsed(const fs::path& path, std::int64_t number) {
     const Descriptor file(open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
     std::array<char, 2048> text{};
     const ssize_t size = ::read(file.get(), text.data(), text.size());
-    std::chrono::milliseconds lease = lease_;
-    try {
-        const Value holder = Value::parse({text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))});
-        lease = std::chrono::milliseconds(holder.at("lease_ms").as_int64());
-        static const std::string own_place = here();
-        if (holder.at("place").as_string() == own_place &&
-            start_of(holder.at("process").as_int64()) != holder.at("started").as_string()) {
-            return true;
-        }
-    } catch (const Error&) {  // damaged: it lapses as any other
-    }
-    const auto now = std::chrono::steady_clock::now();
-    const Seen found{static_cast<std::uint64_t>(status.st_ino), nanoseconds(status.st_mtim), now};
-    const auto [seen, first] = seen_.try_emplace(number, found);
-    if (!first && (seen->second.inode != found.inode || seen->second.renewed != found.renewed)) seen->second = found;
-    return now - seen->second.since >= lease;
+    const auto life = life_of({text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))}, lease_);
+    return watch_.age(number, {static_cast<std::uint64_t>(status.st_ino), nanoseconds(status.st_mtim)}) >= life;
 }
 
-bool UnitClaims::take(std::int64_t number) {
+bool FolderClaims::take(std::int64_t number) {
     if (make(number)) return true;
     const fs::path path = path_of(number);
     struct stat before {};
@@ -150,11 +225,11 @@ bool UnitClaims::take(std::int64_t number) {
                       nanoseconds(moved.st_mtim) == nanoseconds(before.st_mtim);
     if (!same) (void)::link(aside.c_str(), path.c_str());  // somebody was faster, and gets it back
     ::unlink(aside.c_str());
-    seen_.erase(number);
+    watch_.forget(number);
     return same && make(number);
 }
 
-void UnitClaims::give_back(std::int64_t number) {
+void FolderClaims::give_back(std::int64_t number) {
     Descriptor file;
     {
         const std::lock_guard lock(mutex_);
@@ -169,6 +244,115 @@ void UnitClaims::give_back(std::int64_t number) {
     if (::fstat(file.get(), &own) == 0 && ::stat(path.c_str(), &there) == 0 && own.st_ino == there.st_ino) {
         ::unlink(path.c_str());
     }
+}
+
+/// A lease is an object, which is made only if there is none, and renewed by another number in its text. Where the
+/// server does not hold conditions, two may hold one lease more often.
+class ObjectClaims final : public UnitClaims {
+public:
+    ObjectClaims(Place place, std::chrono::milliseconds lease)
+        : place_(std::move(place)), lease_(lease), own_(holder(lease)) {
+        renewer_.emplace(lease, [this] { renew(); });
+    }
+    ~ObjectClaims() override {
+        renewer_.reset();
+        while (!held_.empty()) give_back(held_.back());
+    }
+    ObjectClaims(const ObjectClaims&) = delete;
+    ObjectClaims& operator=(const ObjectClaims&) = delete;
+
+    bool take(std::int64_t number) override {
+        const std::string key = key_of(number);
+        const std::string own = text_of(own_);
+        if (place_.store->put_new(key, std::as_bytes(std::span(own)))) return keep(number);
+        const std::string there = read(key);
+        if (there.empty() || watch_.age(number, there) < life_of(there, lease_)) return false;
+        watch_.forget(number);
+        return replace(number, there) && keep(number);
+    }
+
+    void give_back(std::int64_t number) override {
+        {
+            const std::lock_guard lock(mutex_);
+            if (std::erase(held_, number) == 0) return;
+        }
+        try {
+            const FinishScope finishing;
+            if (is_own(read(key_of(number)))) (void)place_.store->erase(key_of(number));
+        } catch (const Error&) {  // it lapses by itself
+        }
+    }
+
+private:
+    [[nodiscard]] std::string key_of(std::int64_t number) const {
+        return join_key(place_.prefix, std::to_string(number));
+    }
+    static std::string text_of(const Value& value) { return value.dump({.ascii = true}); }
+    /// The text of a lease; empty if there is none.
+    [[nodiscard]] std::string read(const std::string& key) const {
+        Buffer bytes;
+        if (!place_.store->get(key, bytes, std::uint64_t{1} << 16)) return {};
+        return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    }
+    [[nodiscard]] bool is_own(std::string_view text) const {
+        try {
+            return !text.empty() && Value::parse(text).at("once") == own_.at("once");
+        } catch (const Error&) {
+            return false;
+        }
+    }
+    bool keep(std::int64_t number) {
+        const std::lock_guard lock(mutex_);
+        held_.push_back(number);
+        return true;
+    }
+    /// Puts a text of our own in place of another; false if that has changed.
+    bool replace(std::int64_t number, std::string_view there) {
+        const std::string key = key_of(number);
+        const auto change = place_.store->begin_change(key, false);
+        if (read(key) != there) return false;
+        Value renewed = own_;
+        renewed.set("renewed", ++renewed_);
+        const std::string text = text_of(renewed);
+        try {
+            place_.store->put(key, std::as_bytes(std::span(text)));
+        } catch (const Error&) {
+            if (change && change->conflicted()) return false;
+            throw;
+        }
+        return true;
+    }
+    void renew() {
+        std::vector<std::int64_t> held;
+        {
+            const std::lock_guard lock(mutex_);
+            held = held_;
+        }
+        for (const std::int64_t number : held) {
+            try {
+                const std::string there = read(key_of(number));
+                if (is_own(there)) (void)replace(number, there);
+            } catch (const Error&) {  // the next time
+            }
+        }
+    }
+
+    Place place_;
+    std::chrono::milliseconds lease_;
+    Value own_;  ///< the text of this object's leases
+    Watch<std::string> watch_;
+    std::atomic<std::int64_t> renewed_ = 0;
+    std::mutex mutex_;
+    std::vector<std::int64_t> held_;
+    std::optional<Renewer> renewer_;
+};
+
+}  // namespace
+
+std::unique_ptr<UnitClaims> unit_claims(Place records, std::chrono::milliseconds lease) {
+    records.prefix = join_key(records.prefix, "claims");
+    if (const auto folder = folder_of(records)) return std::make_unique<FolderClaims>(*folder, lease);
+    return std::make_unique<ObjectClaims>(std::move(records), lease);
 }
 
 }  // namespace tessera

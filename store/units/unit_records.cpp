@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -132,7 +133,11 @@ public:
     }
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override;
     [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override { return beneath_->stamp(key); }
+    [[nodiscard]] std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const override {
+        return beneath_->stamps(keys);
+    }
     [[nodiscard]] bool contains(std::string_view key) const override { return beneath_->contains(key); }
+    [[nodiscard]] bool is_far() const override { return beneath_->is_far(); }
     bool erase(std::string_view key) override { return beneath_->erase(key); }
     void erase_below(std::string_view prefix) override { beneath_->erase_below(prefix); }
     [[nodiscard]] Listing list(std::string_view prefix) const override { return beneath_->list(prefix); }
@@ -194,22 +199,60 @@ std::unique_ptr<ByteSink> HashingStore::create(std::string_view key) {
     return std::make_unique<HashingSink>(beneath_->create(key), std::string(key), *this);
 }
 
-fs::path records_folder(const Job& job) {
-    return job.arrays.back().built / ".tessera" / "units";
+std::string new_id() {
+    std::random_device random;
+    std::string id;
+    for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", random());
+    return id;
+}
+
+Place built_place(const JobArray& array, const StoreOptions& options) {
+    return store_kind_of(array.built).place(array.built, options);
+}
+
+Place records_place(const Job& job, const StoreOptions& options) {
+    Place place = built_place(job.arrays.back(), options);
+    place.prefix = join_key(place.prefix, units_key);
+    return place;
+}
+
+std::optional<fs::path> folder_of(const Place& place) {
+    if (place.store->local_files() == nullptr) return std::nullopt;
+    return fs::path(place.store->name()) / place.prefix;
 }
 
 void require_no_link(const Job& job) {
-    const fs::path folder = records_folder(job);
+    const auto folder = folder_of(records_place(job, {.read_only = true}));
+    if (!folder) return;
     std::error_code ignored;
-    for (const fs::path& place : {folder.parent_path(), folder, folder / "claims"}) {
+    for (const fs::path& place : {folder->parent_path(), *folder, *folder / "claims"}) {
         if (!fs::is_symlink(place, ignored)) continue;
         throw invalid_argument("{}: expected a folder, found a link; nothing is written behind it", place.string());
     }
 }
 
 void RecordReader::read(const std::function<void(const UnitRecord&)>& each) {
+    if (const auto folder = folder_of(place_)) return read_folder(*folder, each);
+    std::vector<std::string> grown;
+    place_.store->for_each(place_.prefix, [&](std::string_view name, const KeyValueStore::ValueSize& size) {
+        const auto found = read_.find(name);
+        if (name.ends_with(extension) && (found == read_.end() || size() > found->second)) grown.emplace_back(name);
+    });
+    Buffer bytes;
+    UnitRecord record;
+    for (const std::string& name : grown) {
+        if (!place_.store->get(join_key(place_.prefix, name), bytes, metadata_limit)) continue;
+        std::uint64_t& at = read_[name];
+        const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        for (std::size_t end; at < text.size() && (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) {
+            if (parse_line(text.substr(at, end - at), record)) each(record);
+        }
+    }
+}
+
+void RecordReader::read_folder(const fs::path& folder, const std::function<void(const UnitRecord&)>& each) {
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
         if (entry.path().extension() != extension) continue;
         std::uint64_t& at = read_[entry.path().filename().string()];
         const Descriptor file(open_at(AT_FDCWD, entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
@@ -233,22 +276,33 @@ void RecordReader::read(const std::function<void(const UnitRecord&)>& each) {
             if (n == 0 || text.size() > piece) break;  // no line is so long
         }
     }
-    if (error && error.value() != ENOENT) throw io_error("listing", folder_.string(), error.value());
+    if (error && error.value() != ENOENT) throw io_error("listing", folder.string(), error.value());
 }
 
 void RecordWriter::append(const std::vector<UnitRecord>& records, bool durable) {
     if (records.empty()) return;
+    std::string text;
+    for (const UnitRecord& record : records) text += line_of(record);
+    if (const auto folder = folder_of(place_)) return append_to_file(*folder, text, durable);
+    constexpr std::size_t long_object = std::size_t{64} << 10;
+    if (name_.empty() || text_.size() > long_object) {
+        name_ = fmt::format("{}{}", new_id(), extension);
+        text_.clear();
+    }
+    text_ += text;
+    place_.store->put(join_key(place_.prefix, name_), std::as_bytes(std::span(text_)));
+}
+
+void RecordWriter::append_to_file(const fs::path& folder, std::string_view text, bool durable) {
     if (!file_) {
         // Of another process there may be a file of any name: only a new one has one writer.
         name_ =
-            (folder_ / (temporary_name().substr(temporary_prefix.size()) +
-                        fmt::format("-{:x}{}", std::chrono::system_clock::now().time_since_epoch().count(), extension)))
+            (folder / (temporary_name().substr(temporary_prefix.size()) +
+                       fmt::format("-{:x}{}", std::chrono::system_clock::now().time_since_epoch().count(), extension)))
                 .string();
         file_ = Descriptor(open_at(AT_FDCWD, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666));
         if (!file_) throw io_error("cannot make", name_, errno);
     }
-    std::string text;
-    for (const UnitRecord& record : records) text += line_of(record);
     for (std::string_view rest = text; !rest.empty();) {
         const ssize_t n = ::write(file_.get(), rest.data(), rest.size());
         if (n < 0 && errno == EINTR) continue;
@@ -262,23 +316,64 @@ void RecordWriter::append(const std::vector<UnitRecord>& records, bool durable) 
     if (durable && ::fdatasync(file_.get()) != 0 && errno != EINVAL) throw io_error("cannot write", name_, errno);
 }
 
-UnitRecord unit_files(const Array& array, const Region& region, HashingStore* written, bool read) {
+StoredValues::StoredValues(const KeyValueStore& store, const std::string& prefix) {
+    std::vector<std::string> folders{prefix};
+    while (!folders.empty()) {
+        const std::string folder = std::move(folders.back());
+        folders.pop_back();
+        store.for_each_stamp(
+            folder,
+            [&](std::string_view name, const ValueStamp& stamp) {
+                entries_.push_back({hash_of(join_key(folder, name)), stamp.size, stamp.id});
+            },
+            [&](std::string_view name, bool) {
+                if (name != ".tessera") folders.push_back(join_key(folder, name));
+            });
+    }
+    std::ranges::sort(entries_, {}, &Entry::key);
+}
+
+std::optional<ValueStamp> StoredValues::find(std::string_view key) const {
+    const auto found = std::ranges::lower_bound(entries_, hash_of(key), {}, &Entry::key);
+    if (found == entries_.end() || found->key != hash_of(key)) return std::nullopt;
+    return ValueStamp{.size = found->size, .id = found->id};
+}
+
+std::string StoredValues::summary() const {
+    Crc64 hash;
+    for (const Entry& entry : entries_) {
+        for (const std::uint64_t number : {entry.key, entry.size, entry.id}) hash.add(number);
+    }
+    return fmt::format("{} {:016x}", entries_.size(), hash.finish());
+}
+
+UnitRecord unit_files(const Array& array, const Region& region, HashingStore* written, bool read,
+                      const StoredValues* listed) {
     const ArrayState& state = *ArrayAccess::state(array);
     const auto loaded = state.loaded();
     const Region box = loaded->grid.overlapping(region);
     Crc64 stamps;
     Crc64 content;
     UnitRecord record;
+    std::vector<std::string> keys;
+    std::vector<std::optional<ValueStamp>> far;
+    if (state.store->is_far() && listed == nullptr) {
+        for (std::int64_t n = 0; n < box.count(); ++n) keys.push_back(state.chunk_key(*loaded, index_in(box, n)));
+        far = state.store->stamps(keys);
+    }
     for (std::int64_t n = 0; n < box.count(); ++n) {
         const std::string key = state.chunk_key(*loaded, index_in(box, n));
-        const std::optional<ValueStamp> stamp = state.store->stamp(key);
+        const std::optional<ValueStamp> stamp = listed != nullptr ? listed->find(key)
+                                                : far.empty()     ? state.store->stamp(key)
+                                                                  : far[static_cast<std::size_t>(n)];
         std::optional<std::uint64_t> hash = written == nullptr ? std::nullopt : written->take(key);
         if (!stamp) continue;
         ++record.files;
         record.bytes += stamp->size;
         stamps.add(static_cast<std::uint64_t>(n));
         stamps.add(stamp->size);
-        stamps.add(stamp->by_content ? stamp->id : static_cast<std::uint64_t>(stamp->modified));
+        const bool timed = !stamp->by_content && stamp->modified != 0;  // an object in S3 has an ETag instead
+        stamps.add(timed ? static_cast<std::uint64_t>(stamp->modified) : stamp->id);
         if (written == nullptr && !read) continue;
         if (!hash) hash = HashingStore(state.store).hash_stored(key);
         content.add(static_cast<std::uint64_t>(n));
@@ -298,18 +393,19 @@ Array unfinished_array(const Job& job, const JobArray& array, const StoreOptions
                        std::shared_ptr<HashingStore>* written) {
     StoreOptions own = options;
     own.process_locks = false;  // units never share a file
-    std::shared_ptr<KeyValueStore> store = directory_store(array.built, own);
+    Place at = built_place(array, own);
+    std::shared_ptr<KeyValueStore> store = std::move(at.store);
     if (written != nullptr) {
         std::shared_ptr<KeyValueStore> model;
         if (const fs::path place = place_of_array(job, array); place == array.built) {
-            follow_mask(*store);
+            if (!store->is_far()) follow_mask(*store);
         } else {
             model = directory_store(place, {.read_only = true});
             share_like(*store, *model);
         }
         store = *written = std::make_shared<HashingStore>(std::move(store), std::move(model));
     }
-    Array made = Array::create(store, "", *array.plan.dialect, array.plan.metadata, false);
+    Array made = Array::create(store, at.prefix, *array.plan.dialect, array.plan.metadata, false);
     store->sync_later();
     return made;
 }
@@ -317,7 +413,8 @@ Array unfinished_array(const Job& job, const JobArray& array, const StoreOptions
 void require_own_target(const Job& job, const JobArray& array) {
     const std::string name = array.built.string();
     std::string text;
-    if (const auto source = directory_store(array.built, {.read_only = true})->open(unfinished_marker_key)) {
+    const Place at = built_place(array, {.read_only = true});
+    if (const auto source = at.store->open(join_key(at.prefix, unfinished_marker_key))) {
         const Buffer bytes = read_range(*source, 0, std::min<std::uint64_t>(source->size(), metadata_limit));
         text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
@@ -332,6 +429,14 @@ void require_own_target(const Job& job, const JobArray& array) {
 }
 
 bool is_published(const Job& job, const JobArray& array) {
+    if (!is_local(array.built)) {
+        // An object store has no numbers of folders, by which a job would know its own.
+        const Place at = built_place(array, {.read_only = true});
+        Buffer id;
+        return probe_dialect(*at.store, at.prefix) == array.plan.dialect &&
+               at.store->get(join_key(at.prefix, job_key), id, metadata_limit) &&
+               std::string_view(reinterpret_cast<const char*>(id.data()), id.size()) == job.id;
+    }
     for (const fs::path& path : {place_of_array(job, array), array.built}) {
         const auto id = directory_id(path);
         if (!id || id->inode != array.inode) continue;

@@ -2,17 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <tessera/array.h>
 #include <tessera/job.h>
+#include <tessera/store_kind.h>
 
 #include "descriptor.h"
 
@@ -31,8 +32,17 @@ struct UnitRecord {
     std::string message = {};
 };
 
-/// Where the records of a job lie: in the folder of its array that is published last.
-[[nodiscard]] std::filesystem::path records_folder(const Job& job);
+/// Below an unfinished array: records, and in `claims` leases.
+inline constexpr std::string_view units_key = ".tessera/units";
+
+/// 128 random bits, as hexadecimal digits.
+[[nodiscard]] std::string new_id();
+/// Where an array of a job is written.
+[[nodiscard]] Place built_place(const JobArray& array, const StoreOptions& options);
+/// Where the records of a job lie: below its array that is published last.
+[[nodiscard]] Place records_place(const Job& job, const StoreOptions& options);
+/// The folder of a place; nullopt if it is not one of this machine.
+[[nodiscard]] std::optional<std::filesystem::path> folder_of(const Place& place);
 
 /// Throws invalid_argument for a folder of records, or one above it in the target, that is a link: nothing is written
 /// or deleted behind it.
@@ -41,33 +51,58 @@ void require_no_link(const Job& job);
 /// Reads records as they are appended. Lines that a crash cut are ignored.
 class RecordReader {
 public:
-    explicit RecordReader(std::filesystem::path folder) : folder_(std::move(folder)) {}
+    explicit RecordReader(Place place) : place_(std::move(place)) {}
     /// Calls each(record) for those that were written since the last call.
     void read(const std::function<void(const UnitRecord&)>& each);
 
 private:
-    std::filesystem::path folder_;
-    std::map<std::string, std::uint64_t> read_;  ///< bytes of each file
+    void read_folder(const std::filesystem::path& folder, const std::function<void(const UnitRecord&)>& each);
+
+    Place place_;
+    std::map<std::string, std::uint64_t, std::less<>> read_;  ///< bytes of each file or object
 };
 
-/// Appends records to a new file.
+/// Appends records to a new file. In an object store, where nothing can be appended, an object is replaced by a longer
+/// one, and followed by another one before it gets long.
 class RecordWriter {
 public:
-    explicit RecordWriter(std::filesystem::path folder) : folder_(std::move(folder)) {}
+    explicit RecordWriter(Place place) : place_(std::move(place)) {}
     void append(const std::vector<UnitRecord>& records, bool durable);
 
 private:
-    std::filesystem::path folder_;
+    void append_to_file(const std::filesystem::path& folder, std::string_view text, bool durable);
+
+    Place place_;
     std::string name_;
+    std::string text_;  ///< of an object
     Descriptor file_;
+};
+
+/// What lies below a prefix of a store far away, listed once: by a hash of each key, 24 bytes each.
+class StoredValues {
+public:
+    StoredValues(const KeyValueStore& store, const std::string& prefix);
+    [[nodiscard]] std::optional<ValueStamp> find(std::string_view key) const;
+    /// Their number, and a hash of their names, sizes and versions.
+    [[nodiscard]] std::string summary() const;
+
+private:
+    struct Entry {
+        std::uint64_t key = 0;
+        std::uint64_t size = 0;
+        std::uint64_t id = 0;
+    };
+    std::vector<Entry> entries_;  ///< sorted by key
 };
 
 /// A store that hashes what is written to another one. Thread rule: as every store.
 class HashingStore;
 
 /// The files of a unit as they are. With `written` the hashes of their content come from there, and with `read` from
-/// the files; else `content` is 0. Times and the unit's number are left out.
-[[nodiscard]] UnitRecord unit_files(const Array& array, const Region& region, HashingStore* written, bool read);
+/// the files; else `content` is 0. Times and the unit's number are left out. `listed`, if not null, knows what is
+/// there.
+[[nodiscard]] UnitRecord unit_files(const Array& array, const Region& region, HashingStore* written, bool read,
+                                    const StoredValues* listed = nullptr);
 
 /// The array that a job is making, as far as it is written; it is not opened by its metadata. `written`, if not null,
 /// receives the store through which it writes.

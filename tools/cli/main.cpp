@@ -295,7 +295,8 @@ std::string option_elsewhere(const std::string& typed, const std::vector<std::st
 void describe(CLI::App& app) {
     app.formatter(std::make_shared<HelpFormatter>("COMMAND … [options]"));
     app.set_help_flag("-h,--help", "this text");
-    app.set_version_flag("-V,--version", "tessera " TESSERA_VERSION, "the version");
+    app.set_version_flag("-V,--version", "tessera " TESSERA_VERSION TESSERA_LEFT_OUT,
+                         "the version, and what this build leaves out");
     app.require_subcommand(1);
     app.footer(
         "`tessera help COMMAND` explains a command, with an example; `tessera help options` the\n"

@@ -7,6 +7,13 @@ else()
   set(tessera_compatibility SameMajorVersion)
 endif()
 
+# tessera_left_out(LIBRARY PACKAGE WHAT): says what the build does without because a library is missing; `tessera
+# --version` says it, too.
+function(tessera_left_out library package what)
+  message(STATUS "${library} (${package}) was not found: no ${what}")
+  set_property(GLOBAL APPEND PROPERTY tessera_left_out "${what}")
+endfunction()
+
 # What nearly every source includes of others.
 set(tessera_heavy_headers <algorithm> <complex> <filesystem> <functional> <map> <memory> <optional> <span> <stop_token> <string>
                           <thread> <variant> <vector> <fmt/format.h>)

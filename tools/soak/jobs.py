@@ -4,7 +4,8 @@
     jobs.py build/release/tools/tessera [--kills 1000] [--mib 4096] [--folder /dev/shm] [--seed N]
 
 First `--kills` SIGKILLs hit processes that work and processes that finish, at random moments; each job is started again
-until it is finished. Its digest is that of the plain command, no file is left over, and nothing opens before. Then a
+until it is finished. Its digest is that of the plain command, no file is left over, and nothing opens before. The same
+with a target in S3 (the server of our own of tests/cli), which loses and refuses some answers. Then a
 rechunk of `--mib` MiB is done by four processes by parts, by claims, and by mpirun, GNU parallel and srun where these
 are installed. The times beside those of the plain command are printed, not judged: the machine may be busy.
 """
@@ -19,6 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "cli"))
+import remote
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("program")
@@ -70,16 +74,17 @@ def forget(*names):
             os.remove(name)
 
 
-def killed():
+def killed(out, place):
+    """`place` is where the folder of the target `out` lies."""
     side = source("small.zarr", 16)
     target = ["--chunks", f"64,{side // 16},{side // 16}"]
-    run("rechunk", "small.zarr", "plain.zarr", *target, "--quiet")
+    run("rechunk", "small.zarr", "plain.zarr", *target, "--quiet", "--overwrite")
     wanted = digest("plain.zarr")
     files = count("plain.zarr")
     kills = jobs = 0
     while kills < options.kills:
-        forget("out.zarr", "job.json")
-        run("plan", "rechunk", "small.zarr", "out.zarr", *target, "--out", "job.json", "--parts", 8, "--max-memory", "4M", "--quiet")
+        forget(place, "job.json")
+        run("plan", "rechunk", "small.zarr", out, *target, "--out", "job.json", "--parts", 8, "--max-memory", "4M", "--quiet")
         jobs += 1
         while True:
             ways = [["--claim", "--lease", "1s"], ["--claim"], ["--part", f"{chance.randrange(8)}/8"], []]
@@ -94,22 +99,22 @@ def killed():
                 process.wait()
             for _ in range(chance.randint(0, 2)):
                 finish = subprocess.Popen([program, "finish", "job.json", "--quiet"], stderr=subprocess.DEVNULL)
-                time.sleep(chance.uniform(0, 0.05))
+                time.sleep(chance.uniform(0, 0.05 if out == place else 0.3))
                 if finish.poll() is None:
                     finish.send_signal(signal.SIGKILL)
                     kills += 1
                 finish.wait()
             state = json.loads(subprocess.run([program, "job", "job.json", "--json"], capture_output=True, text=True, check=False).stdout)
-            opened = os.path.exists("out.zarr/zarr.json")
+            opened = os.path.exists(f"{place}/zarr.json")
             if opened or state["finished"]:
-                assert digest("out.zarr") == wanted
+                assert digest(out) == wanted
             if not state["missing_units"]:
                 run("finish", "job.json", "--quiet")
                 break
-        assert digest("out.zarr") == wanted
-        assert count("out.zarr") == files
+        assert digest(out) == wanted
+        assert count(place) == files
         assert not [name for name in os.listdir() if name.startswith(".out")]
-    print(f"{kills} kills in {jobs} jobs: nothing lost, nothing doubled, nothing left over")
+    print(f"{out}: {kills} kills in {jobs} jobs: nothing lost, nothing doubled, nothing left over", flush=True)
 
 
 def shared():
@@ -144,7 +149,12 @@ def shared():
 with tempfile.TemporaryDirectory(dir=options.folder) as place:
     os.chdir(place)
     try:
-        killed()
+        killed("out.zarr", "out.zarr")
+        os.mkdir("bucket")
+        with remote.serving(pathlib.Path("bucket").absolute()) as double:
+            os.environ.update(double.environment)
+            double.faults.lose = double.faults.busy = double.faults.reset = 0.01
+            killed("s3://bucket/out", "bucket/out")
         shared()
     finally:
         os.chdir("/")

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -143,6 +144,9 @@ public:
     virtual bool place(std::string_view key) = 0;
 };
 
+/// Below an array or group of a store far away, while lock_destination() holds it.
+inline constexpr std::string_view lease_key = ".tessera/lease";
+
 /// What only folders and files of this machine can do: an optional second interface of a store.
 /// Thread rule: as KeyValueStore.
 class LocalFiles {
@@ -276,6 +280,8 @@ public:
     /// The stamp of the present value; nullopt if the key is absent. Reads the value if the file system does not record
     /// nanoseconds.
     [[nodiscard]] virtual std::optional<ValueStamp> stamp(std::string_view key) const;
+    /// The same of many keys, which in a store far away are asked for at once.
+    [[nodiscard]] virtual std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const;
     /// Whether the key exists, as stamp() would say, but without reading the value.
     [[nodiscard]] virtual bool contains(std::string_view key) const;
     /// Removes a value; false when it was absent.
@@ -302,6 +308,13 @@ public:
     virtual void for_each_sum(std::string_view prefix, const EachSum& each, const EachFolder& folder) const {
         for_each(
             prefix, [&](std::string_view name, const ValueSize& size) { each(name, size(), ""); }, folder);
+    }
+    /// The same, with the stamp of each value, as stamp() gives it; only for stores with is_far().
+    using EachStamp = std::function<void(std::string_view name, const ValueStamp& stamp)>;
+    virtual void for_each_stamp(std::string_view prefix, const EachStamp& each, const EachFolder& folder) const {
+        for_each(
+            prefix, [&](std::string_view name, const ValueSize& size) { each(name, ValueStamp{.size = size()}); },
+            folder);
     }
 
     /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Excludes
