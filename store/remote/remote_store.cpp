@@ -11,13 +11,9 @@
 #include <tessera/memory_account.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <list>
 #include <map>
@@ -31,35 +27,21 @@
 #include "kept_value.h"
 #include "keys.h"
 #include "lock_table.h"
+#include "node_documents.h"
+#include "remote_changes.h"
 #include "remote_lease.h"
+#include "remote_sink.h"
+#include "remote_source.h"
 #include "remote_writer.h"
 #include "seal_mark.h"
+#include "sent_values.h"
 
 namespace tessera {
 
 namespace {
 
 constexpr std::uint64_t tail_bytes = std::uint64_t{64} << 10;
-// Ranges of one value that lie so close together are one request of at most so many bytes.
-constexpr std::uint64_t widest_gap = std::uint64_t{1} << 20;
-constexpr std::uint64_t longest_request = std::uint64_t{16} << 20;
-/// The documents of a node: whoever asks for one asks for others next, so all are asked for at once.
-constexpr std::array<std::string_view, 12> documents{"zarr.json",
-                                                     ".zarray",
-                                                     ".zattrs",
-                                                     ".zgroup",
-                                                     ".zmetadata",
-                                                     "__zmeta__",
-                                                     "__zattr__",
-                                                     "meta",
-                                                     "attrs",
-                                                     ".tessera/batch/journal",
-                                                     ".tessera/unfinished.json",
-                                                     seal_sums_key};
-/// So long the answers serve who opens the node.
-constexpr std::chrono::seconds document_age{2};
-/// Fetched before anybody asked, at most: of one value, and of all of them.
-constexpr std::uint64_t most_ahead = std::uint64_t{64} << 20;
+/// Fetched before anybody asked, at most.
 constexpr std::uint64_t most_ahead_together = std::uint64_t{128} << 20;
 
 /// Kept while values are read part by part, at most; a longer value is not.
@@ -82,159 +64,27 @@ std::uint64_t version_id(std::string_view etag) {
     return hash;
 }
 
-/// Sent and not yet answered, at most.
-constexpr std::uint64_t most_sent = std::uint64_t{64} << 20;
-/// A value that is longer goes in parts of so many bytes, so many at once, if that needs no condition.
-constexpr std::uint64_t longest_whole = std::uint64_t{64} << 20;
-constexpr std::size_t part_bytes = std::size_t{16} << 20;
-constexpr std::size_t parts_at_once = 3;
-
-/// Goes up with each document that this process writes, so that no store answers with an older one.
-std::atomic<std::uint64_t> documents_written = 0;
-
 /// The locks of all remote stores, by names. Never destroyed, because threads may end later than main().
 LockTables& remote_locks() {
     static auto& locks = *new LockTables;
     return locks;
 }
 
-/// The name of the document of a node that a key is; documents.end() if it is none.
-auto document_name(std::string_view key) {
-    return std::ranges::find_if(documents, [&](std::string_view document) {
-        return key == document || (key.ends_with(document) && key[key.size() - document.size() - 1] == '/');
-    });
-}
-
-/// A value, by ranges of one version.
-class RemoteSource final : public RangedSource {
-public:
-    RemoteSource(std::shared_ptr<const RemoteService> service, std::string key, std::string name, HttpResponse tail)
-        : service_(std::move(service)), key_(std::move(key)), name_(std::move(name)), tail_(std::move(tail)) {}
-
-    [[nodiscard]] std::uint64_t size() const override { return tail_.total; }
-    [[nodiscard]] const std::string& name() const override { return name_; }
-
-    void read(std::uint64_t offset, MutableByteSpan out) const override {
-        if (offset > size() || out.size() > size() - offset) {
-            throw corrupt("{}: expected {} bytes at offset {}, but it has {}", name_, out.size(), offset, size());
-        }
-        if (out.empty() || take(tail_, offset, out)) return;
-        std::shared_ptr<Fetched> fetched = announced(offset, out.size());
-        if (fetched == nullptr) {
-            fetched = std::make_shared<Fetched>();
-            fetched->first = offset;
-            fetched->length = out.size();
-            fetched->ticket = start(offset, out.size());
-        }
-        const std::lock_guard guard(fetched->mutex);
-        if (fetched->ticket) fetched->response = finish(std::move(fetched->ticket));
-        if (!take(fetched->response, offset, out)) {
-            throw corrupt("{}: asked for {} bytes at offset {}, and got others", name_, out.size(), offset);
-        }
-    }
-
-    void expect(std::span<const Extent> extents) const override {
-        if (extents.size() < 2) return;
-        const std::lock_guard guard(mutex_);
-        ahead_.clear();
-        held_ = MemoryHold();
-        // The rest is for who reads.
-        const std::uint64_t room = std::min(memory_left() / 4, most_ahead);
-        std::uint64_t bytes = 0;
-        for (std::size_t i = 0; i < extents.size() && bytes < room;) {
-            const std::uint64_t begin = extents[i].begin;
-            std::uint64_t end = extents[i].end;
-            for (++i; i < extents.size(); ++i) {
-                const Extent& next = extents[i];
-                if (next.begin < begin || next.begin > end + widest_gap || next.end > begin + longest_request) break;
-                if (next.end - begin > room - bytes) break;
-                end = std::max(end, next.end);
-            }
-            if (end - begin > room - bytes) break;
-            if (end > size() || begin >= size() - std::min<std::uint64_t>(size(), tail_.body.size())) continue;
-            auto fetched = std::make_shared<Fetched>();
-            fetched->first = begin;
-            fetched->length = end - begin;
-            fetched->ticket = start(begin, end - begin);
-            ahead_.push_back(std::move(fetched));
-            bytes += end - begin;
-            try {
-                held_.add(end - begin);
-            } catch (const Error&) {  // another thread has that room now
-                break;
-            }
-        }
-    }
-
-    [[nodiscard]] bool take_first(std::uint64_t offset, MutableByteSpan out) const override {
-        return take(tail_, offset, out);
-    }
-    [[nodiscard]] HttpTicket start(std::uint64_t offset, std::uint64_t length) const override {
-        HttpRequest request = service_->request(key_);
-        request.cached = true;
-        request.range = HttpRange{.first = offset, .length = length};
-        const std::string_view version = tail_.etag();
-        if (version.starts_with('"')) request.if_match = version;
-        return HttpClient::shared().start(std::move(request));
-    }
-    [[nodiscard]] HttpResponse finish(HttpTicket ticket) const override {
-        HttpResponse response = HttpClient::shared().wait(std::move(ticket));
-        const bool other = (response.total != tail_.total && response.status < 300) ||
-                           (!tail_.etag().empty() && response.etag() != tail_.etag() && response.status < 300);
-        if (response.status == 412 || response.status == 404 || response.status == 416 || other) {
-            throw Error(ErrorCode::io, name_ + ": was replaced while it was read; read again");
-        }
-        (void)service_->is_absent(response, key_);
-        return response;
-    }
-
-private:
-    struct Fetched {
-        std::uint64_t first = 0;
-        std::uint64_t length = 0;
-        std::mutex mutex;
-        HttpTicket ticket;
-        HttpResponse response;
-    };
-
-    /// Copies bytes out of an answer, if it has all of them.
-    static bool take(const HttpResponse& response, std::uint64_t offset, MutableByteSpan out) {
-        const ByteSpan body = response.body;
-        if (offset < response.first || offset - response.first > body.size() ||
-            out.size() > body.size() - (offset - response.first)) {
-            return false;
-        }
-        std::memcpy(out.data(), body.data() + (offset - response.first), out.size());
-        return true;
-    }
-
-    [[nodiscard]] std::shared_ptr<Fetched> announced(std::uint64_t offset, std::uint64_t length) const {
-        const std::lock_guard guard(mutex_);
-        const auto found = std::ranges::find_if(ahead_, [&](const auto& fetched) {
-            return fetched->first <= offset && offset + length <= fetched->first + fetched->length;
-        });
-        return found == ahead_.end() ? nullptr : *found;
-    }
-
-    std::shared_ptr<const RemoteService> service_;
-    std::string key_;
-    std::string name_;
-    HttpResponse tail_;
-    mutable std::mutex mutex_;
-    mutable std::vector<std::shared_ptr<Fetched>> ahead_;
-    mutable MemoryHold held_;  ///< for these
-};
-
 class RemoteStore final : public KeyValueStore {
 public:
     RemoteStore(std::string name, std::unique_ptr<RemoteService> service, const StoreOptions& options)
-        : name_(std::move(name)), options_(options), service_(std::move(service)), writer_(service_) {
+        : name_(std::move(name)),
+          options_(options),
+          service_(std::move(service)),
+          writer_(service_),
+          changes_(*service_, writer_, name_),
+          sent_(writer_) {
         options_.remote = remote_options_of(options);  // also for what is opened beside it later on
     }
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
         require_key(key);
-        settle(key);
+        sent_.settle(key);
         if (const auto known = document(key)) return small_source(*known, key);
         if (const auto kept = kept_value(key)) return open_kept(*kept, key);
         HttpResponse response;
@@ -246,7 +96,7 @@ public:
 
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
         require_key(key);
-        settle(key);
+        sent_.settle(key);
         if (const auto known = document(key)) {
             const auto source = small_source(*known, key);
             if (source == nullptr) return false;
@@ -271,13 +121,14 @@ public:
 
     [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override {
         require_key(key);
-        settle(key);
-        if (const auto made = stamp_of_change(key)) return made;
+        sent_.settle(key);
+        if (const auto set = changes_.set_value(key))
+            return ValueStamp{.size = set->first, .id = version_id(set->second)};
         if (const auto known = document(key)) return stamp_of(*known, key);
         return stamp_of(HttpClient::shared().send(to_stamp(key)), key);
     }
     [[nodiscard]] std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const override {
-        settle_all();
+        sent_.settle_all();
         std::vector<std::optional<ValueStamp>> found;
         std::deque<HttpTicket> begun;
         for (std::size_t next = 0; found.size() < keys.size();) {
@@ -295,7 +146,7 @@ public:
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         require_prefix(prefix);
-        settle_all();
+        sent_.settle_all();
         Listing listing;
         service_->list(
             prefix, [&](std::string_view name, std::uint64_t, std::string_view) { listing.keys.emplace_back(name); },
@@ -307,7 +158,7 @@ public:
 
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
-        settle_all();
+        sent_.settle_all();
         service_->list(
             prefix,
             [&](std::string_view name, std::uint64_t size, std::string_view) { each(name, [size] { return size; }); },
@@ -318,7 +169,7 @@ public:
 
     void for_each_sum(std::string_view prefix, const EachSum& each, const EachFolder& folder) const override {
         require_prefix(prefix);
-        settle_all();
+        sent_.settle_all();
         service_->list(
             prefix,
             [&](std::string_view name, std::uint64_t size, std::string_view etag) { each(name, size, md5_in(etag)); },
@@ -329,7 +180,7 @@ public:
 
     void for_each_stamp(std::string_view prefix, const EachStamp& each, const EachFolder& folder) const override {
         require_prefix(prefix);
-        settle_all();
+        sent_.settle_all();
         service_->list(
             prefix,
             [&](std::string_view name, std::uint64_t size, std::string_view etag) {
@@ -363,28 +214,27 @@ public:
         }
         RemoteVersion absent;
         const bool made = writer_.put_if(key, copied(value), absent);
-        forget_document(key);
+        note_written(key);
         return made;
     }
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
         require_writable(key);
-        return std::make_unique<Sink>(*this, key);
+        return std::make_unique<RemoteSink>(
+            *service_, std::string(key), join_key(name_, key), changes_.cover(key),
+            [this, key = std::string(key)](std::shared_ptr<const Buffer> body) { put_shared(key, std::move(body)); });
     }
     bool erase(std::string_view key) override {
         require_writable(key);
         if (!contains(key)) return false;
         service_->require_done(HttpClient::shared().send(service_->erase(key)), key);
-        forget_document(key);
+        note_written(key);
         return true;
     }
     void erase_below(std::string_view prefix) override {
         require_prefix(prefix);
         require_writable(prefix.empty() ? "all" : prefix);
-        {
-            const std::lock_guard guard(mutex_);
-            failure_ = nullptr;  // of what is removed
-        }
-        settle_all();
+        sent_.forget_failure();  // of what is removed
+        sent_.settle_all();
         service_->abandon_all_parts(prefix);
         std::deque<std::pair<std::string, HttpTicket>> begun;
         const auto finish = [&] {
@@ -398,7 +248,7 @@ public:
             begun.emplace_back(std::move(key), std::move(ticket));
         });
         while (!begun.empty()) finish();
-        ++documents_written;
+        note_documents_written();
     }
     bool replace(std::string_view from, std::string_view to) override {
         Buffer value;
@@ -433,11 +283,8 @@ public:
                 join_key(name_, key))
                 .advising(Action::no_locks, "goes on, if you know that nobody else writes");
         }
-        {
-            const std::lock_guard guard(mutex_);
-            nodes_.erase(std::string(key));  // what is read from now on is new
-        }
-        return std::make_unique<Change>(*this, key);
+        documents_.forget(key);
+        return changes_.begin(key);
     }
     [[nodiscard]] bool has_versions() const override {
         return options_.process_locks && service_->writes() && !options_.read_only &&
@@ -463,10 +310,9 @@ public:
     }
 
     void sync() override {
-        settle_all();
-        const std::lock_guard guard(mutex_);
+        sent_.settle_all();
         later_ = false;
-        if (failure_) std::rethrow_exception(failure_);
+        sent_.require_no_failure();
     }
     void sync_later() override { later_ = true; }
 
@@ -492,15 +338,8 @@ private:
     /// As RemoteService::is_absent(); notes the version for whoever changes the value.
     bool is_absent(const HttpResponse& response, std::string_view key) const {
         const bool absent = service_->is_absent(response, key);
-        const std::lock_guard guard(mutex_);
-        for (Change* const change : changes_) {
-            if (change->covers(key)) change->note(key, absent ? RemoteVersion() : service_->version_of(response));
-        }
+        changes_.note(key, [&] { return absent ? RemoteVersion() : service_->version_of(response); });
         return absent;
-    }
-
-    void forget_document(std::string_view key) const {
-        if (document_name(key) != documents.end()) ++documents_written;
     }
 
     /// Calls each(key) for all values at and below a prefix.
@@ -512,293 +351,36 @@ private:
         for (const std::string& folder : folders) for_each_below(folder, each);
     }
 
-    // ---- changes
-
-    /// What was read of one value, with the store's mutex.
-    struct Seen {
-        std::optional<RemoteVersion> version;
-        bool conflict = false;
-        bool set = false;     ///< `version` is what was set
-        bool failed = false;  ///< setting it failed, and may have taken effect
-        std::uint64_t size = 0;
-    };
-
-    class Change final : public ValueChange {
-    public:
-        Change(RemoteStore& store, std::string_view key) : store_(store), key_(key) {
-            const std::lock_guard guard(store_.mutex_);
-            ++store_.changing_;
-            store_.changes_.push_back(this);
-        }
-        ~Change() override {
-            const std::lock_guard guard(store_.mutex_);
-            --store_.changing_;
-            std::erase(store_.changes_, this);
-        }
-        Change(const Change&) = delete;
-        Change& operator=(const Change&) = delete;
-
-        [[nodiscard]] bool covers(std::string_view key) const {
-            if (key == key_) return true;
-            const auto* const name = document_name(key);
-            return name != documents.end() && join_key(key_, *name) == key;
-        }
-        void note(std::string_view key, RemoteVersion version) {
-            Seen& seen = seen_[std::string(key)];
-            seen.conflict = seen.conflict || (seen.version && !(*seen.version == version));
-            seen.version = std::move(version);
-        }
-        Seen& of(std::string_view key) { return seen_[std::string(key)]; }
-
-        [[nodiscard]] bool conflicted() const override {
-            std::vector<std::pair<std::string, RemoteVersion>> read;
-            {
-                const std::lock_guard guard(store_.mutex_);
-                if (std::ranges::any_of(seen_, [](const auto& one) { return one.second.failed; })) return false;
-                for (const auto& [key, seen] : seen_) {
-                    if (seen.conflict) return true;
-                    if (seen.version && !seen.set) read.emplace_back(key, *seen.version);
-                }
-            }
-            // A value may have been replaced while it was read by ranges.
-            return std::ranges::any_of(read, [&](const auto& one) {
-                try {
-                    return !(store_.writer_.version(one.first) == one.second);
-                } catch (const Error&) {
-                    return false;
-                }
-            });
-        }
-        [[nodiscard]] bool was_absent() override {
-            {
-                const std::lock_guard guard(store_.mutex_);
-                if (const Seen& seen = of(key_); seen.version) return seen.version->etag.empty();
-            }
-            RemoteVersion version = store_.writer_.version(key_);
-            const bool absent = version.etag.empty();
-            const std::lock_guard guard(store_.mutex_);
-            note(key_, std::move(version));
-            return absent;
-        }
-
-    private:
-        RemoteStore& store_;
-        std::string key_;
-        std::map<std::string, Seen, std::less<>> seen_;
-    };
-
-    [[nodiscard]] Change* change_of(std::string_view key) const {
-        const std::lock_guard guard(mutex_);
-        const auto found = std::ranges::find_if(changes_, [&](const Change* change) { return change->covers(key); });
-        return found == changes_.end() ? nullptr : *found;
-    }
-
-    /// For a value that is being changed and was set: its stamp, whatever others did since.
-    [[nodiscard]] std::optional<ValueStamp> stamp_of_change(std::string_view key) const {
-        const std::lock_guard guard(mutex_);
-        for (Change* const change : changes_) {
-            if (!change->covers(key)) continue;
-            const Seen& seen = change->of(key);
-            if (seen.set) return ValueStamp{.size = seen.size, .id = version_id(seen.version->etag)};
-        }
-        return std::nullopt;
-    }
-
-    void put_changed(Change& change, std::string_view key, std::shared_ptr<const Buffer> body) {
-        const std::uint64_t size = body->size();
-        const auto conflict = [&] {
-            return Error(ErrorCode::io, fmt::format("{}: another writer changed it meanwhile", join_key(name_, key)));
-        };
-        std::optional<RemoteVersion> expected;
-        {
-            const std::lock_guard guard(mutex_);
-            const Seen& seen = change.of(key);
-            if (seen.conflict) throw conflict();
-            expected = seen.version;
-        }
-        const ServerConduct::Holds holds = writer_.conduct().holds;
-        if (!expected && holds == ServerConduct::Holds::full) expected = writer_.version(key);
-        const bool on_condition = holds == ServerConduct::Holds::full ||
-                                  (holds == ServerConduct::Holds::create_only && expected && expected->etag.empty());
-        if (!on_condition) {
-            renew_lease_of(service_->request(key).name);
-            writer_.finish(writer_.start_put(key, std::move(body)), key);
-            forget_document(key);
-            return;
-        }
-        renew_lease_of(service_->request(key).name);
-        bool set = false;
-        try {
-            set = writer_.put_if(key, std::move(body), *expected);
-        } catch (...) {
-            const std::lock_guard guard(mutex_);
-            change.of(key).failed = true;
-            throw;
-        }
-        forget_document(key);
-        const std::lock_guard guard(mutex_);
-        Seen& seen = change.of(key);
-        if (!set) {
-            seen.conflict = true;
-            throw conflict();
-        }
-        seen.version = std::move(expected);
-        seen.set = true;
-        seen.size = size;
-    }
-
     // ---- values on their way
-
-    struct Sent {
-        std::mutex mutex;
-        HttpTicket ticket;  ///< with its mutex; none once it is answered
-        std::string key;
-        std::uint64_t size = 0;
-    };
 
     std::shared_ptr<const Buffer> copied(ByteSpan value) {
         try {
             return std::make_shared<const Buffer>(value);
         } catch (const Error& e) {
             if (e.code() != ErrorCode::budget) throw;
-            settle_all();
+            sent_.settle_all();
             return std::make_shared<const Buffer>(value);
         }
     }
 
     void put_shared(std::string_view key, std::shared_ptr<const Buffer> body) {
-        if (Change* const change = change_of(key)) return put_changed(*change, key, std::move(body));
-        renew_lease_of(service_->request(key).name);
-        if (!later_) {
-            writer_.finish(writer_.start_put(key, std::move(body)), key);
-            forget_document(key);
-            return;
-        }
-        settle(key);
-        auto sent = std::make_shared<Sent>();
-        sent->key = key;
-        sent->size = body->size();
-        sent->ticket = writer_.start_put(key, std::move(body));
-        std::shared_ptr<Sent> oldest;
-        {
-            const std::lock_guard guard(mutex_);
-            sent_bytes_ += sent->size;
-            sent_.push_back(std::move(sent));
-            if (sent_bytes_ > most_sent || sent_.size() > HttpClient::most_in_flight) oldest = sent_.front();
-        }
-        forget_document(key);
-        if (oldest) settle(oldest);
-    }
-
-    void settle(const std::shared_ptr<Sent>& sent) const {
-        try {
-            const std::lock_guard guard(sent->mutex);
-            if (sent->ticket) writer_.finish(std::move(sent->ticket), sent->key);
-        } catch (...) {
-            const std::lock_guard guard(mutex_);
-            failure_ = std::current_exception();
-            take_out(sent);
-            throw;
-        }
-        const std::lock_guard guard(mutex_);
-        take_out(sent);
-    }
-    void take_out(const std::shared_ptr<Sent>& sent) const {
-        const auto found = std::ranges::find(sent_, sent);
-        if (found == sent_.end()) return;
-        sent_bytes_ -= sent->size;
-        sent_.erase(found);
-    }
-    /// Waits until a value that was put is there.
-    void settle(std::string_view key) const {
-        std::shared_ptr<Sent> found;
-        {
-            const std::lock_guard guard(mutex_);
-            const auto at = std::ranges::find_if(sent_, [&](const auto& sent) { return sent->key == key; });
-            if (at != sent_.end()) found = *at;
-        }
-        if (found) settle(found);
-    }
-    void settle_all() const {
-        for (;;) {
-            std::shared_ptr<Sent> first;
-            {
-                const std::lock_guard guard(mutex_);
-                if (sent_.empty()) return;
-                first = sent_.front();
+        if (changes_.cover(key)) {
+            changes_.put(key, std::move(body));
+        } else {
+            renew_lease_of(service_->request(key).name);
+            if (later_) {
+                sent_.send(key, std::move(body));
+            } else {
+                writer_.finish(writer_.start_put(key, std::move(body)), key);
             }
-            settle(first);
         }
+        note_written(key);
     }
-
-    /// A value that is written piece by piece: kept in memory, or sent in parts.
-    class Sink final : public ByteSink {
-    public:
-        Sink(RemoteStore& store, std::string_view key)
-            : store_(store), key_(key), name_(join_key(store.name_, key)), whole_(store.change_of(key) != nullptr) {}
-        ~Sink() override {
-            parts_.clear();
-            if (!upload_.empty()) store_.service_->abandon_parts(key_, upload_);
-        }
-        Sink(const Sink&) = delete;
-        Sink& operator=(const Sink&) = delete;
-
-        [[nodiscard]] bool random_access() const override { return false; }
-        void write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {
-            throw unsupported("{}: is written from its beginning to its end", name_);
-        }
-        void append(ByteSpan bytes) override {
-            value_.append(bytes);
-            if (whole_) return;
-            if (upload_.empty() && value_.size() > longest_whole) {
-                write_ = random_id();
-                upload_ = store_.service_->begin_parts(key_, write_);
-            }
-            while (!upload_.empty() && value_.size() > part_bytes) send(part_bytes);
-        }
-        void finish() override {
-            if (upload_.empty()) {
-                store_.put_shared(key_, std::make_shared<const Buffer>(std::move(value_)));
-                return;
-            }
-            send(value_.size());
-            while (!parts_.empty()) finish_part();
-            store_.service_->finish_parts(key_, upload_, write_, etags_);
-            upload_.clear();
-        }
-        [[nodiscard]] const std::string& name() const override { return name_; }
-
-    private:
-        void send(std::size_t size) {
-            renew_lease_of(store_.service_->request(key_).name);
-            if (parts_.size() >= parts_at_once) finish_part();
-            auto body = std::make_shared<const Buffer>(value_.span().first(size));
-            value_ = Buffer(value_.span().subspan(size));
-            parts_.push_back(HttpClient::shared().start(
-                store_.service_->part(key_, upload_, etags_.size() + parts_.size() + 1, std::move(body))));
-        }
-        void finish_part() {
-            const HttpResponse response = HttpClient::shared().wait(std::move(parts_.front()));
-            parts_.pop_front();
-            store_.service_->require_done(response, key_);
-            etags_.emplace_back(response.etag());
-        }
-
-        RemoteStore& store_;
-        std::string key_;
-        std::string name_;
-        bool whole_;
-        Buffer value_;
-        std::string upload_;  ///< empty until there are parts
-        std::string write_;
-        std::deque<HttpTicket> parts_;
-        std::vector<std::string> etags_;
-    };
 
     /// What is being changed is read anew. Who writes believes in no age: others may write, too.
     [[nodiscard]] HttpRequest to_read(std::string_view key) const {
         HttpRequest request = service_->request(key);
-        request.cached = changing_ == 0;
+        request.cached = changes_.are_none();
         request.always_asks = changes_values_;
         return request;
     }
@@ -868,7 +450,7 @@ private:
     /// Null unless values are kept.
     [[nodiscard]] std::shared_ptr<Kept> kept_value(std::string_view key) const {
         const std::lock_guard guard(mutex_);
-        if (keeping_ == 0 || changing_ > 0) return nullptr;
+        if (keeping_ == 0 || !changes_.are_none()) return nullptr;
         const auto found = kept_.find(key);
         if (found != kept_.end()) {
             kept_order_.splice(kept_order_.end(), kept_order_, found->second.second);  // used last
@@ -938,35 +520,7 @@ private:
 
     /// The answer for a document of a node; null for other keys.
     [[nodiscard]] std::shared_ptr<const HttpResponse> document(std::string_view key) const {
-        const auto* const name = document_name(key);
-        if (name == documents.end()) return nullptr;
-        const std::string prefix(key.substr(0, key.size() - std::min(key.size(), name->size() + 1)));
-        std::shared_ptr<Documents> node;
-        {
-            const auto now = std::chrono::steady_clock::now();
-            const std::lock_guard guard(mutex_);
-            const std::uint64_t written = documents_written;
-            std::erase_if(nodes_, [&](const auto& entry) {
-                return now - entry.second->asked > document_age || entry.second->written != written;
-            });
-            std::shared_ptr<Documents>& entry = nodes_[prefix];
-            if (entry == nullptr) {
-                entry = std::make_shared<Documents>();
-                entry->asked = now;
-                entry->written = written;
-                for (const std::string_view each : documents) {
-                    entry->answers[std::string(each)].ticket = start_tail(join_key(prefix, each));
-                }
-            }
-            node = entry;
-        }
-        const std::lock_guard guard(node->mutex);
-        Answer& answer = node->answers.find(*name)->second;
-        if (answer.response == nullptr) {
-            HttpTicket ticket = answer.ticket ? std::move(answer.ticket) : start_tail(key);
-            answer.response = std::make_shared<const HttpResponse>(HttpClient::shared().wait(std::move(ticket)));
-        }
-        return answer.response;
+        return documents_.find(key, [&](std::string_view each) { return start_tail(each); });
     }
 
     /// Of the answer for a document, which is mostly all of it.
@@ -982,17 +536,6 @@ private:
         tail.total = response.total;
         return std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(tail));
     }
-
-    struct Answer {
-        HttpTicket ticket;
-        std::shared_ptr<const HttpResponse> response;
-    };
-    struct Documents {
-        std::chrono::steady_clock::time_point asked;
-        std::uint64_t written = 0;  ///< see documents_written
-        std::mutex mutex;
-        std::map<std::string, Answer, std::less<>> answers;
-    };
 
     /// Requests for keys that will be asked for. All with the store's mutex.
     class Ahead final : public ReadAhead {
@@ -1074,14 +617,12 @@ private:
     StoreOptions options_;
     std::shared_ptr<const RemoteService> service_;
     RemoteWriter writer_;
+    mutable RemoteChanges changes_;
+    mutable SentValues sent_;
+    mutable NodeDocuments documents_;
     std::atomic<bool> later_ = false;  ///< see sync_later()
-    std::atomic<int> changing_ = 0;    ///< how many changes there are
     mutable std::atomic<bool> changes_values_ = false;
     mutable std::mutex mutex_;  ///< for what follows
-    mutable std::vector<Change*> changes_;
-    mutable std::deque<std::shared_ptr<Sent>> sent_;
-    mutable std::uint64_t sent_bytes_ = 0;
-    mutable std::exception_ptr failure_;  ///< of what was sent, and is missing now
     mutable std::vector<Ahead*> ahead_;
     mutable int keeping_ = 0;  ///< how many Keep there are
     mutable bool keeps_whole_ = true;
@@ -1089,7 +630,6 @@ private:
     mutable std::list<std::string> kept_order_;  ///< the keys of kept_, what was used last at the end
     mutable std::map<std::string, std::pair<std::shared_ptr<Kept>, std::list<std::string>::iterator>, std::less<>>
         kept_;
-    mutable std::map<std::string, std::shared_ptr<Documents>, std::less<>> nodes_;
 };
 
 }  // namespace

@@ -1,0 +1,54 @@
+// The documents of nodes over HTTP, all of a node asked for at once. Private to the store module.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http_client.h"
+
+namespace tessera {
+
+/// The name of the document of a node that a key is; nullopt if it is none.
+[[nodiscard]] std::optional<std::string_view> document_name(std::string_view key);
+/// To be called after a value was set or erased: no store of this process answers with an older document.
+void note_written(std::string_view key);
+/// The same for whatever was written.
+void note_documents_written();
+
+/// Answers for documents, which serve whoever opens the node in the next seconds. Thread rule: every member may be
+/// called from several threads at once.
+class NodeDocuments {
+public:
+    /// Asks for a key.
+    using Ask = std::function<HttpTicket(std::string_view key)>;
+
+    /// The answer for a document of a node; null for other keys.
+    [[nodiscard]] std::shared_ptr<const HttpResponse> find(std::string_view key, const Ask& ask);
+    /// What is asked for from now on is new.
+    void forget(std::string_view prefix);
+
+private:
+    struct Answer {
+        HttpTicket ticket;
+        std::shared_ptr<const HttpResponse> response;
+    };
+    struct Documents {
+        std::chrono::steady_clock::time_point asked;
+        std::uint64_t written = 0;  ///< how many documents this process had written
+        std::mutex mutex;
+        std::map<std::string, Answer, std::less<>> answers;
+    };
+
+    std::mutex mutex_;
+    std::map<std::string, std::shared_ptr<Documents>, std::less<>> nodes_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,61 @@
+// Changes of values over HTTP on the condition that they are still what was read. Private to the store module.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/key_value_store.h>
+
+#include "remote_writer.h"
+
+namespace tessera {
+
+/// The changes of one store that are going on. Thread rule: every member may be called from several threads at once.
+class RemoteChanges {
+public:
+    /// `place` is the store's name.
+    RemoteChanges(const RemoteService& service, const RemoteWriter& writer, std::string place)
+        : service_(service), writer_(writer), place_(std::move(place)) {}
+
+    /// See KeyValueStore::begin_change(). This must outlive it.
+    [[nodiscard]] std::unique_ptr<ValueChange> begin(std::string_view key);
+    [[nodiscard]] bool are_none() const { return count_ == 0; }
+    [[nodiscard]] bool cover(std::string_view key) const;
+    /// What was read of a value.
+    void note(std::string_view key, const std::function<RemoteVersion()>& version);
+    /// For a value that is being changed and was set: its size and ETag, whatever others did since.
+    [[nodiscard]] std::optional<std::pair<std::uint64_t, std::string>> set_value(std::string_view key) const;
+    /// Sets a value that is being changed, if it is still what was read. Throws io, also if it is not.
+    void put(std::string_view key, std::shared_ptr<const Buffer> body);
+
+private:
+    /// What was read of one value, with the mutex.
+    struct Seen {
+        std::optional<RemoteVersion> version;
+        bool conflict = false;
+        bool set = false;     ///< `version` is what was set
+        bool failed = false;  ///< setting it failed, and may have taken effect
+        std::uint64_t size = 0;
+    };
+    class Change;
+    /// With the mutex; null if there is none.
+    [[nodiscard]] Change* change_of(std::string_view key) const;
+
+    const RemoteService& service_;
+    const RemoteWriter& writer_;
+    std::string place_;
+    std::atomic<int> count_ = 0;
+    mutable std::mutex mutex_;
+    std::vector<Change*> changes_;
+};
+
+}  // namespace tessera
