@@ -5,7 +5,6 @@
 // that ends with its connection and states no length looks whole to libcurl; here it is an error.
 #include "http_client.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
@@ -13,20 +12,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <exception>
-#include <limits>
 #include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
 
 #include "http_cache.h"
+#include "http_work.h"
 #include "remote_activity.h"
 
 namespace tessera {
@@ -42,51 +38,7 @@ constexpr int most_redirects = 5;
 constexpr milliseconds most_time{180'000};
 constexpr milliseconds first_delay{100};
 constexpr milliseconds longest_delay{20'000};
-constexpr long connect_seconds = 10;
-constexpr long stall_seconds = 60;
-constexpr std::size_t longest_error_body = std::size_t{64} << 10;
-/// A server that ignores ranges sends the whole value; so much of it is taken.
-constexpr std::uint64_t most_unasked = std::uint64_t{64} << 20;
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    std::ranges::transform(result, result.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
-    return result;
-}
-
-std::string_view trimmed(std::string_view text) {
-    const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-    const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
-    return text.substr(begin, std::max(end, begin) - begin);
-}
-
-std::optional<std::uint64_t> number(std::string_view text) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-/// "bytes 0-9/100"; for 416 "bytes */100", where first and last are not set.
-struct ContentRange {
-    std::optional<std::uint64_t> first;
-    std::optional<std::uint64_t> last;
-    std::optional<std::uint64_t> total;
-};
-
-ContentRange content_range(std::string_view text) {
-    ContentRange range;
-    if (!text.starts_with("bytes ")) return range;
-    text.remove_prefix(6);
-    const std::size_t slash = std::min(text.find('/'), text.size());
-    const std::size_t dash = text.find('-');
-    if (dash != std::string_view::npos && dash < slash) {
-        range.first = number(text.substr(0, dash));
-        range.last = number(text.substr(dash + 1, slash - dash - 1));
-    }
-    if (slash < text.size()) range.total = number(text.substr(slash + 1));
-    return range;
-}
+using Work = HttpWork;
 
 bool is_tried_again(int status) {
     return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
@@ -115,147 +67,6 @@ int tries_after(CURLcode code) {
         default:
             return 1;
     }
-}
-
-std::string host_of(std::string_view url) {
-    const std::size_t begin = url.find("://") + 3;
-    return std::string(url.substr(0, std::min(url.find_first_of("/?", begin), url.size())));
-}
-
-std::uint64_t limit_of(const HttpRequest& request) {
-    return request.range ? std::max(std::min(request.limit, most_unasked), request.range->length) : request.limit;
-}
-
-/// A few bodies that were read, whose memory serves the next: the first touch of new memory takes as long as copying
-/// it.
-class Spares {
-public:
-    /// An empty buffer, with room for `size` bytes.
-    Buffer take(std::size_t size) {
-        Buffer buffer;
-        {
-            const std::lock_guard guard(mutex_);
-            const auto found = std::ranges::find_if(
-                buffers_, [&](const Buffer& b) { return b.capacity() >= size && b.capacity() / 2 <= size; });
-            if (found != buffers_.end()) {
-                buffer = std::move(*found);
-                buffers_.erase(found);
-            }
-        }
-        buffer.reset(size);
-        buffer.resize(0);
-        return buffer;
-    }
-    void give_back(Buffer buffer) {
-        const std::lock_guard guard(mutex_);
-        if (buffer.capacity() < least || buffer.capacity() > most) return;
-        buffers_.push_back(std::move(buffer));
-        std::size_t bytes = 0;
-        for (const Buffer& each : buffers_) bytes += each.capacity();
-        for (; bytes > most; buffers_.erase(buffers_.begin())) bytes -= buffers_.front().capacity();
-    }
-    void drop() {
-        const std::lock_guard guard(mutex_);
-        buffers_.clear();
-    }
-
-private:
-    static constexpr std::size_t least = std::size_t{64} << 10;
-    static constexpr std::size_t most = std::size_t{64} << 20;
-    std::mutex mutex_;
-    std::vector<Buffer> buffers_;
-};
-
-/// A request and its answer so far. Belongs to the loop's thread until it is done.
-struct Work {
-    explicit Work(HttpRequest asked) : request(std::move(asked)), url(request.url), home(host_of(request.url)) {}
-
-    HttpRequest request;
-    std::string url;   ///< after redirections
-    std::string home;  ///< scheme and host of the first URL
-    HttpResponse response;
-    Buffer kept;               ///< the beginning of the body, from tries that were cut
-    std::string kept_version;  ///< its ETag
-    int tries = 0;
-    int redirects = 0;
-    Clock::time_point begun = Clock::now();
-    Clock::time_point not_before = begun;
-    bool too_long = false;
-    CURL* easy = nullptr;
-    Spares* spares = nullptr;
-    curl_slist* lines = nullptr;
-    std::array<char, CURL_ERROR_SIZE> trouble{};
-    std::size_t sent = 0;  ///< of the request's body
-    /// What remains to be done with the answer, maybe slowly, in a thread for that; whether to ask again.
-    std::function<bool(Work&)> after;
-
-    std::atomic<bool> abandoned = false;
-    bool done = false;  ///< with the loop's mutex
-    std::exception_ptr failure;
-};
-
-std::size_t take_header(char* text, std::size_t size, std::size_t count, void* user) {
-    auto& work = *static_cast<Work*>(user);
-    const std::string_view line = trimmed({text, size * count});
-    if (line.starts_with("HTTP/")) {
-        work.response.headers.clear();
-    } else if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
-        work.response.headers[lower(line.substr(0, colon))] = trimmed(line.substr(colon + 1));
-    }
-    return size * count;
-}
-
-std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* user) {
-    auto& work = *static_cast<Work*>(user);
-    if (work.abandoned) return CURL_WRITEFUNC_ERROR;
-    long status = 0;
-    ::curl_easy_getinfo(work.easy, CURLINFO_RESPONSE_CODE, &status);
-    const std::size_t more = size * count;
-    Buffer& body = work.response.body;
-    if (status != 200 && status != 206) {
-        const std::size_t taken = std::min(more, longest_error_body - std::min(longest_error_body, body.size()));
-        body.append({reinterpret_cast<const std::byte*>(bytes), taken});
-        return more;
-    }
-    if (body.size() + work.kept.size() + more > limit_of(work.request)) {
-        work.too_long = true;
-        return CURL_WRITEFUNC_ERROR;
-    }
-    try {
-        if (body.empty()) {
-            curl_off_t stated = 0;
-            ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
-            const std::uint64_t most = std::min(limit_of(work.request), most_unasked);
-            work.response.fetched = true;
-            body = work.spares->take(std::min(most, static_cast<std::uint64_t>(std::max<curl_off_t>(stated, 0))));
-        }
-        body.append({reinterpret_cast<const std::byte*>(bytes), more});
-    } catch (...) {
-        work.failure = std::current_exception();
-        return CURL_WRITEFUNC_ERROR;
-    }
-    return more;
-}
-
-std::size_t give_body(char* out, std::size_t size, std::size_t count, void* user) {
-    auto& work = *static_cast<Work*>(user);
-    if (work.abandoned) return CURL_READFUNC_ABORT;
-    const std::size_t more = std::min(size * count, work.request.body->size() - work.sent);
-    if (more > 0) std::memcpy(out, work.request.body->data() + work.sent, more);
-    work.sent += more;
-    return more;
-}
-
-/// libcurl sends a body again, unasked, if a connection that was used before dies without an answer.
-int rewind_body(void* user, curl_off_t offset, int /*origin*/) {
-    auto& work = *static_cast<Work*>(user);
-    work.sent = static_cast<std::size_t>(offset);
-    work.response.unsure = true;
-    return CURL_SEEKFUNC_OK;
-}
-
-bool is_reading(const HttpRequest& request) {
-    return request.method == "GET" || request.method == "HEAD";
 }
 
 /// Whether the request has certainly not reached the server.
@@ -406,80 +217,6 @@ private:
         running_.push_back(shared);
     }
 
-    static void set_options(Work& work) {
-        const HttpRequest& request = work.request;
-        const auto set = [&](CURLoption option, auto value) { ::curl_easy_setopt(work.easy, option, value); };
-        set(CURLOPT_URL, work.url.c_str());
-        set(CURLOPT_PATH_AS_IS, 1L);
-        set(CURLOPT_NOSIGNAL, 1L);
-        set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-        set(CURLOPT_PROTOCOLS_STR, "http,https");
-        set(CURLOPT_CONNECTTIMEOUT, connect_seconds);
-        if (request.patience.count() > 0) {
-            set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.patience.count()));
-            set(CURLOPT_PROXY, "");
-        }
-        set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-        set(CURLOPT_LOW_SPEED_TIME, stall_seconds);
-        set(CURLOPT_BUFFERSIZE, 256L << 10);
-        set(CURLOPT_ERRORBUFFER, work.trouble.data());
-        set(CURLOPT_HEADERFUNCTION, take_header);
-        set(CURLOPT_HEADERDATA, static_cast<void*>(&work));
-        set(CURLOPT_WRITEFUNCTION, take_body);
-        set(CURLOPT_WRITEDATA, static_cast<void*>(&work));
-        if (work.url.starts_with("https:")) set(CURLOPT_PIPEWAIT, 1L);
-        for (const char* variable : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
-            const char* bundle = std::getenv(variable);
-            if (bundle == nullptr || *bundle == '\0') continue;
-            set(CURLOPT_CAINFO, bundle);
-            break;
-        }
-        if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
-        if (request.body != nullptr) {
-            work.sent = 0;
-            set(CURLOPT_UPLOAD, 1L);
-            set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body->size()));
-            set(CURLOPT_READFUNCTION, give_body);
-            set(CURLOPT_READDATA, static_cast<void*>(&work));
-            set(CURLOPT_SEEKFUNCTION, rewind_body);
-            set(CURLOPT_SEEKDATA, static_cast<void*>(&work));
-            set(CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
-        }
-        if (!is_reading(request)) set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-        const auto line = [&](const std::string& text) { work.lines = ::curl_slist_append(work.lines, text.c_str()); };
-        line("User-Agent: tessera");
-        if (request.body != nullptr) line("Expect:");
-        if (const std::string range = range_line(work); !range.empty()) line("Range: " + range);
-        const std::string& version = work.kept.empty() ? request.if_match : work.kept_version;
-        if (!version.empty()) line("If-Match: " + version);
-        if (!request.if_none_match.empty() && work.kept.empty()) line("If-None-Match: " + request.if_none_match);
-        if (request.headers && host_of(work.url) == work.home) {
-            for (const std::string& text : request.headers(request)) line(text);
-        }
-        set(CURLOPT_HTTPHEADER, work.lines);
-    }
-
-    /// "GET s3://bucket/a/c/0 bytes=0-99: 206, 100 bytes in 12 ms"
-    static void tell(const Work& work, CURLcode code) {
-        curl_off_t microseconds = 0;
-        ::curl_easy_getinfo(work.easy, CURLINFO_TOTAL_TIME_T, &microseconds);
-        const std::string range = range_line(work);
-        const std::size_t size = work.request.body == nullptr ? work.response.body.size() : work.request.body->size();
-        work.request.log(fmt::format(
-            "{} {}{}{}: {}, {} bytes in {} ms{}", work.request.method, work.request.name, range.empty() ? "" : " ",
-            range, code == CURLE_OK ? std::to_string(work.response.status) : failure_text(work, code), size,
-            microseconds / 1000, work.tries > 1 ? fmt::format(", try {}", work.tries) : ""));
-    }
-
-    /// The bytes that are still lacking.
-    static std::string range_line(const Work& work) {
-        const std::uint64_t have = work.kept.size();
-        const auto& range = work.request.range;
-        if (!range) return have == 0 ? "" : fmt::format("bytes={}-", have);
-        if (range->suffix) return fmt::format("bytes=-{}", range->length);
-        return fmt::format("bytes={}-{}", range->first + have, range->first + range->length - 1);
-    }
-
     void end_try(CURL* easy, CURLcode code) {
         const auto found = std::ranges::find_if(running_, [&](const Shared& work) { return work->easy == easy; });
         const Shared shared = *found;
@@ -548,7 +285,7 @@ private:
         window_ = std::min<double>(most_in_flight, window_ + (slow_start_ ? 1 : 1 / window_));
         if (!is_reading(request)) return true;
         if (request.method == "HEAD") {
-            work.response.total = number(work.response.header("content-length")).value_or(0);
+            work.response.total = number_in_header(work.response.header("content-length")).value_or(0);
             return true;
         }
         if (status == 412 && !work.kept.empty()) {  // another version: from the beginning
@@ -574,69 +311,6 @@ private:
         return true;
     }
 
-    /// Remembers the bytes of an answer that broke off, if the rest of them can be asked for.
-    static void keep_what_came(Work& work) {
-        HttpResponse& response = work.response;
-        const std::string version(response.etag());
-        const bool strong = version.size() > 2 && version.front() == '"';
-        const bool suffix = work.request.range && work.request.range->suffix;
-        if (!strong || suffix || (response.status == 200 && work.request.range)) return;
-        if (response.status == 206) {
-            const std::uint64_t begin = (work.request.range ? work.request.range->first : 0) + work.kept.size();
-            if (content_range(response.header("content-range")).first != begin) return;
-        } else {
-            work.kept = {};
-        }
-        work.kept.append(response.body);
-        work.kept_version = version;
-    }
-
-    static void check_part(Work& work) {
-        HttpResponse& response = work.response;
-        const ContentRange got = content_range(response.header("content-range"));
-        const auto& asked = work.request.range;
-        const std::uint64_t have = work.kept.size();
-        const auto total = got.total;
-        std::optional<std::uint64_t> first;
-        std::optional<std::uint64_t> last;
-        if (total) {
-            if (!asked) {
-                first = have;
-                last = *total - 1;
-            } else if (asked->suffix) {
-                first = *total - std::min(*total, asked->length);
-                last = *total - 1;
-            } else {
-                first = asked->first + have;
-                last = std::min(*total, asked->first + asked->length) - 1;
-            }
-        }
-        if (!first || got.first != first || got.last != last || response.body.size() != *last - *first + 1) {
-            throw corrupt("{}: asked for {}, the server answers \"{}\" with {} bytes", work.request.name,
-                          range_line(work), response.header("content-range"), response.body.size());
-        }
-        if (have > 0) {
-            work.kept.append(response.body);
-            response.body = std::move(work.kept);
-            work.kept = {};
-        }
-        response.first = *first - have;
-        response.total = *total;
-    }
-
-    /// The server ignored the range: the body is the whole value.
-    static void cut_whole(Work& work) {
-        HttpResponse& response = work.response;
-        response.total = response.body.size();
-        const auto& asked = work.request.range;
-        if (!asked) return;
-        const std::uint64_t first = asked->suffix ? response.total - std::min(response.total, asked->length)
-                                                  : std::min(response.total, asked->first);
-        const std::uint64_t length = std::min(asked->length, response.total - first);
-        response.body = Buffer(response.body.span().subspan(first, length));
-        response.first = first;
-    }
-
     bool redirected(Work& work, const std::string& to) {
         const std::string& name = work.request.name;
         if (++work.redirects > most_redirects) throw unsupported("{}: more than {} redirections", name, most_redirects);
@@ -645,11 +319,6 @@ private:
         work.url = to;
         --work.tries;
         return false;
-    }
-
-    static std::string failure_text(const Work& work, CURLcode code) {
-        const std::string text = work.trouble[0] != '\0' ? work.trouble.data() : ::curl_easy_strerror(code);
-        return text;
     }
 
     void ask_for_less() {
@@ -668,7 +337,7 @@ private:
         // All of the delay is drawn by lot, so that clients that failed together do not come back together.
         const auto most = std::min(longest_delay, first_delay * (1 << std::min(work.tries - 1, 10)));
         auto delay = milliseconds(std::uniform_int_distribution<std::int64_t>(0, most.count())(random_));
-        if (const auto asked = number(work.response.header("retry-after"))) {
+        if (const auto asked = number_in_header(work.response.header("retry-after"))) {
             delay = std::max(delay, milliseconds(1000 * std::min<std::uint64_t>(*asked, 60)));
         }
         work.not_before = now + delay;
@@ -722,7 +391,7 @@ private:
     Shared oldest_;  ///< of those under way
     Clock::time_point last_answer_ = Clock::now();
     std::deque<Shared> ended_;
-    Spares spares_;
+    HttpSpares spares_;
     bool runs_after_ = false;  ///< the thread for what follows an answer has begun
     std::atomic<std::uint64_t> requests_ = 0;
     std::atomic<std::uint64_t> bytes_ = 0;

@@ -53,8 +53,8 @@ void RemoteSink::send(std::size_t size) {
     if (parts_.size() >= parts_at_once) finish_part();
     auto body = std::make_shared<const Buffer>(value_.span().first(size));
     value_ = Buffer(value_.span().subspan(size));
-    parts_.push_back(HttpClient::shared().start(
-        service_.part(key_, upload_, etags_.size() + parts_.size() + 1, std::move(body))));
+    parts_.push_back(
+        HttpClient::shared().start(service_.part(key_, upload_, etags_.size() + parts_.size() + 1, std::move(body))));
 }
 
 void RemoteSink::finish_part() {
