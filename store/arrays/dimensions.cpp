@@ -442,13 +442,16 @@ std::string SharedSelection::unsaid(std::string_view said) {
     return left;
 }
 
+std::string names_there(const std::set<std::string>& names) {
+    return names.empty() ? "their dimensions have no names" : fmt::format("there are {}", fmt::join(names, ", "));
+}
+
 void SharedSelection::require_found() const {
     for (const std::string_view item : selection_items(text_)) {
         const auto named = named_item(item, text_);
         if (!named || found_.contains(std::string(named->name))) continue;
-        throw invalid_argument(
-            "selection \"{}\": no array has a dimension '{}'; {}", text_, named->name,
-            known_.empty() ? "their dimensions have no names" : fmt::format("there are {}", fmt::join(known_, ", ")));
+        throw invalid_argument("selection \"{}\": no array has a dimension '{}'; {}", text_, named->name,
+                               names_there(known_));
     }
 }
 

@@ -187,10 +187,7 @@ Growth plan(const Group& group, const SourceArrays& source, const std::string& d
         growth.arrays.push_back({node.path, *axis, array.shape(), {}});
     }
     if (growth.arrays.empty()) {
-        std::string all;
-        for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
-        throw invalid_argument("{}: no array has a dimension '{}'; {}", group.name(), dimension,
-                               known.empty() ? "their dimensions have no names" : "there are " + all);
+        throw invalid_argument("{}: no array has a dimension '{}'; {}", group.name(), dimension, names_there(known));
     }
     return growth;
 }

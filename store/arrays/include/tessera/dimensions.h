@@ -20,6 +20,8 @@ using DimensionNames = std::vector<std::optional<std::string>>;
 [[nodiscard]] DimensionNames dimension_names_of(const ArraySource& source);
 /// The name of a dimension, or "axis 1".
 [[nodiscard]] std::string dimension_name(const DimensionNames& names, int dimension);
+/// For messages about a name that none of several arrays has: "there are lat, lon, time".
+[[nodiscard]] std::string names_there(const std::set<std::string>& names);
 
 /// The dimension that a word names, of `rank`: by its name, or by its number, where -1 is the last. Throws
 /// invalid_argument, listing those that there are.
