@@ -186,7 +186,8 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     source : path or Array
         A list of them for "stack" and "concat"; the expression for "calc", whose arrays are `operands`.
     target : path
-        A directory. It opens once :meth:`Job.finish` has found every unit.
+        A directory, or a place in S3 or Google Cloud Storage, for which each process finds credentials by itself. It opens
+        once :meth:`Job.finish` has found every unit.
     out : path
         The file of the job.
     parts : int
