@@ -231,6 +231,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if any(len(parts[n]) < 5 << 20 for n, _ in asked[:-1]):
             return self.error(400, "EntityTooSmall")
         with double.work:
+            if wrong := self.broken_condition(double, key):
+                return self.error(*wrong)
             self.store(double, key, b"".join(parts[n] for n, _ in asked), metadata)
             del double.uploads[upload]
         return self.answer_write(200, "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
@@ -250,15 +252,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if not wanted.isdigit():
                 return 400, "InvalidArgument"
             return None if int(wanted) == double.generation_of(key) else (412, "PreconditionFailed")
-        if "If-None-Match" in self.headers and file.is_file():
+        wanted, unwanted = self.headers.get("If-Match"), self.headers.get("If-None-Match")
+        if unwanted not in (None, "*") or None not in (wanted, unwanted):
+            return 501, "NotImplemented"
+        if unwanted and file.is_file():
             return 412, "PreconditionFailed"
-        if "If-Match" in self.headers and not faults.ignore_matches:
+        if wanted is not None and not faults.ignore_matches:
             if not file.is_file():
                 return 404, "NoSuchKey"
             etag = hashlib.md5(file.read_bytes()).hexdigest()
-            if self.headers["If-Match"] != (etag if faults.bare_etags else f'"{etag}"'):
+            if self.command == "DELETE" and wanted == "*":  # a PUT takes an ETag alone
+                return None
+            if (wanted if faults.bare_etags else wanted.strip('"')) != etag:
                 return 412, "PreconditionFailed"
         return None
+
+    def names(self, header, etag):
+        """Whether a condition of a read names the ETag, with quotation marks or without; None if there is no condition."""
+        tags = self.headers.get(header)
+        return None if tags is None else tags == "*" or etag.strip('"') in [tag.strip(' "') for tag in tags.split(",")]
+
+    def is_newer(self, made, header):
+        """Whether the value is newer than the date of a condition; None if there is no condition."""
+        date = email.utils.parsedate(self.headers.get(header, ""))
+        return email.utils.parsedate(made)[:6] > date[:6] if date else None
 
     def answer_write(self, status, text, headers=None):
         if self.lost:
@@ -274,9 +291,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def value(self, body, faults, cut, more):
         etag = '"' + hashlib.md5(body).hexdigest() + '"'
-        if self.headers.get("If-Match", etag) != etag:
+        wanted, unwanted, made = self.names("If-Match", etag), self.names("If-None-Match", etag), more["Last-Modified"]
+        if wanted is False or (wanted is None and self.is_newer(made, "If-Unmodified-Since")):
             return self.error(412, "PreconditionFailed")
-        if self.headers.get("If-None-Match") == etag:
+        if unwanted or (unwanted is None and self.is_newer(made, "If-Modified-Since") is False):
             return self.send(304, b"", {"ETag": etag, **more})
         headers = {"ETag": etag, "Accept-Ranges": "bytes", **more}
         asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
