@@ -194,10 +194,10 @@ void tell(const HttpWork& work, CURLcode code) {
     ::curl_easy_getinfo(work.easy, CURLINFO_TOTAL_TIME_T, &microseconds);
     const std::string range = range_line(work);
     const std::size_t size = work.request.body == nullptr ? work.response.body.size() : work.request.body->size();
-    work.request.log(fmt::format(
-        "{} {}{}{}: {}, {} bytes in {} ms{}", work.request.method, work.request.name, range.empty() ? "" : " ",
-        range, code == CURLE_OK ? std::to_string(work.response.status) : failure_text(work, code), size,
-        microseconds / 1000, work.tries > 1 ? fmt::format(", try {}", work.tries) : ""));
+    work.request.log(fmt::format("{} {}{}{}: {}, {} bytes in {} ms{}", work.request.method, work.request.name,
+                                 range.empty() ? "" : " ", range,
+                                 code == CURLE_OK ? std::to_string(work.response.status) : failure_text(work, code),
+                                 size, microseconds / 1000, work.tries > 1 ? fmt::format(", try {}", work.tries) : ""));
 }
 
 std::string failure_text(const HttpWork& work, CURLcode code) {
@@ -242,8 +242,8 @@ void check_part(HttpWork& work) {
         }
     }
     if (!first || got.first != first || got.last != last || response.body.size() != *last - *first + 1) {
-        throw corrupt("{}: asked for {}, the server answers \"{}\" with {} bytes", work.request.name,
-                      range_line(work), response.header("content-range"), response.body.size());
+        throw corrupt("{}: asked for {}, the server answers \"{}\" with {} bytes", work.request.name, range_line(work),
+                      response.header("content-range"), response.body.size());
     }
     if (have > 0) {
         work.kept.append(response.body);

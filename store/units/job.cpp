@@ -333,7 +333,7 @@ Job Job::open(const fs::path& file) {
                     .overwrite = value.at("overwrite").as_bool(),
                     .sources = value.at("sources")};
             require_target(job.target);
-            if (const Value& parts = value.at("parts"); !parts.is_null()) job.parts = parts.as_int64();
+            if (const Value& planned = value.at("parts"); !planned.is_null()) job.parts = planned.as_int64();
             for (const Value& array : value.at("arrays").as_array()) {
                 job.arrays.push_back(array_from(array, job.target, job.units()));
             }
