@@ -5,6 +5,8 @@
 #include <tessera/npy.h>
 #include <tessera/npz.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 
 #include "array_file_row.h"
@@ -31,9 +33,20 @@ std::unique_ptr<ArraySource> open_member(const ZipReader& zip, const std::filesy
     throw not_found("{} has no array '{}'; it has: {}", path.string(), member, fmt::join(npz_members(zip), ", "));
 }
 
-/// A file here by its name, any other as it was opened.
+/// A file here by its name, any other as it was opened. A zip of chunks that lies elsewhere comes here, too, because it
+/// begins as every zip does.
 ZipReader zip_of(const ArrayPath& path) {
-    return path.is_elsewhere() ? ZipReader(path.opened) : ZipReader(path.path);
+    if (!path.is_elsewhere()) return ZipReader(path.path);
+    ZipReader zip(path.opened);
+    constexpr std::array<std::string_view, 4> documents{"zarr.json", ".zarray", ".zgroup", "__zmeta__"};
+    const auto is_document = [&](const ZipMember& m) {
+        return std::ranges::count(documents, m.name.substr(m.name.rfind('/') + 1)) > 0;
+    };
+    if (npz_members(zip).empty() && std::ranges::any_of(zip.members(), is_document)) {
+        throw unsupported("{}: a zip of chunks is read where it lies on this machine; fetch it first",
+                          path.path.string());
+    }
+    return zip;
 }
 
 }  // namespace

@@ -121,12 +121,14 @@ void erase_owned(const Place& place, const Ownership& ownership) {
 }
 
 void erase_own(const Place& place) {
+    place.store->abandon_uploads(place.prefix);
     erase_owned(place, Ownership(place));
     place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
 }
 
 /// Removes a whole array, the metadata first, so that nobody opens a part of it.
 void erase_array(const Place& place) {
+    place.store->abandon_uploads(place.prefix);
     const Ownership ownership(place);
     if (const Dialect* there = probe_dialect(*place.store, place.prefix)) {
         place.store->erase(join_key(place.prefix, there->metadata_key));
@@ -394,6 +396,8 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     const Occupant before = built == place ? there : occupant(built, existing.store);
     if (before == Occupant::unfinished && existing.resume) {
         require_same_copy(built, own_marker, options);
+        const Place at = place_at(built, options);
+        at.store->abandon_uploads(at.prefix);
         resumed = true;
     } else if (built != place && in_folder) {
         rescue_set_aside(built, place, options);

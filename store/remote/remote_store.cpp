@@ -250,6 +250,7 @@ public:
         while (!begun.empty()) finish();
         note_documents_written();
     }
+    void abandon_uploads(std::string_view prefix) override { service_->abandon_all_parts(prefix); }
     bool replace(std::string_view from, std::string_view to) override {
         Buffer value;
         if (!get(from, value, UINT64_MAX)) return false;
@@ -338,6 +339,8 @@ private:
     /// As RemoteService::is_absent(); notes the version for whoever changes the value.
     bool is_absent(const HttpResponse& response, std::string_view key) const {
         const bool absent = service_->is_absent(response, key);
+        constexpr int wrong_range = 416;  // of an empty value; the answer does not say which version it is
+        if (response.status == wrong_range) return absent;
         changes_.note(key, [&] { return absent ? RemoteVersion() : service_->version_of(response); });
         return absent;
     }

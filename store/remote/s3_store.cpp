@@ -262,17 +262,30 @@ public:
     void abandon_all_parts(std::string_view prefix) const override {
         const std::string below = join_key(access_.prefix, prefix);
         if (below.empty()) return;  // a whole bucket, in which others may be writing
-        HttpRequest page = request_of(access_.base.empty() ? "/" : access_.base,
-                                      "prefix=" + percent_encoded(below, false) + "&uploads=", name_of(prefix));
-        page.limit = longest_listing;
-        const HttpResponse response = HttpClient::shared().send(std::move(page));
-        if (response.status != 200) return;  // a server that cannot say it, or may not
-        std::size_t at = 0;
-        for (std::string_view item; next_xml_element(response.text(), "Upload", at, item);) {
-            const std::string key = xml_element(item, "Key");
-            if (key != below && !key.starts_with(below + '/')) continue;
-            const std::size_t skipped = access_.prefix.empty() ? 0 : access_.prefix.size() + 1;
-            if (key.size() > skipped) abandon_parts(key.substr(skipped), xml_element(item, "UploadId"));
+        std::string after_key;
+        std::string after_upload;
+        for (bool more = true; more;) {
+            std::string query = "prefix=" + percent_encoded(below, false);
+            if (!after_key.empty()) {
+                query = "key-marker=" + percent_encoded(after_key, false) + "&" + query +
+                        "&upload-id-marker=" + percent_encoded(after_upload, false);
+            }
+            HttpRequest page =
+                request_of(access_.base.empty() ? "/" : access_.base, query + "&uploads=", name_of(prefix));
+            page.limit = longest_listing;
+            const HttpResponse response = HttpClient::shared().send(std::move(page));
+            if (response.status != 200) return;  // a server that cannot say it, or may not
+            std::size_t at = 0;
+            for (std::string_view item; next_xml_element(response.text(), "Upload", at, item);) {
+                const std::string key = xml_element(item, "Key");
+                if (key != below && !key.starts_with(below + '/')) continue;
+                const std::size_t skipped = access_.prefix.empty() ? 0 : access_.prefix.size() + 1;
+                if (key.size() > skipped) abandon_parts(key.substr(skipped), xml_element(item, "UploadId"));
+            }
+            std::string last = std::exchange(after_key, xml_element(response.text(), "NextKeyMarker"));
+            last += '\n' + std::exchange(after_upload, xml_element(response.text(), "NextUploadIdMarker"));
+            more = xml_element(response.text(), "IsTruncated") == "true" && !after_key.empty() &&
+                   last != after_key + '\n' + after_upload;
         }
     }
 

@@ -87,7 +87,7 @@ void count_unit(JobState& state, const Job& job, std::int64_t unit, std::span<co
 
 /// Whether a unit's files are those that one of its records tells of.
 const UnitRecord* holding(const Array& array, const Region& region, std::span<const UnitRecord> records, bool read,
-                          const StoredValues* listed) {
+                          const ListedValues* listed) {
     if (std::ranges::all_of(records, &UnitRecord::failed)) return nullptr;
     UnitRecord found = unit_files(array, region, nullptr, read, listed);
     const auto match = [&](auto member) -> const UnitRecord* {
@@ -210,7 +210,7 @@ JobState finish_job(const Job& job, const FinishOptions& o) {
         for (const Value& identity : job.sources.as_array()) require_same_source(identity, true);
         const JobArray* open = nullptr;
         std::optional<Array> array;
-        std::optional<StoredValues> listed;
+        std::optional<ListedValues> listed;
         for_each_unit(job, [&](std::int64_t unit, std::span<const UnitRecord> records) {
             if (o.io.stop.stop_requested()) throw cancelled("stopped on request");
             const auto place = job.place_of(unit);

@@ -250,7 +250,7 @@ void for_each_file(const fs::path& folder, const Each& each) {
 /// What lies at a place in a store far away, as its listing tells; nullopt elsewhere.
 std::optional<std::string> values_of(const Place& place) {
     if (!place.store->is_far() || !place.store->lists()) return std::nullopt;
-    return StoredValues(*place.store, place.prefix).summary();
+    return ListedValues(*place.store, place.prefix).summary();
 }
 
 bool is_on_the_network(const fs::path& path) {

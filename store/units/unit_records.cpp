@@ -316,7 +316,7 @@ void RecordWriter::append_to_file(const fs::path& folder, std::string_view text,
     if (durable && ::fdatasync(file_.get()) != 0 && errno != EINVAL) throw io_error("cannot write", name_, errno);
 }
 
-StoredValues::StoredValues(const KeyValueStore& store, const std::string& prefix) {
+ListedValues::ListedValues(const KeyValueStore& store, const std::string& prefix) {
     std::vector<std::string> folders{prefix};
     while (!folders.empty()) {
         const std::string folder = std::move(folders.back());
@@ -333,13 +333,13 @@ StoredValues::StoredValues(const KeyValueStore& store, const std::string& prefix
     std::ranges::sort(entries_, {}, &Entry::key);
 }
 
-std::optional<ValueStamp> StoredValues::find(std::string_view key) const {
+std::optional<ValueStamp> ListedValues::find(std::string_view key) const {
     const auto found = std::ranges::lower_bound(entries_, hash_of(key), {}, &Entry::key);
     if (found == entries_.end() || found->key != hash_of(key)) return std::nullopt;
     return ValueStamp{.size = found->size, .id = found->id};
 }
 
-std::string StoredValues::summary() const {
+std::string ListedValues::summary() const {
     Crc64 hash;
     for (const Entry& entry : entries_) {
         for (const std::uint64_t number : {entry.key, entry.size, entry.id}) hash.add(number);
@@ -348,7 +348,7 @@ std::string StoredValues::summary() const {
 }
 
 UnitRecord unit_files(const Array& array, const Region& region, HashingStore* written, bool read,
-                      const StoredValues* listed) {
+                      const ListedValues* listed) {
     const ArrayState& state = *ArrayAccess::state(array);
     const auto loaded = state.loaded();
     const Region box = loaded->grid.overlapping(region);

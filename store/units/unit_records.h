@@ -79,9 +79,9 @@ private:
 };
 
 /// What lies below a prefix of a store far away, listed once: by a hash of each key, 24 bytes each.
-class StoredValues {
+class ListedValues {
 public:
-    StoredValues(const KeyValueStore& store, const std::string& prefix);
+    ListedValues(const KeyValueStore& store, const std::string& prefix);
     [[nodiscard]] std::optional<ValueStamp> find(std::string_view key) const;
     /// Their number, and a hash of their names, sizes and versions.
     [[nodiscard]] std::string summary() const;
@@ -102,7 +102,7 @@ class HashingStore;
 /// the files; else `content` is 0. Times and the unit's number are left out. `listed`, if not null, knows what is
 /// there.
 [[nodiscard]] UnitRecord unit_files(const Array& array, const Region& region, HashingStore* written, bool read,
-                                    const StoredValues* listed = nullptr);
+                                    const ListedValues* listed = nullptr);
 
 /// The array that a job is making, as far as it is written; it is not opened by its metadata. `written`, if not null,
 /// receives the store through which it writes.

@@ -288,6 +288,8 @@ public:
     virtual bool erase(std::string_view key) = 0;
     /// Removes everything below a prefix ("" is everything).
     virtual void erase_below(std::string_view prefix) = 0;
+    /// Removes what killed runs had sent of values at and below a prefix, and no listing shows. Nothing in most stores.
+    virtual void abandon_uploads(std::string_view /*prefix*/) {}
     /// Moves everything below the prefix `from` to the prefix `to`, which must be empty. Throws not_found,
     /// already_exists, invalid_argument for a move into itself, and unsupported if the store cannot do this.
     virtual void move(std::string_view from, std::string_view to);
