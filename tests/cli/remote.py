@@ -284,9 +284,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.send(status, text.encode(), headers or {})
 
     def list_uploads(self, query):
-        text = "".join(f"<Upload><Key>{key}</Key><UploadId>{upload}</UploadId></Upload>"
-                       for upload, (key, _, _) in self.server.double.uploads.items()
-                       if key.startswith(query.get("prefix", "")))
+        most = 2  # a thousand elsewhere
+        after = (query.get("key-marker", ""), query.get("upload-id-marker", ""))
+        begun = sorted((key, upload) for upload, (key, _, _) in self.server.double.uploads.items())
+        begun = [one for one in begun if one[0].startswith(query.get("prefix", "")) and one > after]
+        quoted = xml.sax.saxutils.escape
+        text = "".join(f"<Upload><Key>{quoted(key)}</Key><UploadId>{upload}</UploadId></Upload>" for key, upload in begun[:most])
+        if len(begun) > most:
+            text += (f"<IsTruncated>true</IsTruncated><NextKeyMarker>{quoted(begun[most - 1][0])}</NextKeyMarker>"
+                     f"<NextUploadIdMarker>{begun[most - 1][1]}</NextUploadIdMarker>")
         self.send(200, f"<ListMultipartUploadsResult>{text}</ListMultipartUploadsResult>".encode(), {})
 
     def value(self, body, faults, cut, more):

@@ -164,6 +164,43 @@ class RemoteWriteTest(program.ProgramTest):
         self.assertEqual(self.double.uploads, {})
         np.testing.assert_array_equal(self.read("s3://bucket/x"), values)
 
+    def test_uploads_of_killed_imports(self):
+        """What was sent of a value in parts, which no listing shows, is found and abandoned, page by page."""
+        self.save("long.npy", np.zeros(90 << 20, "u1"))
+        words = ["import", "long.npy", "s3://bucket/x", "--format", "v3", "--chunks", "1048576", "--shard", str(90 << 20),
+                 "--codec", "none", "--fill", "1", "--quiet"]
+        for end in (["rm", "s3://bucket/x", "--quiet"], [*words, "--resume"], [*words, "--overwrite"]):
+            with self.subTest(end[-1]):
+                process = subprocess.Popen([program.PROGRAM, *words], env=self.environment, cwd=self.folder,
+                                           stderr=subprocess.DEVNULL)
+                while not self.double.uploads and process.poll() is None:
+                    time.sleep(0.001)
+                process.kill()
+                process.wait()
+                self.assertTrue(self.double.uploads)
+                for number in range(5):
+                    self.double.uploads[f"x{number}"] = (f"x/c/{number}", {}, {})
+                self.double.uploads["another"] = ("xy/c/0", {}, {})
+                self.double.faults.age = 100  # the lease has ended
+                self.tessera(*end)
+                self.double.faults.age = 0
+                self.assertEqual(list(self.double.uploads), ["another"])
+                self.double.uploads.clear()
+                if end[0] != "rm":
+                    self.tessera("rm", "s3://bucket/x", "--quiet")
+
+    def test_an_empty_shard_is_an_error(self):
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v3", "--chunks", "10,9", "--shard", "50,45", "--quiet")
+        (self.bucket / "x" / "c" / "0" / "0").write_bytes(b"")
+        self.refused("set", "s3://bucket/x", "0,0", "1", says=["c/0/0", "0"])
+
+    def test_a_zip_of_chunks_is_refused(self):
+        self.tessera("copy", "a.npy", "a.zip", "--quiet")
+        (self.bucket / "a.zip").write_bytes((self.folder / "a.zip").read_bytes())
+        for command in ("digest", "info"):
+            self.refused(command, "s3://bucket/a.zip", says="fetch it first")
+        self.assertIn("fetch it first", self.tessera("verify", "s3://bucket/a.zip", code=1))
+
     def test_an_interrupted_copy_does_not_open_and_goes_on(self):
         self.double.faults.busy = 0
         process = subprocess.Popen([program.PROGRAM, "import", "a.npy", "s3://bucket/x", "--format", "v2",
