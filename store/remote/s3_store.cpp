@@ -267,8 +267,8 @@ public:
         for (bool more = true; more;) {
             std::string query = "prefix=" + percent_encoded(below, false);
             if (!after_key.empty()) {
-                query = "key-marker=" + percent_encoded(after_key, false) + "&" + query +
-                        "&upload-id-marker=" + percent_encoded(after_upload, false);
+                query = fmt::format("key-marker={}&{}&upload-id-marker={}", percent_encoded(after_key, false), query,
+                                    percent_encoded(after_upload, false));
             }
             HttpRequest page =
                 request_of(access_.base.empty() ? "/" : access_.base, query + "&uploads=", name_of(prefix));
@@ -282,10 +282,11 @@ public:
                 const std::size_t skipped = access_.prefix.empty() ? 0 : access_.prefix.size() + 1;
                 if (key.size() > skipped) abandon_parts(key.substr(skipped), xml_element(item, "UploadId"));
             }
-            std::string last = std::exchange(after_key, xml_element(response.text(), "NextKeyMarker"));
-            last += '\n' + std::exchange(after_upload, xml_element(response.text(), "NextUploadIdMarker"));
+            const std::pair last(after_key, after_upload);
+            after_key = xml_element(response.text(), "NextKeyMarker");
+            after_upload = xml_element(response.text(), "NextUploadIdMarker");
             more = xml_element(response.text(), "IsTruncated") == "true" && !after_key.empty() &&
-                   last != after_key + '\n' + after_upload;
+                   last != std::pair(after_key, after_upload);
         }
     }
 
