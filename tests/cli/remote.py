@@ -582,3 +582,19 @@ def serving(folder):
         double.server.shutdown()
         double.server.server_close()
         thread.join()
+
+
+class InBucket:
+    """A mixin for tests of the program: s3://bucket is the folder `bucket`, served by `double`."""
+
+    def setUp(self):
+        super().setUp()
+        self.bucket = self.folder / "bucket"
+        self.bucket.mkdir()
+        context = serving(self.bucket)
+        self.double = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        self.environment = {**os.environ, **self.double.environment}
+
+    def run_program(self, *words, env=None, **options):
+        return super().run_program(*words, env={**self.environment, **self.double.environment, **(env or {})}, **options)

@@ -2,7 +2,6 @@
 delays and refuses answers when a test says so."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -18,20 +17,11 @@ from test_jobs import KILLS, JobTest
 OUT = "s3://bucket/out"
 
 
-class RemoteJobs(JobTest):
+class RemoteJobs(remote.InBucket, JobTest):
     def setUp(self):
         super().setUp()
-        self.bucket = self.folder / "bucket"
-        self.bucket.mkdir()
-        context = remote.serving(self.bucket)
-        self.double = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        self.environment = {**os.environ, **self.double.environment}
         self.values = self.cube()
         self.tessera("rechunk", "cube.zarr", "plain.zarr", "--chunks", "20,25,30", "--quiet")
-
-    def run_program(self, *words, env=None, **options):
-        return super().run_program(*words, env={**self.environment, **self.double.environment, **(env or {})}, **options)
 
     def begin(self, *words, **options):
         return subprocess.Popen([PROGRAM, *words], cwd=self.folder, env=self.environment, **options)

@@ -36,20 +36,11 @@ for i in range(int(count)):
 """
 
 
-class RemoteWriteTest(program.ProgramTest):
+class RemoteWriteTest(remote.InBucket, program.ProgramTest):
     def setUp(self):
         super().setUp()
-        self.bucket = self.folder / "bucket"
-        self.bucket.mkdir()
-        context = remote.serving(self.bucket)
-        self.double = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        self.environment = {**os.environ, **self.double.environment}
         self.values = np.arange(100 * 90, dtype="<i4").reshape(100, 90)
         self.save("a.npy", self.values)
-
-    def run_program(self, *words, env=None, **options):
-        return super().run_program(*words, env={**self.environment, **self.double.environment, **(env or {})}, **options)
 
     def read(self, path):
         self.tessera("export", path, "out.npy", "--quiet", "--overwrite")
