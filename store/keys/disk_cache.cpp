@@ -152,11 +152,6 @@ void for_each_file(const fs::path& root, const Each& each) {
     }
 }
 
-bool is_empty_but_for_own(const fs::path& folder) {
-    std::error_code error;
-    return fs::directory_iterator(folder, error) == fs::directory_iterator() && !error;
-}
-
 }  // namespace
 
 DiskCache::DiskCache(fs::path folder, std::uint64_t most) : folder_(std::move(folder)), most_(most) {
@@ -170,11 +165,13 @@ DiskCache::DiskCache(fs::path folder, std::uint64_t most) : folder_(std::move(fo
     shared_ = (status.st_mode & 077U) != 0 || status.st_uid != ::geteuid();
     mark_ = Descriptor(open_at(root_.get(), mark_name, O_RDWR | O_NOFOLLOW));
     if (!mark_ && errno == ENOENT) {
-        if (!is_empty_but_for_own(folder_)) {
+        // Another process may make the mark between the two looks: what is not empty is looked at once more.
+        const int create = fs::is_empty(folder_, error) ? O_CREAT : 0;
+        mark_ = Descriptor(open_at(root_.get(), mark_name, O_RDWR | create | O_NOFOLLOW, status.st_mode & 0666U));
+        if (!mark_ && errno == ENOENT) {
             throw invalid_argument("{}: is no cache of Tessera, and not empty: name a folder that is new or empty",
                                    name);
         }
-        mark_ = Descriptor(open_at(root_.get(), mark_name, O_RDWR | O_CREAT | O_NOFOLLOW, status.st_mode & 0666U));
     }
     writable_ = static_cast<bool>(mark_) && ::faccessat(root_.get(), ".", W_OK, AT_EACCESS) == 0;
 }

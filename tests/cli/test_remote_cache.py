@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import threading
@@ -11,6 +12,30 @@ import numpy as np
 
 import program
 import remote
+
+# A cache is made by another process just after its mark was looked for.
+MEANWHILE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+int openat(int at, const char* path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    int mode = flags & O_CREAT ? va_arg(rest, int) : 0;
+    va_end(rest);
+    int (*real)(int, const char*, int, ...) = dlsym(RTLD_NEXT, "openat");
+    int fd = real(at, path, flags, mode);
+    if (fd < 0 && errno == ENOENT && strcmp(path, "tessera-cache") == 0) {
+        int other = real(at, path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        (void)other;
+        errno = ENOENT;
+    }
+    return fd;
+}
+"""
 
 
 class RemoteCacheTest(program.ProgramTest):
@@ -200,6 +225,19 @@ class RemoteCacheTest(program.ProgramTest):
                  if path.rpartition("/")[2].replace(".", "").isdigit() and "If-None-Match" not in headers]
         self.assertEqual(len(whole), 100)
         self.assertEqual(len(set(whole)), 100)
+
+    def test_another_process_makes_it_meanwhile(self):
+        """The mark appears between the first look for it and the look at what the folder holds."""
+        library = str(self.folder / "meanwhile.so")
+        built = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=MEANWHILE, text=True,
+                               capture_output=True) if shutil.which("cc") else None
+        if built is None or built.returncode != 0:
+            self.skipTest("no C compiler")
+        command = [program.PROGRAM, "digest", "s3://bucket/v2", "--cache", str(self.cache)]
+        result = subprocess.run(command, capture_output=True, text=True,
+                                env={**os.environ, **self.double.environment, "LD_PRELOAD": library})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout.split()[0], self.right("v2"))
 
     def test_who_may_read_it(self):
         os.umask(0o022)
