@@ -403,6 +403,27 @@ private:
     std::minstd_rand random_{std::random_device{}()};
 };
 
+// ---- times
+
+void TimesOfAnswers::note(const std::string& name, const HttpResponse& response) {
+    const auto time = [&](std::string_view line) -> std::int64_t {
+        const std::string text(response.header(line));
+        return text.empty() ? 0 : ::curl_getdate(text.c_str(), nullptr);
+    };
+    const std::int64_t now = time("date");
+    const std::int64_t changed = time("last-modified");
+    const std::lock_guard guard(mutex_);
+    seen_.now = std::max(seen_.now, now);
+    if (changed <= seen_.changed) return;
+    seen_.changed = changed;
+    seen_.name = name;
+}
+
+KeyValueStore::SeenTimes TimesOfAnswers::seen() const {
+    const std::lock_guard guard(mutex_);
+    return seen_;
+}
+
 // ---- HttpClient
 
 class HttpTransfer {
@@ -427,6 +448,7 @@ public:
             response = answer();
             response.unsure = response.unsure || unsure;
         }
+        if (work_->request.times) work_->request.times->note(work_->request.name, response);
         return response;
     }
 

@@ -7,12 +7,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <tessera/buffer.h>
+#include <tessera/key_value_store.h>
 
 namespace tessera {
 
@@ -25,6 +27,17 @@ struct HttpRange {
 
 class HttpCache;
 struct HttpResponse;
+
+/// Keeps what answers tell about times. Thread rule: every member may be called from any thread.
+class TimesOfAnswers {
+public:
+    void note(const std::string& name, const HttpResponse& response);
+    [[nodiscard]] KeyValueStore::SeenTimes seen() const;
+
+private:
+    mutable std::mutex mutex_;
+    KeyValueStore::SeenTimes seen_;
+};
 
 struct HttpRequest {
     std::string method = "GET";  ///< GET, HEAD, PUT, POST or DELETE
@@ -45,6 +58,7 @@ struct HttpRequest {
     bool once = false;
     /// If not 0: one try alone, without a proxy, within this time.
     std::chrono::milliseconds patience{0};
+    std::shared_ptr<TimesOfAnswers> times = nullptr;  ///< of values that are read; may be null
     /// Called with a line for each answer; may be null.
     std::function<void(std::string_view line)> log = nullptr;
 

@@ -198,6 +198,7 @@ public:
         return std::make_unique<Keep>(*this, whole);
     }
     [[nodiscard]] bool is_far() const override { return true; }
+    [[nodiscard]] SeenTimes seen_times() const override { return times_->seen(); }
     [[nodiscard]] StoreOptions options_beside() const override { return tessera::to_read(options_); }
     [[nodiscard]] bool lists() const override { return service_->lists(); }
 
@@ -385,6 +386,7 @@ private:
         HttpRequest request = service_->request(key);
         request.cached = changes_.are_none();
         request.always_asks = changes_values_;
+        request.times = times_;
         return request;
     }
     /// Asks for the size and the version.
@@ -623,6 +625,7 @@ private:
     mutable RemoteChanges changes_;
     mutable SentValues sent_;
     mutable NodeDocuments documents_;
+    const std::shared_ptr<TimesOfAnswers> times_ = std::make_shared<TimesOfAnswers>();
     std::atomic<bool> later_ = false;  ///< see sync_later()
     mutable std::atomic<bool> changes_values_ = false;
     mutable std::mutex mutex_;  ///< for what follows

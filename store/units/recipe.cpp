@@ -28,6 +28,8 @@ namespace tessera {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t nanoseconds = 1'000'000'000;  // of a second
+
 /// Reads as the array does, and notes the regions. Thread rule: as every source.
 class WatchedArray final : public ArraySource {
 public:
@@ -119,7 +121,10 @@ public:
         std::unique_ptr<ArraySource> source =
             at_located(path, [&](const Located& at) { return open_readable_source(at, options_); });
         const auto* array = dynamic_cast<const Array*>(source.get());
-        if (!watch_ || array == nullptr || !fs::is_directory(ArrayAccess::state(*array)->store->name())) return source;
+        if (!watch_ || array == nullptr) return source;
+        if (const auto& store = ArrayAccess::state(*array)->store; store->is_far())
+            opened_.far.emplace_back(path, store);
+        if (!fs::is_directory(ArrayAccess::state(*array)->store->name())) return source;
         auto watched = std::make_unique<WatchedArray>(*array);
         opened_.watched.push_back(watched.get());
         return watched;
@@ -296,6 +301,14 @@ void require_unchanged_chunks(const OpenRecipe& opened, const Value& sources) {
             array->require_unchanged(identity.at("since").as_int64());
         }
     }
+    for (const auto& [path, store] : opened.far) {
+        const auto seen = store->seen_times();
+        for (const Value& identity : sources.as_array()) {
+            const std::int64_t since = identity.at("since").as_int64();
+            if (identity.at("path").as_string() != path || since == 0) continue;
+            if (seen.changed * nanoseconds > since) WatchedArray::refuse(seen.name, "changed");
+        }
+    }
 }
 
 Value source_identity(const std::string& path) {
@@ -322,6 +335,11 @@ Value source_identity(const std::string& path) {
 }
 
 std::int64_t present_time(const Value& identity, const fs::path& marker) {
+    if (identity.find("version") != nullptr) {
+        const Place far = find_place(split_array_path(identity.at("path").as_string()).path, {.read_only = true});
+        (void)probe_dialect(*far.store, far.prefix);
+        return far.store->seen_times().now * nanoseconds;
+    }
     const Value* place = identity.find("folder");
     if (place == nullptr) place = identity.find("file");
     if (place == nullptr) return 0;
@@ -332,7 +350,7 @@ std::int64_t present_time(const Value& identity, const fs::path& marker) {
     if (!is_on_the_network(path)) {
         timespec now{};
         (void)::clock_gettime(CLOCK_REALTIME, &now);
-        return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+        return std::int64_t{now.tv_sec} * nanoseconds + now.tv_nsec;
     }
     // A server's clock that nothing was written by: what changes later is later than all that is there.
     std::int64_t newest = 0;

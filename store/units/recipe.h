@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
 #include <tessera/value.h>
 #include <tessera/write_computed.h>
@@ -21,6 +23,8 @@ struct OpenRecipe {
     std::unique_ptr<ArraySource> source;
     ComputedFrom from;                   ///< its paths are those of all sources
     std::vector<WatchedArray*> watched;  ///< within `source`
+    /// Arrays behind HTTP and in S3 within `source`, by their paths, if they are watched.
+    std::vector<std::pair<std::string, std::shared_ptr<KeyValueStore>>> far;
 };
 /// Opens the source that a recipe describes. With `watch`, what is read of arrays in folders is noted. Throws corrupt
 /// for a recipe that makes no sense, naming the member.
@@ -28,13 +32,14 @@ struct OpenRecipe {
 /// The same recipe with absolute paths.
 [[nodiscard]] Value absolute_recipe(Value recipe);
 /// Throws SourceChanged if a chunk that was read since the last call, or its place in a folder, has changed since the
-/// job was planned, as the identities of its sources tell.
+/// job was planned, as the identities of its sources tell. Of a source far away: if any that was read has, by the
+/// server's Last-Modified, so that a change in the second of the plan goes unseen.
 void require_unchanged_chunks(const OpenRecipe& opened, const Value& sources);
 
 /// What identifies a source: its kind, and a hash of an array's documents, or the size and time of a file.
 [[nodiscard]] Value source_identity(const std::string& path);
 /// The time of the file system of a source, of which everything that changes later has a later one. `marker` was just
-/// written by this process.
+/// written by this process. Of a source far away the second of the server's last answer; 0 if it tells none.
 [[nodiscard]] std::int64_t present_time(const Value& identity, const std::filesystem::path& marker);
 /// Throws SourceChanged if a source is not what it was. `whole`: looks at every file of an array, not only at its
 /// documents.

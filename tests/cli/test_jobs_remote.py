@@ -148,6 +148,16 @@ class RemoteJobs(remote.InBucket, JobTest):
                 self.tessera("rm", OUT, "--quiet")
                 (self.folder / "job.json").unlink()
 
+    def test_work_sees_changed_chunks(self):
+        """By the server's Last-Modified, which tells seconds."""
+        self.tessera("copy", "cube.zarr", "s3://bucket/in", "--quiet")
+        chunks = [p for p in sorted((self.bucket / "in" / "c").rglob("*")) if p.is_file()]
+        self.planned("rechunk", "s3://bucket/in", OUT, "--chunks", "20,25,30")
+        key = str(chunks[-1].relative_to(self.bucket))
+        self.double.objects[key] = (time.time() + 5, self.double.objects[key][1])
+        refused = self.works("--part", "0/1", code=2)
+        self.assertIn(f"s3://bucket/{key} changed after the job was planned", refused.stderr)
+
     def lease(self, number=0, **other):
         """A lease as another process would have made it."""
         folder = self.bucket / "out" / ".tessera" / "units" / "claims"

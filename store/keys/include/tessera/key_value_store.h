@@ -319,6 +319,15 @@ public:
             folder);
     }
 
+    /// What a server's answers told about times, by its own clock, in seconds since 1970; 0: nothing.
+    struct SeenTimes {
+        std::int64_t now = 0;      ///< when it answered last
+        std::int64_t changed = 0;  ///< when that value changed which changed last among those that were read
+        std::string name;          ///< of that value
+    };
+    /// Since the store was opened; only stores with is_far() know any.
+    [[nodiscard]] virtual SeenTimes seen_times() const { return {}; }
+
     /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Excludes
     /// other threads of this process, even through other store objects for the same place, and in a directory other
     /// processes too. A thread holds at most one chunk slot, and takes it while it holds the shape slot. No other
