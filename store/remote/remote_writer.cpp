@@ -231,7 +231,12 @@ ServerConduct RemoteWriter::probe() const {
 std::pair<RemoteVersion, std::int64_t> RemoteWriter::look(std::string_view key) const {
     HttpRequest request = service_->request(key);
     request.method = "HEAD";
-    const HttpResponse response = HttpClient::shared().send(std::move(request));
+    HttpResponse response = HttpClient::shared().send(std::move(request));
+    if (response.status == 403) {  // without a word on why, which the answer to a GET has
+        request = service_->request(key);
+        request.range = HttpRange{.first = 0, .length = 1};
+        response = HttpClient::shared().send(std::move(request));
+    }
     if (service_->is_absent(response, key)) return {};
     RemoteVersion version = service_->version_of(response);
     if (version.etag.empty()) throw corrupt("{}: the server states no ETag", service_->request(key).name);

@@ -128,7 +128,7 @@ public:
         if (status == 200 || status == 206 || status == 416) return false;
         const std::string code = xml_element(response.text(), "Code");
         if (status == 404 && (code.empty() || code == "NoSuchKey")) return true;
-        if (status == access_.absent_status && code != "NoSuchBucket") return true;
+        if (status == access_.absent_status && says_forbidden(code)) return true;
         fail(response, key, "reading");
     }
 
@@ -327,6 +327,9 @@ private:
         return access.google ? response.status == 401 : says_expired(response);
     }
 
+    /// Whether a refusal may mean that nothing is there: not where it says that the request itself is wrong.
+    static bool says_forbidden(std::string_view code) { return code.empty() || code == "AccessDenied"; }
+
     [[noreturn]] void fail(const HttpResponse& response, std::string_view key, std::string_view doing) const {
         const int status = response.status;
         const std::string code = xml_element(response.text(), "Code");
@@ -338,6 +341,11 @@ private:
         if (expired) {
             why += fmt::format(": {}the keys have expired; {}", code.empty() ? "it may be that " : "",
                                access_.credentials->remedy());
+        } else if (code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch") {
+            why +=
+                fmt::format(": {}: look at {}_ACCESS_KEY_ID and {}_SECRET_ACCESS_KEY, or at the profile",
+                            code == "InvalidAccessKeyId" ? "it knows no such key" : "the secret is not that of the key",
+                            access_.google ? "GS" : "AWS", access_.google ? "GS" : "AWS");
         } else if (status == 403 && access_.credentials != nullptr && doing == "writing") {
             why += ": writing it is not allowed with these credentials";
         } else if (status == 403 && access_.credentials != nullptr) {
@@ -356,7 +364,7 @@ private:
         if (!region.empty() && region != access_.known->region())
             why += fmt::format("; the bucket is in AWS_REGION={}", region);
         const Error error(ErrorCode::io, fmt::format("{}: {}", name_of(key), why));
-        if (status != 403 || expired || doing == "writing") throw error;
+        if (status != 403 || expired || doing == "writing" || !says_forbidden(code)) throw error;
         throw error.advising(Action::absent_status, "takes this for absent", "403");
     }
 

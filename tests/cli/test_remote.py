@@ -245,6 +245,12 @@ class RemoteTest(program.ProgramTest):
         self.refused("get", "s3://bucket/g/v2", env={"AWS_ACCESS_KEY_ID": "AKOTHER"}, says="InvalidAccessKeyId")
         line = self.refused("get", "s3://bucket/g/v2", env={"AWS_SECRET_ACCESS_KEY": "hush-hush"}, says="SignatureDoesNotMatch")
         self.assertNotIn("hush", line)
+        for words in ("rm", "s3://bucket/g/v2"), ("import", "a.npy", "s3://bucket/new"), ("append", "s3://bucket/g/v2", "a.npy"):
+            line = self.refused(*words, env={"AWS_SECRET_ACCESS_KEY": "hush-hush"}, says="the secret is not that of the key")
+            self.assertNotIn("absent", line)
+        # A wrong key is never a chunk that is not there.
+        for wrong in {"AWS_SECRET_ACCESS_KEY": "hush-hush"}, {"AWS_ACCESS_KEY_ID": "AKOTHER"}:
+            self.refused("get", "s3://bucket/g/v2", "--absent", "403", env=wrong, says="AWS_SECRET_ACCESS_KEY")
         self.refused("get", "s3+anon://bucket/g/v2", says=["403", "no credentials"])
         self.refused("get", "http://127.0.0.1:9/x", says="127.0.0.1:9")
 
