@@ -527,7 +527,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Double:
-    def __init__(self, folder):
+    def __init__(self, folder, host="127.0.0.1"):
         self.folder = pathlib.Path(folder)
         self.buckets = {"bucket"}
         self.keys = {KEY_ID: (SECRET, None)}  # and the token of the session
@@ -544,7 +544,7 @@ class Double:
         self.faults = Faults()
         self.forget()
         self.reset()
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server((host, 0), Handler)
         self.server.double = self
         self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
 
@@ -572,8 +572,8 @@ class Double:
 
 
 @contextlib.contextmanager
-def serving(folder):
-    double = Double(folder)
+def serving(folder, host="127.0.0.1"):
+    double = Double(folder, host)
     thread = threading.Thread(target=double.server.serve_forever, daemon=True)
     thread.start()
     try:

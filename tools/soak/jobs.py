@@ -5,7 +5,9 @@
 
 First `--kills` SIGKILLs hit processes that work and processes that finish, at random moments; each job is started again
 until it is finished. Its digest is that of the plain command, no file is left over, and nothing opens before. The same
-with a target in S3 (the server of our own of tests/cli), which loses and refuses some answers. Then a
+with a target in S3 (the server of our own of tests/cli), which loses and refuses some answers. Then three hosts share a
+job in a folder and one in S3, and one of them is cut off for longer than its lease: namespaces of this machine, each
+with a name, processes and a network of its own, where root may make these. Then a
 rechunk of `--mib` MiB is done by four processes by parts, by claims, and by mpirun, GNU parallel and srun where these
 are installed. The times beside those of the plain command are printed, not judged: the machine may be busy.
 """
@@ -119,6 +121,82 @@ def killed(out, place):
     print(f"{out}: {kills} kills in {jobs} jobs: nothing lost, nothing doubled, nothing left over", flush=True)
 
 
+class Host:
+    """A namespace with a name, processes and a network of its own, and with one cable to this machine."""
+
+    def __init__(self, number):
+        self.keeper = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--pid", "--fork",
+                                        "--mount-proc", "--kill-child", "sh", "-c",
+                                        f"hostname host{number}; echo; exec sleep infinity >&-"], stdout=subprocess.PIPE)
+        self.keeper.stdout.readline()
+        self.process = pathlib.Path(f"/proc/{self.keeper.pid}/task/{self.keeper.pid}/children").read_text().split()[0]
+        self.cable, self.here = f"tessera{number}", f"10.231.{number}.1"
+        for words in (f"ip link add {self.cable} type veth peer name cable netns {self.process}",
+                      f"ip addr add {self.here}/30 dev {self.cable}", f"ip link set {self.cable} up",
+                      f"nsenter -t {self.process} -n ip addr add 10.231.{number}.2/30 dev cable",
+                      f"nsenter -t {self.process} -n ip link set cable up"):
+            subprocess.run(words.split(), check=True)
+
+    def begin(self, *words, **how):
+        return subprocess.Popen(["nsenter", "-t", self.process, "-n", "-u", "-p", "-m", program, *words], **how)
+
+    def connect(self, on):
+        subprocess.run(["ip", "link", "set", self.cable, "up" if on else "down"], check=True)
+
+    def end(self):
+        self.keeper.kill()
+        self.keeper.wait()
+
+
+def hosts():
+    """In a folder, that a host is cut off means that its processes stand still."""
+    if os.geteuid() != 0 or not shutil.which("ip") or subprocess.run(["unshare", "--net", "--uts", "--pid", "--fork", "true"],
+                                                                    stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        print("hosts: skipped: no namespaces for this user, or no ip")
+        return
+    side = source("small.zarr", 128)
+    target = ["--chunks", f"8,{side // 8},{side // 8}"]
+    run("rechunk", "small.zarr", "plain.zarr", *target, "--quiet", "--overwrite")
+    wanted = digest("plain.zarr")
+    with contextlib.ExitStack() as stack:
+        three = []
+        for number in range(3):
+            three.append(Host(number))
+            stack.callback(three[-1].end)
+        os.makedirs("bucket-of-hosts")
+        double = stack.enter_context(remote.serving(pathlib.Path("bucket-of-hosts").absolute(), host=""))
+        double.faults.delay = 0.02
+        for out in "out.zarr", "s3://bucket/out":
+            forget("out.zarr", "job.json")
+            environment = {**os.environ, **double.environment}
+            run("plan", "rechunk", "small.zarr", out, *target, "--out", "job.json", "--max-memory", "4M", "--quiet",
+                env=environment)
+            job = json.loads(run("job", "job.json", "--json", code=1, env=environment))
+            port = double.origin.rpartition(":")[2]
+            begun = [host.begin("work", os.path.abspath("job.json"), "--claim", "--lease", "1s", "--threads", "1", "--quiet",
+                                env={**environment, "AWS_ENDPOINT_URL": f"http://{host.here}:{port}"}) for host in three]
+            time.sleep(0.03 if out == "out.zarr" else 0.5)
+            inner = pathlib.Path(f"/proc/{begun[0].pid}/task/{begun[0].pid}/children").read_text().split()
+            assert begun[0].poll() is None and inner, "it was faster than the test"
+            if out == "out.zarr":
+                os.kill(int(inner[0]), signal.SIGSTOP)
+            else:
+                three[0].connect(False)
+            others = [process.wait() for process in begun[1:]]
+            time.sleep(1.5)
+            if out == "out.zarr":
+                for stopped in int(inner[0]), begun[0].pid:  # nsenter stops with what it began
+                    os.kill(stopped, signal.SIGCONT)
+            else:
+                three[0].connect(True)
+            ends = [begun[0].wait(), *others]
+            assert ends == [0, 0, 0], ends
+            run("finish", "job.json", "--quiet", env=environment)
+            assert run("digest", out, env=environment).split()[0] == wanted
+            print(f"hosts: {out}: {job['units']} units by three, of which one was cut off", flush=True)
+        forget("out.zarr")
+
+
 @contextlib.contextmanager
 def slurm():
     """Slurm on this machine alone, as root: one node of four processors, however many there are."""
@@ -205,6 +283,7 @@ with tempfile.TemporaryDirectory(dir=options.folder) as place:
             os.environ.update(double.environment)
             double.faults.lose = double.faults.busy = double.faults.reset = 0.01
             killed("s3://bucket/out", "bucket/out")
+        hosts()
         shared()
     finally:
         os.chdir("/")
