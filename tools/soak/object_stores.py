@@ -475,7 +475,7 @@ def killed_uploads():
 def uploads():
     """The keys of unfinished uploads."""
     _, _, text = server.ask("GET", "bucket", {"uploads": ""})
-    return re.findall(r"<Key>(.*?)</Key>\s*<UploadId>", text.decode())
+    return re.findall("<Upload>.*?<Key>(.*?)</Key>", text.decode())
 
 
 def digest(place):
