@@ -402,7 +402,8 @@ private:
     };
 
     void run_in_turn() {
-        NDArray memory;
+        NDArray own;
+        NDArray& memory = options_.memory == nullptr ? own : *options_.memory;
         for (std::int64_t n = 0; n < blocks_.chunk_count(); ++n) {
             if (io_.stop.stop_requested()) throw cancelled("stopped on request");
             copy(region_of(n), memory);

@@ -88,6 +88,7 @@ struct JobWorker::State {
     std::optional<Array> array;
     OpenRecipe source;
     std::optional<Selection> selection;
+    NDArray memory;  ///< of a unit
 
     std::unique_ptr<UnitClaims> claims;
     std::int64_t cursor = -1;
@@ -117,6 +118,7 @@ struct JobWorker::State {
         if (open == &wanted) return;
         flush();
         open = nullptr;
+        memory = NDArray();
         require_own_target(job, wanted);
         array = unfinished_array(job, wanted, options, &store);
         source = open_recipe(wanted.source, io, true);
@@ -147,7 +149,8 @@ struct JobWorker::State {
         open_array(*place.first, io);
         if (!has_marker(*place.first)) require_own_target(job, *place.first);
         UnitSink sink(*array, place.second);
-        copy_array(*source.source, sink, {.io = io, .selection = selected_part(*selection, place.second)});
+        copy_array(*source.source, sink,
+                   {.io = io, .selection = selected_part(*selection, place.second), .memory = &memory});
         require_sources_read();
         UnitRecord record = unit_files(*array, place.second, store.get(), false);
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun);

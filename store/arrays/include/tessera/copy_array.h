@@ -30,6 +30,9 @@ struct CopyOptions {
     const ArraySource* beside = nullptr;
     /// Whether a block may be written again after write() threw Error(budget) because other threads held the memory.
     bool repeatable = true;
+    /// What holds a block, where blocks are copied one after another: kept from one copy to the next of the same
+    /// thread, between the same arrays, because the system takes as long to give memory as a chunk to be decoded.
+    NDArray* memory = nullptr;
 };
 
 /// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order
