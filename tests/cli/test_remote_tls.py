@@ -11,7 +11,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
@@ -33,6 +32,19 @@ http {{
     server {{ listen 127.0.0.1:{plain}; }}
     server {{ listen 127.0.0.1:{tls} ssl http2; ssl_certificate {folder}/server.pem; ssl_certificate_key {folder}/server.key; }}
 }}
+"""
+
+AUTHORITY = """
+[ca]
+default_ca = here
+[here]
+database = {folder}/index.txt
+serial = {folder}/serial
+new_certs_dir = {folder}
+default_md = sha256
+policy = any
+[any]
+commonName = supplied
 """
 
 
@@ -57,19 +69,24 @@ class TlsTest(program.ProgramTest):
         np.save(self.data / "a.npy", np.arange(9000, dtype="<i4").reshape(100, 90))
         self.right = self.tessera("digest", "data/a.npy").split()[0]
 
-    def certificate(self, name, subject, names="IP:127.0.0.1", own=False, days="2"):
-        """name.pem and name.key, signed by the authority, or by itself."""
+    def certificate(self, name, subject, names="IP:127.0.0.1", own=False, year=None):
+        """name.pem and name.key, signed by the authority, or by itself; for a year or, without one, from now on."""
         key, request, pem = (self.path(f"{name}.{kind}") for kind in ("key", "csr", "pem"))
         quiet = {"check": True, "capture_output": True}
         subprocess.run(["openssl", "req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", key,
                         "-out", request], **quiet)
-        with tempfile.NamedTemporaryFile("w") as more:
-            more.write("basicConstraints=critical,CA:TRUE\n" if own else f"subjectAltName={names}\n")
-            more.flush()
-            signer = ["-signkey", key] if own else ["-CA", self.path("authority.pem"), "-CAkey", self.path("authority.key"),
-                                                    "-CAcreateserial"]
-            subprocess.run(["openssl", "x509", "-req", "-in", request, "-out", pem, "-days", days, "-extfile", more.name,
-                            *signer], **quiet)
+        more = self.folder / f"{name}.more"
+        more.write_text("basicConstraints=critical,CA:TRUE\n" if own else f"subjectAltName={names}\n")
+        if own:
+            words = ["x509", "-req", "-signkey", key, "-days", "2"]
+        else:
+            (self.folder / "index.txt").write_text("")
+            (self.folder / "serial").write_text(os.urandom(8).hex() + "\n")
+            (self.folder / "ca.conf").write_text(AUTHORITY.format(folder=self.folder))
+            words = ["ca", "-batch", "-notext", "-config", self.path("ca.conf"), "-cert", self.path("authority.pem"),
+                     "-keyfile", self.path("authority.key")]
+            words += ["-startdate", f"{year}0101000000Z", "-enddate", f"{year}1231000000Z"] if year else ["-days", "2"]
+        subprocess.run(["openssl", *words, "-in", request, "-out", pem, "-extfile", more], **quiet)
 
     @contextlib.contextmanager
     def serving(self, name):
@@ -105,7 +122,7 @@ class TlsTest(program.ProgramTest):
         trusted = {"SSL_CERT_FILE": self.path("authority.pem")}
         self.certificate("stranger", "/CN=localhost", own=True)
         self.certificate("other", "/CN=localhost", names="DNS:elsewhere.example,IP:127.0.0.2")
-        self.certificate("old", "/CN=localhost", days="-1")
+        self.certificate("old", "/CN=localhost", year="2020")
         for name in "stranger", "other", "old":
             with self.subTest(name), self.serving(name) as url:
                 self.refused("digest", url, env=trusted, says=[url, "certificate"])
