@@ -572,7 +572,8 @@ private:
             lengths.push_back(block.extent[static_cast<int>(plan_.axes[k])]);
             place_of[static_cast<int>(plan_.axes[k])] = k;
         }
-        if (memory.bytes().empty() || !(memory.shape() == lengths) || dtype_.is_variable()) {
+        const bool fits = !memory.bytes().empty() && memory.shape() == lengths && memory.dtype() == dtype_;
+        if (!fits || dtype_.is_variable()) {
             memory = NDArray();  // freed before the next is made
             memory = NDArray(dtype_, lengths);
         }

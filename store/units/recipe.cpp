@@ -1,6 +1,7 @@
 #include "recipe.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -30,66 +31,79 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t nanoseconds = 1'000'000'000;  // of a second
 
+class WhatWasRead {
+public:
+    struct Part {
+        Array array;
+        Region region;
+    };
+    void note(const Array& array, const Region& region) {
+        const std::lock_guard lock(mutex_);
+        parts_.push_back({array, region});
+    }
+    /// What was noted since the last call.
+    [[nodiscard]] std::vector<Part> take() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(parts_, {});
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<Part> parts_;
+};
+
+namespace {
+
 /// Reads as the array does, and notes the regions. Thread rule: as every source.
 class WatchedArray final : public ArraySource {
 public:
-    explicit WatchedArray(Array array) : array_(std::move(array)) {}
+    WatchedArray(Array array, std::shared_ptr<WhatWasRead> read) : array_(std::move(array)), read_(std::move(read)) {}
     [[nodiscard]] ArrayInfo info() const override { return array_.info(); }
     [[nodiscard]] const std::string& name() const override { return array_.name(); }
     [[nodiscard]] Value attribute_values() const override { return array_.attribute_values(); }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        {
-            const std::lock_guard lock(mutex_);
-            read_.push_back(region);
-        }
+        read_->note(array_, region);
         array_.read_into(region, out, io);
-    }
-
-    [[nodiscard]] fs::path folder() const {
-        const ArrayState& state = *ArrayAccess::state(array_);
-        return fs::path(state.store->name()) / state.prefix;
-    }
-    /// See require_unchanged_chunks().
-    void require_unchanged(std::int64_t since) {
-        const ArrayState& state = *ArrayAccess::state(array_);
-        const auto loaded = state.loaded();
-        const fs::path root = state.store->name();
-        std::set<std::int64_t> seen;
-        std::set<fs::path> folders;
-        for (const Region& region : std::exchange(read_, {})) {
-            const Region box = loaded->grid.overlapping(region);
-            for (std::int64_t n = 0; n < box.count(); ++n) {
-                const Index chunk = index_in(box, n);
-                if (!seen.insert(loaded->grid.linear(chunk)).second) continue;
-                const fs::path file = root / state.chunk_key(*loaded, chunk);
-                if (const auto facts = path_facts(file)) {
-                    if (facts->changed > since) refuse(file, "changed");
-                    continue;
-                }
-                // It was absent then, too, if no name was made or removed in the folder.
-                fs::path folder = file.parent_path();
-                while (!folders.contains(folder) && folder != root && !path_facts(folder))
-                    folder = folder.parent_path();
-                if (!folders.insert(folder).second) continue;
-                const auto facts = path_facts(folder);
-                if (!facts || facts->modified > since) refuse(folder, "lost or got files");
-            }
-        }
-    }
-
-    [[noreturn]] static void refuse(const fs::path& place, std::string_view what) {
-        throw SourceChanged(
-            fmt::format("{} {} after the job was planned: plan it again, with another target or in place of this one",
-                        place.string(), what));
     }
 
 private:
     Array array_;
-    mutable std::mutex mutex_;
-    mutable std::vector<Region> read_;
+    std::shared_ptr<WhatWasRead> read_;
 };
 
-namespace {
+[[noreturn]] void refuse(const fs::path& place, std::string_view what) {
+    throw SourceChanged(
+        fmt::format("{} {} after the job was planned: plan it again, with another target or in place of this one",
+                    place.string(), what));
+}
+
+/// What of an array in a folder was looked at.
+struct Seen {
+    std::set<std::int64_t> chunks;
+    std::set<fs::path> folders;
+};
+
+void require_unchanged(const WhatWasRead::Part& part, std::int64_t since, Seen& seen) {
+    const ArrayState& state = *ArrayAccess::state(part.array);
+    const auto loaded = state.loaded();
+    const fs::path root = state.store->name();
+    const Region box = loaded->grid.overlapping(part.region);
+    for (std::int64_t n = 0; n < box.count(); ++n) {
+        const Index chunk = index_in(box, n);
+        if (!seen.chunks.insert(loaded->grid.linear(chunk)).second) continue;
+        const fs::path file = root / state.chunk_key(*loaded, chunk);
+        if (const auto facts = path_facts(file)) {
+            if (facts->changed > since) refuse(file, "changed");
+            continue;
+        }
+        // It was absent then, too, if no name was made or removed in the folder.
+        fs::path folder = file.parent_path();
+        while (!seen.folders.contains(folder) && folder != root && !path_facts(folder)) folder = folder.parent_path();
+        if (!seen.folders.insert(folder).second) continue;
+        const auto facts = path_facts(folder);
+        if (!facts || facts->modified > since) refuse(folder, "lost or got files");
+    }
+}
 
 std::optional<std::string> text_of(const Value& recipe, std::string_view member) {
     const Value* found = recipe.find(member);
@@ -125,9 +139,7 @@ public:
         if (const auto& store = ArrayAccess::state(*array)->store; store->is_far())
             opened_.far.emplace_back(path, store);
         if (!fs::is_directory(ArrayAccess::state(*array)->store->name())) return source;
-        auto watched = std::make_unique<WatchedArray>(*array);
-        opened_.watched.push_back(watched.get());
-        return watched;
+        return std::make_unique<WatchedArray>(*array, opened_.read);
     }
 
 private:
@@ -197,13 +209,13 @@ void open_parts(const Value& recipe, const IoOptions& io, bool watch, OpenRecipe
         std::vector<std::string> names;
         for (const Value& name : recipe.at("paths").as_array()) names.push_back(name.as_string());
         opened.from.paths = names;
-        // Parts are opened again and again, so that they are not watched one by one: the whole files are compared.
         const Value cast{{"dtype", recipe.find("dtype") == nullptr ? Value() : *recipe.find("dtype")},
                          {"cast", recipe.find("cast") == nullptr ? Value() : *recipe.find("cast")}};
         opened.source = join_sources(
             names,
-            [leaves = std::make_shared<OpenRecipe>(), recipe, cast](const std::string& name) {
-                return cast_as_asked(Leaves(recipe, *leaves, false).open(name), cast);
+            [read = opened.read, recipe, cast, watch](const std::string& name) {
+                OpenRecipe part{.source = nullptr, .from = {}, .read = read, .far = {}};
+                return cast_as_asked(Leaves(recipe, part, watch).open(name), cast);
             },
             {.axis = static_cast<int>(recipe.at("axis").as_int64()), .new_axis = flag_of(recipe, "new_axis")});
         return;
@@ -267,7 +279,7 @@ bool is_on_the_network(const fs::path& path) {
 }  // namespace
 
 OpenRecipe open_recipe(const Value& recipe, const IoOptions& io, bool watch) {
-    OpenRecipe opened;
+    OpenRecipe opened{.source = nullptr, .from = {}, .read = std::make_shared<WhatWasRead>(), .far = {}};
     open_parts(recipe, io, watch, opened);
     return opened;
 }
@@ -294,19 +306,22 @@ Value absolute_recipe(Value recipe) {
 }
 
 void require_unchanged_chunks(const OpenRecipe& opened, const Value& sources) {
-    for (WatchedArray* array : opened.watched) {
+    std::map<fs::path, Seen> seen;
+    for (const WhatWasRead::Part& part : opened.read->take()) {
+        const ArrayState& state = *ArrayAccess::state(part.array);
+        const fs::path place = fs::path(state.store->name()) / state.prefix;
         for (const Value& identity : sources.as_array()) {
             const Value* folder = identity.find("folder");
-            if (folder == nullptr || fs::path(folder->as_string()) != array->folder()) continue;
-            array->require_unchanged(identity.at("since").as_int64());
+            if (folder == nullptr || fs::path(folder->as_string()) != place) continue;
+            require_unchanged(part, identity.at("since").as_int64(), seen[place]);
         }
     }
     for (const auto& [path, store] : opened.far) {
-        const auto seen = store->seen_times();
+        const auto times = store->seen_times();
         for (const Value& identity : sources.as_array()) {
             const std::int64_t since = identity.at("since").as_int64();
             if (identity.at("path").as_string() != path || since == 0) continue;
-            if (seen.changed * nanoseconds > since) WatchedArray::refuse(seen.name, "changed");
+            if (times.changed * nanoseconds > since) refuse(times.name, "changed");
         }
     }
 }
@@ -366,22 +381,22 @@ void require_same_source(const Value& identity, bool whole) {
     if (folder != nullptr) {
         const fs::path place = folder->as_string();
         if (documents_hash(place) != identity.at("documents").as_string()) {
-            WatchedArray::refuse(place, "has other metadata than before, or none: it changed");
+            refuse(place, "has other metadata than before, or none: it changed");
         }
         if (!whole) return;
         for_each_file(place, [&](const fs::path& file, const PathFacts& facts) {
             if (facts.directory ? facts.modified > since : facts.changed > since) {
-                WatchedArray::refuse(file, facts.directory ? "lost or got files" : "changed");
+                refuse(file, facts.directory ? "lost or got files" : "changed");
             }
         });
         return;
     }
     if (const Value* version = identity.find("version")) {
         const Place place = find_place(split_array_path(path).path, {.read_only = true});
-        if (version_text(place) != version->as_string()) WatchedArray::refuse(path, "changed");
+        if (version_text(place) != version->as_string()) refuse(path, "changed");
         const Value* values = identity.find("values");
         if (whole && values != nullptr && values_of(place) != values->as_string()) {
-            WatchedArray::refuse(path, "lost or got chunks, or some changed,");
+            refuse(path, "lost or got chunks, or some changed,");
         }
         return;
     }
@@ -389,7 +404,7 @@ void require_same_source(const Value& identity, bool whole) {
     const auto facts = path_facts(file);
     if (!facts || facts->size != identity.at("size").as_uint64() ||
         facts->modified != identity.at("modified").as_int64() || facts->changed > since) {
-        WatchedArray::refuse(file, "changed");
+        refuse(file, "changed");
     }
 }
 

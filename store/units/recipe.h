@@ -16,14 +16,15 @@
 
 namespace tessera {
 
-/// An array of which it is noted what was read.
-class WatchedArray;
+/// Notes what is read of arrays in folders.
+class WhatWasRead;
 
 struct OpenRecipe {
     std::unique_ptr<ArraySource> source;
-    ComputedFrom from;                   ///< its paths are those of all sources
-    std::vector<WatchedArray*> watched;  ///< within `source`
-    /// Arrays behind HTTP and in S3 within `source`, by their paths, if they are watched.
+    ComputedFrom from;                  ///< its paths are those of all sources
+    std::shared_ptr<WhatWasRead> read;  ///< within `source`, if that is watched
+    /// Arrays behind HTTP and in S3 within `source`, by their paths, if it is watched; not the parts of a join, which
+    /// are opened again and again.
     std::vector<std::pair<std::string, std::shared_ptr<KeyValueStore>>> far;
 };
 /// Opens the source that a recipe describes. With `watch`, what is read of arrays in folders is noted. Throws corrupt

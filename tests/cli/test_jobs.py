@@ -220,6 +220,18 @@ class Jobs(JobTest):
                         self.refused_by_work()
                     self.refused("finish", "job.json", says=["cube.zarr", "after the job was planned"])
 
+    def test_changed_parts_of_a_join(self):
+        for command in "stack", "concat":
+            self.cube()
+            self.planned(command, "cube.zarr", "cube.zarr", "out.zarr")
+            chunk = self.folder / "cube.zarr" / "c" / "3" / "1" / "1"
+            chunk.write_bytes(chunk.read_bytes())
+            self.refused_by_work()
+            self.refused("finish", "job.json", says=["cube.zarr", "after the job was planned"])
+            for place in ("cube.zarr", "out.zarr"):
+                shutil.rmtree(self.folder / place)
+            (self.folder / "job.json").unlink()
+
     def refused_by_work(self):
         result = self.run_program("work", "job.json")
         self.assertEqual(result.returncode, 2, result.stderr)
