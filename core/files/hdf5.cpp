@@ -226,19 +226,8 @@ private:
     void read_raw(const Region& region, void* to) const {
         const Hdf5Lock lock;
         forget_hdf5_failure();
-        std::array<hsize_t, max_rank> start{}, count{};
-        for (int d = 0; d < region.rank(); ++d) {
-            start[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.start[d]);
-            count[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.extent[d]);
-        }
-        const Hdf5Id space(H5Dget_space(dataset_.get()), H5Sclose);
-        const bool scalar = region.rank() == 0;
-        const Hdf5Id memory(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(region.rank(), count.data(), nullptr),
-                            H5Sclose);
-        if (!scalar) {
-            H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
-        }
-        if (H5Dread(dataset_.get(), type_.memory.get(), memory.get(), space.get(), H5P_DEFAULT, to) < 0) {
+        const Hdf5Region at(dataset_.get(), region);
+        if (H5Dread(dataset_.get(), type_.memory.get(), at.memory.get(), at.file.get(), H5P_DEFAULT, to) < 0) {
             throw corrupt("region {} cannot be read: {}", region.to_string(), hdf5_error());
         }
     }

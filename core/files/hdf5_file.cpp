@@ -308,6 +308,20 @@ std::string hdf5_error() {
     return text.empty() ? "libhdf5 says no more" : text;
 }
 
+Hdf5Region::Hdf5Region(hid_t dataset, const Region& region) : file(H5Dget_space(dataset), H5Sclose) {
+    if (region.rank() == 0) {
+        memory = Hdf5Id(H5Screate(H5S_SCALAR), H5Sclose);
+        return;
+    }
+    std::array<hsize_t, max_rank> start{}, count{};
+    for (int d = 0; d < region.rank(); ++d) {
+        start[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.start[d]);
+        count[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.extent[d]);
+    }
+    memory = Hdf5Id(H5Screate_simple(region.rank(), count.data(), nullptr), H5Sclose);
+    H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
+}
+
 Hdf5Type hdf5_type(hid_t type) {
     switch (H5Tget_class(type)) {
         case H5T_INTEGER:

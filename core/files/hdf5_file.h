@@ -11,6 +11,7 @@
 
 #include <tessera/dtype.h>
 #include <tessera/memory_account.h>
+#include <tessera/shape.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -52,6 +53,12 @@ private:
 
 /// The innermost message of libhdf5's last error. Throws instead what reading the file's bytes threw.
 [[nodiscard]] std::string hdf5_error();
+
+/// Where a region's elements lie in the dataset, and as many in memory, one after another.
+struct Hdf5Region {
+    Hdf5Region(hid_t dataset, const Region& region);
+    Hdf5Id file, memory;
+};
 
 /// An element as it is read: our dtype and libhdf5's type of the same bytes.
 struct Hdf5Type {

@@ -291,17 +291,8 @@ private:
     }
 
     void write_raw(const Region& region, const void* from) {
-        std::array<hsize_t, max_rank> start{}, count{};
-        for (int d = 0; d < region.rank(); ++d) {
-            start[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.start[d]);
-            count[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.extent[d]);
-        }
-        const Hdf5Id space(H5Dget_space(dataset_.get()), H5Sclose);
-        const bool scalar = region.rank() == 0;
-        const Hdf5Id memory(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(region.rank(), count.data(), nullptr),
-                            H5Sclose);
-        if (!scalar) H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
-        require_hdf5(H5Dwrite(dataset_.get(), type_.get(), memory.get(), space.get(), H5P_DEFAULT, from) >= 0,
+        const Hdf5Region at(dataset_.get(), region);
+        require_hdf5(H5Dwrite(dataset_.get(), type_.get(), at.memory.get(), at.file.get(), H5P_DEFAULT, from) >= 0,
                      fmt::format("{}: region {} cannot be written", name_, region.to_string()));
     }
 

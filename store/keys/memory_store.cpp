@@ -109,16 +109,8 @@ public:
 
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
-        std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
-        {
-            const std::shared_lock guard(mutex_);
-            for_each_directly_below(values_, prefix, [&](std::string_view name, const SharedValue& value) {
-                found.emplace_back(name, value->value.size());
-            });
-        }
-        for (const auto& [name, size] : found) each(name, [&size = size] { return size; });
-        if (!folder) return;
-        for (const std::string& name : list(prefix).prefixes) folder(name, false);
+        for_each_value_below(prefix, each, folder, std::shared_lock(mutex_), values_,
+                             [](const SharedValue& value) { return value->value.size(); });
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {

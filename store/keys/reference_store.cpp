@@ -234,11 +234,7 @@ public:
 
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
-        for_each_directly_below(references_, prefix, [&](std::string_view name, const Reference& at) {
-            each(name, [&] { return size_of(at); });
-        });
-        if (!folder) return;
-        for (const std::string& name : list(prefix).prefixes) folder(name, false);
+        for_each_value_below(references_, prefix, each, folder, [&](const Reference& at) { return size_of(at); });
     }
 
     [[nodiscard]] bool read_only() const override { return true; }

@@ -6,7 +6,11 @@
 #include <tessera/key_value_store.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace tessera {
 
@@ -59,6 +63,30 @@ template <class Map>
     std::ranges::sort(listing.prefixes);
     listing.prefixes.erase(std::unique(listing.prefixes.begin(), listing.prefixes.end()), listing.prefixes.end());
     return listing;
+}
+
+/// KeyValueStore::for_each. size_of(entry) is the size of a value, asked for when `each` asks.
+template <class Map, class SizeOf>
+void for_each_value_below(const Map& map, std::string_view prefix, const KeyValueStore::EachValue& each,
+                          const KeyValueStore::EachFolder& folder, SizeOf&& size_of) {
+    for_each_directly_below(map, prefix, [&](std::string_view name, const auto& entry) {
+        each(name, [&]() -> std::uint64_t { return size_of(entry); });
+    });
+    if (!folder) return;
+    for (const std::string& name : list_below(map, prefix).prefixes) folder(name, false);
+}
+
+/// The same where a lock guards the map: `each` and `folder` may use the store, so they run without it.
+template <class Lock, class Map, class SizeOf>
+void for_each_value_below(std::string_view prefix, const KeyValueStore::EachValue& each,
+                          const KeyValueStore::EachFolder& folder, Lock lock, const Map& map, SizeOf&& size_of) {
+    std::vector<std::pair<std::string, std::uint64_t>> found;
+    for_each_directly_below(
+        map, prefix, [&](std::string_view name, const auto& entry) { found.emplace_back(name, size_of(entry)); });
+    const std::vector<std::string> folders = folder ? list_below(map, prefix).prefixes : std::vector<std::string>();
+    lock.unlock();
+    for (const auto& [name, size] : found) each(name, [&size = size] { return size; });
+    for (const std::string& name : folders) folder(name, false);
 }
 
 }  // namespace tessera

@@ -107,11 +107,8 @@ public:
 
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
-        for_each_directly_below(members_, prefix, [&](std::string_view name, std::size_t member) {
-            each(name, [&] { return zip_.members()[member].size; });
-        });
-        if (!folder) return;
-        for (const std::string& name : list(prefix).prefixes) folder(name, false);
+        for_each_value_below(members_, prefix, each, folder,
+                             [&](std::size_t member) { return zip_.members()[member].size; });
     }
 
     [[nodiscard]] bool read_only() const override { return true; }
@@ -217,16 +214,8 @@ public:
 
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
-        std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
-        {
-            const std::lock_guard guard(mutex_);
-            for_each_directly_below(entries_, prefix, [&](std::string_view name, const Entry& entry) {
-                found.emplace_back(name, entry.size);
-            });
-        }
-        for (const auto& [name, size] : found) each(name, [&size = size] { return size; });
-        if (!folder) return;
-        for (const std::string& name : list(prefix).prefixes) folder(name, false);
+        for_each_value_below(prefix, each, folder, std::unique_lock(mutex_), entries_,
+                             [](const Entry& entry) { return entry.size; });
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {

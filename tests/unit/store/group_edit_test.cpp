@@ -6,14 +6,13 @@
 #include <tessera/repair.h>
 #include <tessera/verify.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "dying_store.h"
 #include "expect_error.h"
-#include "forwarding_store.h"
 #include "journal.h"
 #include "temporary_folder.h"
 
@@ -21,44 +20,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Another store until the n-th change, when the program is gone.
-class EndingStore final : public ForwardingStore {
-public:
-    EndingStore(std::shared_ptr<KeyValueStore> inner, std::int64_t lives)
-        : ForwardingStore(std::move(inner)), lives_(lives) {}
-
-    void put(std::string_view key, ByteSpan value) override {
-        live();
-        inner().put(key, value);
-    }
-    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
-        live();
-        return inner().create(key);
-    }
-    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
-        live();
-        return ForwardingStore::link(key, other, other_key);
-    }
-    bool replace(std::string_view from, std::string_view to) override {
-        live();
-        return inner().replace(from, to);
-    }
-    bool erase(std::string_view key) override {
-        live();
-        return inner().erase(key);
-    }
-    void erase_below(std::string_view prefix) override {
-        live();
-        inner().erase_below(prefix);
-    }
-
-private:
-    void live() {
-        if (--lives_ < 0) throw Error(ErrorCode::io, "dead");
-    }
-    std::atomic<std::int64_t> lives_;
-};
 
 const std::vector<std::string> names{"level", "sub/heat", "time"};
 
@@ -163,7 +124,7 @@ TEST(GroupEdit, EndsInAllArraysOrNoneWhereverItStops) {
         make_series(directory_store(folder.path(), quick));
         bool done = true;
         try {
-            Edit edit(Group::open(std::make_shared<EndingStore>(directory_store(folder.path(), quick), lives), "g"));
+            Edit edit(Group::open(std::make_shared<DyingStore>(directory_store(folder.path(), quick), lives), "g"));
             lengthen(edit);
             edit.commit();
         } catch (const Error&) {
@@ -196,7 +157,7 @@ void leave_recorded(const fs::path& folder) {
         fs::remove_all(folder / "g");
         make_series(directory_store(folder, quick));
         try {
-            Edit edit(Group::open(std::make_shared<EndingStore>(directory_store(folder, quick), lives), "g"));
+            Edit edit(Group::open(std::make_shared<DyingStore>(directory_store(folder, quick), lives), "g"));
             lengthen(edit);
             edit.commit();
             FAIL() << "never left";
