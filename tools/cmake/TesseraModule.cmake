@@ -65,12 +65,18 @@ function(tessera_precompile target)
   endif()
 endfunction()
 
-# tessera_module(NAME [ROOMS FOLDER...] [ALONE SOURCE...] PUBLIC ... PRIVATE ...): one library of the project, its sources
-# and public headers found in its folder, or in the folders that ROOMS names. Each of these stands above the ones before it: it is
-# compiled with its own headers and theirs alone, so that none includes what stands above it. Headers in "internal" are
-# for the modules above, too, but are not installed.
+# tessera_optimise_less(TARGET): for what waits for files, networks and people. GCC 12 takes a third less time for it with
+# -O1 than with -O3.
+function(tessera_optimise_less target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# tessera_module(NAME [ROOMS FOLDER...] [COLD FOLDER...] [ALONE SOURCE...] PUBLIC ... PRIVATE ...): one library of the
+# project, its sources and public headers found in its folder, or in the folders that ROOMS names. Each of these stands above
+# the ones before it: it is compiled with its own headers and theirs alone, so that none includes what stands above it.
+# Headers in "internal" are for the modules above, too, but are not installed. COLD names rooms that are optimised less.
 function(tessera_module name)
-  cmake_parse_arguments(arg "" "" "ROOMS;ALONE;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "ROOMS;COLD;ALONE;PUBLIC;PRIVATE" ${ARGN})
   if(NOT arg_ROOMS)
     set(arg_ROOMS .)
   endif()
@@ -96,6 +102,9 @@ function(tessera_module name)
     target_include_directories(${objects} PRIVATE ${folders} ${public_folders} ${internal_folders})
     target_link_libraries(${objects} PRIVATE ${arg_PUBLIC} ${arg_PRIVATE})
     tessera_options(${objects})
+    if(room IN_LIST arg_COLD)
+      tessera_optimise_less(${objects})
+    endif()
     tessera_join_sources(${objects} ALONE ${arg_ALONE})
     tessera_precompile(${objects} ${tessera_heavy_headers})
     if(TESSERA_FUZZ)
