@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
+#include <tessera/number_names.h>
 
 #include "kind_rows.h"
 #include "python_literal.h"
@@ -24,26 +25,18 @@ struct Item {
     Shape shape;
 };
 
-// Names that NumPy 1.24 knows besides kind and size. To NumPy "bytes" is S; here it is the variable-length kind.
-struct Spelling {
-    std::string_view name;
-    Kind kind;
-    int size;
-};
-constexpr Spelling spellings[] = {
+// Names that NumPy 1.24 knows besides kind and size, and those of number_names.h. To NumPy "bytes" is S; here it is the
+// variable-length kind.
+constexpr NumberName spellings[] = {
     {"?", Kind::boolean, 1},
-    {"bool", Kind::boolean, 1},
     {"bool_", Kind::boolean, 1},
     {"bool8", Kind::boolean, 1},
     {"b", Kind::integer, 1},
     {"byte", Kind::integer, 1},
-    {"int8", Kind::integer, 1},
     {"h", Kind::integer, 2},
     {"short", Kind::integer, 2},
-    {"int16", Kind::integer, 2},
     {"i", Kind::integer, 4},
     {"intc", Kind::integer, 4},
-    {"int32", Kind::integer, 4},
     {"l", Kind::integer, 8},
     {"q", Kind::integer, 8},
     {"p", Kind::integer, 8},
@@ -53,16 +46,12 @@ constexpr Spelling spellings[] = {
     {"intp", Kind::integer, 8},
     {"long", Kind::integer, 8},
     {"longlong", Kind::integer, 8},
-    {"int64", Kind::integer, 8},
     {"B", Kind::unsigned_integer, 1},
     {"ubyte", Kind::unsigned_integer, 1},
-    {"uint8", Kind::unsigned_integer, 1},
     {"H", Kind::unsigned_integer, 2},
     {"ushort", Kind::unsigned_integer, 2},
-    {"uint16", Kind::unsigned_integer, 2},
     {"I", Kind::unsigned_integer, 4},
     {"uintc", Kind::unsigned_integer, 4},
-    {"uint32", Kind::unsigned_integer, 4},
     {"L", Kind::unsigned_integer, 8},
     {"Q", Kind::unsigned_integer, 8},
     {"P", Kind::unsigned_integer, 8},
@@ -71,29 +60,22 @@ constexpr Spelling spellings[] = {
     {"uintp", Kind::unsigned_integer, 8},
     {"ulong", Kind::unsigned_integer, 8},
     {"ulonglong", Kind::unsigned_integer, 8},
-    {"uint64", Kind::unsigned_integer, 8},
     {"e", Kind::real, 2},
     {"half", Kind::real, 2},
-    {"float16", Kind::real, 2},
     {"f", Kind::real, 4},
     {"single", Kind::real, 4},
-    {"float32", Kind::real, 4},
     {"d", Kind::real, 8},
     {"double", Kind::real, 8},
     {"float", Kind::real, 8},
     {"float_", Kind::real, 8},
-    {"float64", Kind::real, 8},
     {"F", Kind::complex, 8},
     {"csingle", Kind::complex, 8},
     {"singlecomplex", Kind::complex, 8},
-    {"complex64", Kind::complex, 8},
     {"D", Kind::complex, 16},
     {"cdouble", Kind::complex, 16},
     {"cfloat", Kind::complex, 16},
     {"complex", Kind::complex, 16},
     {"complex_", Kind::complex, 16},
-    {"complex128", Kind::complex, 16},
-    {"bfloat16", Kind::bfloat16, 2},
     {"g", Kind::extended, 16},
     {"longdouble", Kind::extended, 16},
     {"longfloat", Kind::extended, 16},
@@ -193,8 +175,12 @@ DType parse_type(std::string_view body, char order_sign, std::string_view whole)
     for (const auto& [name, kind] : times) {
         if (body.starts_with(name)) return DType::time(kind, parse_unit(body.substr(name.size())), order);
     }
-    const auto* named = std::ranges::find(spellings, body, &Spelling::name);
-    if (named != std::end(spellings)) {
+    const NumberName* named = number_named(body);
+    if (named == nullptr) {
+        const auto* spelt = std::ranges::find(spellings, body, &NumberName::name);
+        if (spelt != std::end(spellings)) named = spelt;
+    }
+    if (named != nullptr) {
         // As in NumPy a sign goes with a type code, not with a name.
         if (order_sign != 0 && body.size() > 1 && named->kind != Kind::bfloat16 && named->kind != Kind::object) {
             not_understood(whole);

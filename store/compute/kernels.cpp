@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <tessera/number_names.h>
+
 #include "operations.h"
 
 namespace tessera {
@@ -143,38 +145,18 @@ constexpr std::array<Function, 58> table{{
     {"where", 3, Operands::where, Result::same, where},
 }};
 
-struct NumberRow {
-    std::string_view name;
-    Kind kind;
-    std::int64_t size;
-};
-constexpr std::array<NumberRow, 14> number_rows{{{"bool", Kind::boolean, 1},
-                                                 {"int8", Kind::integer, 1},
-                                                 {"int16", Kind::integer, 2},
-                                                 {"int32", Kind::integer, 4},
-                                                 {"int64", Kind::integer, 8},
-                                                 {"uint8", Kind::unsigned_integer, 1},
-                                                 {"uint16", Kind::unsigned_integer, 2},
-                                                 {"uint32", Kind::unsigned_integer, 4},
-                                                 {"uint64", Kind::unsigned_integer, 8},
-                                                 {"float16", Kind::real, 2},
-                                                 {"float32", Kind::real, 4},
-                                                 {"float64", Kind::real, 8},
-                                                 {"complex64", Kind::complex, 8},
-                                                 {"complex128", Kind::complex, 16}}};
-
-const NumberRow& row_of(Number number) {
-    return number_rows.at(static_cast<std::size_t>(number));
+const NumberName& row_of(Number number) {
+    static_assert(number_names.at(static_cast<std::size_t>(Number::c16)).name == "complex128");
+    return number_names.at(static_cast<std::size_t>(number));
 }
 
 }  // namespace
 
 std::optional<Number> number_of(const DType& dtype) {
     if (dtype.kind() == Kind::bfloat16) return Number::f4;
-    for (std::size_t i = 0; i < number_rows.size(); ++i) {
-        if (number_rows[i].kind == dtype.kind() && number_rows[i].size == dtype.size()) return static_cast<Number>(i);
-    }
-    return std::nullopt;
+    const NumberName* const row = number_name_of(dtype);
+    if (row == nullptr) return std::nullopt;
+    return static_cast<Number>(row - number_names.data());
 }
 
 DType dtype_of(Number number) {

@@ -1,5 +1,6 @@
 #include "v3_types.h"
 #include <tessera/error_text.h>
+#include <tessera/number_names.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,29 +13,6 @@
 namespace tessera {
 
 namespace {
-
-struct CoreType {
-    std::string_view name;
-    Kind kind;
-    int size;
-};
-constexpr CoreType core_types[] = {
-    {"bool", Kind::boolean, 1},
-    {"int8", Kind::integer, 1},
-    {"int16", Kind::integer, 2},
-    {"int32", Kind::integer, 4},
-    {"int64", Kind::integer, 8},
-    {"uint8", Kind::unsigned_integer, 1},
-    {"uint16", Kind::unsigned_integer, 2},
-    {"uint32", Kind::unsigned_integer, 4},
-    {"uint64", Kind::unsigned_integer, 8},
-    {"float16", Kind::real, 2},
-    {"float32", Kind::real, 4},
-    {"float64", Kind::real, 8},
-    {"complex64", Kind::complex, 8},
-    {"complex128", Kind::complex, 16},
-    {"bfloat16", Kind::bfloat16, 2},
-};
 
 constexpr std::array<std::string_view, 14> time_units{"generic", "Y",  "M",  "W",  "D",  "h",  "m",
                                                       "s",       "ms", "us", "ns", "ps", "fs", "as"};
@@ -327,8 +305,9 @@ DType read_data_type(const Value& v) {
         return member(type.configuration, "length_bytes",
                       [&](const Value& n) { return read_number(n, least, longest_item); });
     };
-    const auto* core = std::ranges::find(core_types, type.name, &CoreType::name);
-    if (core != std::end(core_types)) return DType::scalar(core->kind, core->size, ByteOrder::little);
+    if (const NumberName* number = number_named(type.name)) {
+        return DType::scalar(number->kind, number->size, ByteOrder::little);
+    }
     if (type.name == "string") return DType::variable_text();
     if (type.name == "variable_length_bytes" || type.name == "bytes") return DType::variable_bytes();
     if (type.name == "null_terminated_bytes") return DType::bytes(length(0));
@@ -346,9 +325,7 @@ DType read_data_type(const Value& v) {
 }
 
 Value data_type_json(const DType& dtype, std::string_view structures) {
-    const auto* core = std::ranges::find_if(
-        core_types, [&](const CoreType& type) { return type.kind == dtype.kind() && type.size == dtype.size(); });
-    if (core != std::end(core_types)) return core->name;
+    if (const NumberName* number = number_name_of(dtype)) return number->name;
     switch (dtype.kind()) {
         case Kind::variable_text:
             return "string";
