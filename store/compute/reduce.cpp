@@ -352,7 +352,8 @@ private:
     [[nodiscard]] bool in_passes(std::int64_t columns) const {
         if (!takes_percentile() || groups_ != nullptr) return false;
         const std::int64_t line = line_bytes();
-        return line > options_.memory || (columns > options_.memory / line && line > 6 * PercentileSearch::bytes);
+        return line > options_.memory ||
+               (columns > options_.memory / std::max<std::int64_t>(1, line) && line > 6 * PercentileSearch::bytes);
     }
 
     /// The memory for a part of the result that divide() does not divide.

@@ -168,6 +168,15 @@ class Reduce(Computing):
         self.refused("reduce", "empty.npy", "c.zarr", "--axis", "0", "--with", "max", says="no elements")
         self.assertFalse((self.folder / "c.zarr").exists())
 
+    def test_percentiles_of_nothing(self):
+        for kind in ["i2", "f4"]:
+            self.save("empty.npy", np.zeros((3, 0), kind))
+            for word in ["median", "p95"]:
+                self.tessera("reduce", "empty.npy", "all.npy", "--with", word, "--overwrite", "--quiet")
+                self.assertTrue(np.isnan(np.load(self.folder / "all.npy")), (kind, word))
+                self.tessera("reduce", "empty.npy", "rows.npy", "--axis", "1", "--with", word, "--overwrite", "--quiet")
+                self.assertEqual(np.isnan(np.load(self.folder / "rows.npy")).tolist(), [True] * 3, (kind, word))
+
 
 class StatsOfAPart(Computing):
     def test_selections(self):
