@@ -166,6 +166,7 @@ std::shared_ptr<const Grouping> group_by_labels(const ArraySource& array, int ax
     const bool text = kind == Kind::bytes || kind == Kind::text || info.dtype.is_variable();
     const auto sorts_before = [&](const Value& a, const Value& b) {
         if (text) return a.as_string() < b.as_string();
+        if (kind == Kind::unsigned_integer) return a.as_uint64() < b.as_uint64();
         return a.as_double() < b.as_double() || (a.is_integer() && b.is_integer() && a.as_int64() < b.as_int64());
     };
     std::map<std::string, std::pair<Value, std::int32_t>> known;
@@ -177,7 +178,8 @@ std::shared_ptr<const Grouping> group_by_labels(const ArraySource& array, int ax
         const std::byte* p = elements.bytes().data();
         for (std::int64_t i = 0; i < elements.count(); ++i, p += native.size()) {
             Value value = element_to_value(native, p);
-            const std::string shown = element_to_text(native, p);
+            if (value.is_double() && value.as_double() == 0) value = 0.0;  // -0.0 equals 0.0, so they are one label
+            const std::string shown = value.is_double() ? value.dump() : element_to_text(native, p);
             const bool missing = (value.is_double() && value.as_double() != value.as_double()) || shown == "NaT";
             if (missing && !text) {
                 numbers.push_back(-1);

@@ -204,7 +204,8 @@ class Grouping(ProgramTest):
         path = "a.npy"
         self.save(path, a)
         for labels in (RANDOM.integers(-3, 3, 40), np.array(["b", "a", "long", ""] * 10), RANDOM.integers(0, 2, 40) > 0,
-                       RANDOM.integers(0, 4, 40).astype("M8[D]"), np.where(np.arange(40) % 3, 1.5, np.nan)):
+                       RANDOM.integers(0, 4, 40).astype("M8[D]"), np.where(np.arange(40) % 3, 1.5, np.nan),
+                       np.array([-0.0, 1, 0.0, np.inf] * 10, "f4"), np.array([2**64 - 1, 2, 2**63, 0] * 10, "u8")):
             self.save("labels.npy", labels)
             self.tessera("reduce", path, "out.npy", "--with", "sum", "--axis", 1, "--by", "labels.npy", "--overwrite",
                          "--quiet")
