@@ -28,6 +28,9 @@ public:
     CoarsenSource(std::unique_ptr<ArraySource> array, const Shape& by, Coarsening with)
         : array_(std::move(array)), from_(array_->info()), by_(by), with_(with), dtype_(native_dtype(from_.dtype)) {
         require_factors();
+        for (int d = 0; d < by_.rank(); ++d) {
+            block_.push_back(std::min(by_[d], std::max<std::int64_t>(1, from_.shape[d])));
+        }
         info_ = from_;
         info_.shape = coarsened(from_.shape, by_);
         info_.shards = Shape();
@@ -58,7 +61,7 @@ public:
         if (with_ == Coarsening::nearest) {
             std::vector<Selection::Axis> axes;
             for (int d = 0; d < region.rank(); ++d)
-                axes.push_back({region.start[d] * by_[d], by_[d], region.extent[d]});
+                axes.push_back({region.start[d] * block_[d], block_[d], region.extent[d]});
             read_selection_into(*array_, Selection(std::move(axes)), out, io);
             return;
         }
@@ -74,7 +77,9 @@ private:
     [[nodiscard]] bool chunked() const { return from_.chunks.rank() == by_.rank(); }
 
     /// Bytes for each result while it is computed.
-    [[nodiscard]] std::int64_t item() const { return element_count(by_) * (dtype_.size() + 16) + 40; }
+    [[nodiscard]] std::int64_t item() const {
+        return checked_add(checked_multiply(element_count(block_), dtype_.size() + 16, "memory"), 40, "memory");
+    }
 
     void require_factors() const {
         if (by_.rank() != from_.shape.rank()) {
@@ -84,7 +89,6 @@ private:
         for (const std::int64_t factor : by_) {
             if (factor < 1) throw invalid_argument("a factor must be at least 1, found {}", factor);
         }
-        (void)element_count(by_);
         const bool complex_order = dtype_.kind() == Kind::complex && with_ != Coarsening::mean;
         if (with_ != Coarsening::nearest && ((!is_number(dtype_) && !is_time(dtype_)) || complex_order)) {
             throw unsupported("{}: there is no {} of elements of {}", array_->name(), coarsening_name(with_),
@@ -96,21 +100,21 @@ private:
     [[nodiscard]] NDArray reduced(const Region& slice, const IoOptions& io) const {
         Region block = slice;
         for (int d = 0; d < slice.rank(); ++d) {
-            block.start[d] *= by_[d];
-            block.extent[d] = std::min(slice.extent[d] * by_[d], from_.shape[d] - block.start[d]);
+            block.start[d] *= block_[d];
+            block.extent[d] = std::min(slice.extent[d] * block_[d], from_.shape[d] - block.start[d]);
         }
         NDArray elements(dtype_, block.extent);
         array_->read_into(block, elements.view(), io);
 
-        const auto blocks = Accumulator::make(dtype_, with_, slice.count(), element_count(by_));
+        const auto blocks = Accumulator::make(dtype_, with_, slice.count(), element_count(block_));
         const int last = slice.rank() - 1;
         const std::int64_t length = last < 0 ? 1 : block.extent[last];
         const std::byte* row = elements.bytes().data();
         Index at = Index::filled(std::max(last, 0), 0);
         for (std::int64_t r = elements.count() / length; r > 0; --r, row += length * dtype_.size()) {
             std::int64_t column = 0;
-            for (int d = 0; d < last; ++d) column = column * slice.extent[d] + at[d] / by_[d];
-            blocks->add_runs(row, last < 0 ? 0 : column * slice.extent[last], length, last < 0 ? 1 : by_[last]);
+            for (int d = 0; d < last; ++d) column = column * slice.extent[d] + at[d] / block_[d];
+            blocks->add_runs(row, last < 0 ? 0 : column * slice.extent[last], length, last < 0 ? 1 : block_[last]);
             for (int d = last - 1; d >= 0 && ++at[d] == block.extent[d]; --d) at[d] = 0;
         }
         NDArray results(blocks->result_dtype(), slice.extent);
@@ -124,6 +128,7 @@ private:
     std::unique_ptr<ArraySource> array_;
     ArrayInfo from_;
     Shape by_;
+    Shape block_;  ///< by_, but nowhere longer than the array: what a person may give to mean all of a dimension
     Coarsening with_;
     DType dtype_;  ///< the source's, in host order
     ArrayInfo info_;

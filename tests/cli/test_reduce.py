@@ -257,6 +257,17 @@ class Coarsen(Computing):
                 else:
                     np.testing.assert_array_equal(got, wanted)
 
+    def test_factors_beyond_the_array(self):
+        values = np.arange(12.0).reshape(4, 3)
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "2,2", "--quiet")
+        for far in ["1000000000000", str(2**63 - 1)]:
+            for word, wanted in [("mean", values.mean(axis=0)), ("max", values[3]), ("nearest", values[0])]:
+                got = self.result("coarsen", "a.zarr", "out.npy", "--by", f"{far},1", "--with", word)
+                np.testing.assert_array_equal(got, wanted[None], f"{word} of {far}")
+            got = self.result("coarsen", "a.zarr", "out.npy", "--by", f"{far},{far}")
+            np.testing.assert_array_equal(got, [[5.5]])
+
     def test_what_is_refused(self):
         self.save("a.npy", np.zeros((4, 4)))
         self.save("s.npy", np.array(["a", "b"]))
