@@ -152,6 +152,14 @@ Selection::Axis pick_range(const Coordinate& coordinate, const NamedItem& item, 
     if (from && to) {
         low = std::min(from->first, to->first);
         high = std::max(from->last, to->last);
+        // Of two periods of which one lies within the other, as in 2020:2020-03-18, the first end begins the range.
+        const auto covers = [](const Keys<Key>& a, const Keys<Key>& b) {
+            return a.first <= b.first && b.last <= a.last;
+        };
+        if (covers(*from, *to) || covers(*to, *from)) {
+            low = (falls ? to : from)->first;
+            high = (falls ? from : to)->last;
+        }
     } else if (from) {
         (falls ? high : low) = falls ? from->last : from->first;
     } else if (to) {

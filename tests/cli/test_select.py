@@ -56,6 +56,8 @@ class Selecting(ProgramTest):
         ("lat=30:", dict(lat=slice(30, None))),
         ("lat=:30, time=:2020-03", dict(lat=slice(None, 30), time=slice(None, "2020-03"))),
         ("time=2021", dict(time="2021")),
+        ("time=2020:2020-03-18", dict(time=slice("2020", "2020-03-18"))),  # one period within the other
+        ("time=2020-02-20:2020", dict(time=slice("2020-02-20", "2020"))),
         ("time=2020-03", dict(time="2020-03")),
         ("time=2020-03-01", dict(time="2020-03-01")),
         ("lat=45, lon=60", dict(lat=45, lon=60)),
@@ -74,6 +76,14 @@ class Selecting(ProgramTest):
                 with self.subTest(name=name, selection=selection):
                     np.testing.assert_array_equal(self.got(path, selection),
                                                   data.t.sel(wanted, method="nearest").values)
+
+    def test_a_period_within_another_where_times_fall(self):
+        data = dataset(TIMES[::-1])
+        path = self.stored(data, "falling.zarr")
+        for selection, last, first in [("2020-03-18:2020", "2020-03-18T23", "2020-01-01"),
+                                       ("2020:2020-03-18", "2020-12-31T23", "2020-03-18")]:
+            wanted = data.t.values[(data.time <= np.datetime64(last)) & (data.time >= np.datetime64(first))]
+            np.testing.assert_array_equal(self.got(path, f"time={selection}"), wanted, selection)
 
     def test_indices(self):
         data = dataset()
