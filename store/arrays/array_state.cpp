@@ -4,12 +4,8 @@
 #include <tessera/chunk_layout.h>
 #include <tessera/error_text.h>
 #include <tessera/shard.h>
-#include <tessera/stop.h>
 #include <algorithm>
-#include <chrono>
 #include <map>
-#include <random>
-#include <thread>
 #include <utility>
 
 #include "batch.h"
@@ -163,29 +159,17 @@ StoreLock NodeState::lock_shape(LockMode mode) const {
 }
 
 void NodeState::change_documents(const std::function<void()>& change) const {
-    for (int tries = 1;; ++tries) {
-        {
-            const StoreLock lock = lock_shape(LockMode::exclusive);
-            const auto versions = published ? store->begin_change(prefix, true) : nullptr;
-            try {
-                return change();
-            } catch (const Error&) {
-                if (versions == nullptr || !versions->conflicted()) throw;
-            }
-        }
-        wait_for_others(tries);
-    }
-}
-
-void wait_for_others(int tries) {
-    thread_local std::minstd_rand lots{std::random_device{}()};
-    const int most = std::min(20 * tries, 500);
-    const auto end =
-        std::chrono::steady_clock::now() + std::chrono::milliseconds(std::uniform_int_distribution<int>(0, most)(lots));
-    do {
-        require_not_stopped();
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    } while (std::chrono::steady_clock::now() < end);
+    struct Begun {
+        StoreLock lock;
+        std::unique_ptr<ValueChange> versions;
+        [[nodiscard]] bool conflicted() const { return versions != nullptr && versions->conflicted(); }
+    };
+    retry_when_overtaken(
+        [&] {
+            StoreLock lock = lock_shape(LockMode::exclusive);
+            return Begun{std::move(lock), published ? store->begin_change(prefix, true) : nullptr};
+        },
+        [&](const Begun&) { change(); });
 }
 
 void NodeState::sync() const {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +16,9 @@
 #include <tessera/memory_account.h>
 #include <tessera/metadata.h>
 #include <tessera/pipeline.h>
+#include <tessera/retry.h>
+
+#include "random_wait.h"
 
 namespace tessera {
 
@@ -150,8 +155,14 @@ private:
 /// The first unit of a chunk or shard, in unit_grid().
 [[nodiscard]] Index first_unit(const LoadedArray& loaded, const Index& chunk);
 
-/// Waits for a time drawn by lot, after `tries` tries that came too late. Throws cancelled if the thread is to stop.
-void wait_for_others(int tries);
+/// Calls change(begun) with what begin() returned, which holds the locks; both again, after a wait, as long as the
+/// error is that another writer was faster: begun.conflicted().
+template <class Begin, class Change>
+auto retry_when_overtaken(const Begin& begin, const Change& change) {
+    return retry(
+        begin, change, [](const auto& begun, const Error&) { return begun.conflicted(); },
+        std::numeric_limits<int>::max(), [](int tries) { wait_before_retry(tries, std::chrono::milliseconds(500)); });
+}
 
 /// Throws unsupported for an array that its dialect can describe and not write: v1 has no key for the chunk of a 0-d
 /// array, and no program reads back what v2 writes as JSON in order F.

@@ -74,17 +74,7 @@ private:
 /// holds the shape lock. A template, since each chunk passes through it.
 template <class Change>
 void change_chunk(const ArrayState& array, const LoadedArray& loaded, ErasedNotes& notes, const Change& change) {
-    for (int tries = 1;; ++tries) {
-        {
-            ChunkOutput output(array, loaded, notes, nullptr);
-            try {
-                return change(output);
-            } catch (const Error&) {
-                if (!output.conflicted()) throw;
-            }
-        }
-        wait_for_others(tries);
-    }
+    retry_when_overtaken([&] { return ChunkOutput(array, loaded, notes, nullptr); }, change);
 }
 
 /// Calls change(i, output) in parallel for each i in [0, count), and again if others changed its chunk meanwhile. Each

@@ -13,6 +13,7 @@
 #include "array_state.h"
 #include "batch.h"
 #include "dialects.h"
+#include "directories.h"
 #include "directory_store.h"
 #include "node_files.h"
 #include "store_in_file.h"
@@ -27,11 +28,14 @@ std::optional<PathFacts> path_facts(const fs::path& path) {
     const auto nanoseconds = [](const timespec& t) { return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec; };
     return PathFacts{.directory = S_ISDIR(status.st_mode),
                      .regular = S_ISREG(status.st_mode),
-                     .device = status.st_dev,
-                     .inode = status.st_ino,
+                     .id = id_of(status),
                      .size = static_cast<std::uint64_t>(status.st_size),
                      .modified = nanoseconds(status.st_mtim),
                      .changed = nanoseconds(status.st_ctim)};
+}
+
+std::optional<FolderId> file_id(const fs::path& path) {
+    return is_local(path) ? folder_id(path) : std::nullopt;
 }
 
 namespace {
@@ -122,43 +126,45 @@ Array Located::array() const {
     return ArrayAccess::open_found(settled_, place->prefix, *dialect, Buffer(document_->span()));
 }
 
-Located locate(std::string_view path, const StoreOptions& options) {
-    constexpr int most = 100;
-    for (int tries = 1;; ++tries) {
-        Located at;
-        at.path = path;
-        std::optional<fs::path> looked;
-        at.file = split_array_path(path, [&](const fs::path& part) {
-            looked = part;
-            at.facts = path_facts(part);
-            return at.facts.has_value();
-        });
-        if (!is_local(at.file.path)) {
-            at.facts = std::nullopt;
-            if (is_named_as_file(at.file) && look_for_file(at, options)) return at;
-            at.place = find_place(at.file.path, options);
-        } else {
-            if (looked != at.file.path) at.facts = path_facts(at.file.path);
-            look_on_disk(at, options);
-        }
-        if (at.place) {
-            at.look_in_place();
-            if (at.kind == PathKind::nothing && !is_local(at.file.path)) (void)look_for_file(at, options);
-            if (!at.place) return at;
-            if (at.document_ == nullptr && tries < most && tessera::was_replaced(*at.place)) continue;
-            return at;
-        }
-        if (at.file.opened) at.format = array_file_format_of(*at.file.opened);
-        at.kind = kind_of_file(at);
+Located Located::look(std::string_view path, const StoreOptions& options) {
+    Located at;
+    at.path = path;
+    std::optional<fs::path> looked;
+    at.file = split_array_path(path, [&](const fs::path& part) {
+        looked = part;
+        at.facts = path_facts(part);
+        return at.facts.has_value();
+    });
+    if (!is_local(at.file.path)) {
+        at.facts = std::nullopt;
+        if (is_named_as_file(at.file) && look_for_file(at, options)) return at;
+        at.place = find_place(at.file.path, options);
+    } else {
+        if (looked != at.file.path) at.facts = path_facts(at.file.path);
+        look_on_disk(at, options);
+    }
+    if (at.place) {
+        at.look_in_place();
+        if (at.kind == PathKind::nothing && !is_local(at.file.path)) (void)look_for_file(at, options);
         return at;
     }
+    if (at.file.opened) at.format = array_file_format_of(*at.file.opened);
+    at.kind = kind_of_file(at);
+    return at;
+}
+
+Located locate(std::string_view path, const StoreOptions& options) {
+    return retry_when_replaced([&] { return Located::look(path, options); },
+                               [](Located& at) {
+                                   if (at.place && at.document_ == nullptr) require_present(*at.place);
+                                   return std::move(at);
+                               });
 }
 
 bool was_replaced(const Located& at) {
-    if (!is_local(at.file.path)) return false;
-    const auto now = path_facts(at.place ? fs::path(at.place->store->name()) : at.file.path);
-    if (!now || !at.facts) return now.has_value() != at.facts.has_value();
-    return now->device != at.facts->device || now->inode != at.facts->inode;
+    if (at.place && at.is_directory()) return was_replaced(*at.place);
+    return is_local(at.file.path) && file_id(at.place ? fs::path(at.place->store->name()) : at.file.path) !=
+                                         (at.facts ? std::optional(at.facts->id) : std::nullopt);
 }
 
 }  // namespace tessera

@@ -46,6 +46,7 @@
 #include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/parallel.h>
+#include <tessera/retry.h>
 #include <tessera/stop.h>
 
 #include <algorithm>
@@ -116,15 +117,10 @@ namespace {
 /// missing.
 template <class Body>
 auto unlocked(const KeyValueStore& store, std::string_view prefix, const Body& body) {
-    constexpr int tries = 100;
-    for (int n = 0;; ++n) {
-        const auto before = store.stamp(journal_key(prefix, batch_folder));
-        try {
-            return body();
-        } catch (const Error&) {
-            if (n == tries || store.stamp(journal_key(prefix, batch_folder)) == before) throw;
-        }
-    }
+    const auto journal = [&] { return store.stamp(journal_key(prefix, batch_folder)); };
+    return retry_when_replaced(
+        journal, [&](const auto&) { return body(); },
+        [&](const auto& before, const Error&) { return journal() != before; });
 }
 
 std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::string_view prefix) {

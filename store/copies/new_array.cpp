@@ -272,7 +272,7 @@ struct NewArray::State {
     fs::path place;                       ///< the final path
     fs::path built;                       ///< the path it is written to: `place`, or a hidden directory
     bool in_folder = true;                ///< not in another kind of store
-    std::optional<DirectoryId> built_id;  ///< of `built`, once it is there
+    std::optional<FolderId> built_id;  ///< of `built`, once it is there
     bool made_directory = false;
     bool resumed = false;
     bool leave = false;                ///< committed or kept
@@ -293,7 +293,7 @@ struct NewArray::State {
 
     void require_own() const {
         lock->require_held();
-        if (in_folder && directory_id(built) != built_id) throw gone();
+        if (in_folder && folder_id(built) != built_id) throw gone();
     }
 
     void wake() {
@@ -338,7 +338,7 @@ struct NewArray::State {
             if (!rests || marker_stamp() == marker) store->erase_below(prefix);
             return;
         }
-        if (!built_id || directory_id(built) != built_id) return;  // somebody else's by now
+        if (!built_id || folder_id(built) != built_id) return;  // somebody else's by now
         if (rests && marker_stamp() != marker) return;             // or another directory with that inode
         if (built == place && !made_directory) {
             erase_own(place_at(place, options));  // the directory existed, empty or with an unfinished copy
@@ -408,7 +408,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     if (in_folder) {
         const Durability waits = existing.together ? Durability::none : options.durability;
         made_directory = !make_directories(built, waits).empty();
-        built_id = directory_id(built);
+        built_id = folder_id(built);
     }
     Place at = place_at(built, options);
     store = std::move(at.store);

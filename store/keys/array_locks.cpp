@@ -52,6 +52,7 @@
 
 #include "beneath.h"
 #include "descriptor.h"
+#include "directories.h"
 #include "lock_table.h"
 
 namespace tessera {
@@ -268,8 +269,7 @@ private:
     /// Whether the name no longer leads to the open file.
     [[nodiscard]] bool is_stale() const {
         struct stat there {};
-        return ::fstatat(directory_.get(), lock_file, &there, AT_SYMLINK_NOFOLLOW) != 0 || there.st_ino != inode_ ||
-               there.st_dev != device_;
+        return ::fstatat(directory_.get(), lock_file, &there, AT_SYMLINK_NOFOLLOW) != 0 || id_of(there) != id_;
     }
 
     void open_file() {
@@ -295,8 +295,7 @@ private:
         }
         (void)share_with_folder(file.get(), status, directory_.get());  // all who may write lock it
         file_ = std::move(file);
-        inode_ = status.st_ino;
-        device_ = status.st_dev;
+        id_ = id_of(status);
     }
 
     /// Throws corrupt if something of another type is at `path`.
@@ -319,8 +318,7 @@ private:
     std::mutex mutex_;          ///< for the count; never held while waiting for another process
     std::int64_t holders_ = 0;
     Descriptor file_;  ///< replaced only under `passing_` while nobody holds anything
-    ino_t inode_ = 0;
-    dev_t device_ = 0;
+    FolderId id_;
 };
 
 // Includes the process: a forked child must reopen the file, because it shares its parent's open files.

@@ -96,10 +96,6 @@ bool is_refusal(int error) {
     return error == EACCES || error == EPERM || error == EROFS;
 }
 
-bool same_file(const struct stat& a, const struct stat& b) {
-    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 std::string host_name() {
     std::array<char, HOST_NAME_MAX + 1> name{};
     return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
@@ -224,7 +220,8 @@ void DestinationLock::State::release() noexcept {
         struct stat own {};
         struct stat there {};
         if (::fstat(file.get(), &own) == 0 &&
-            ::fstatat(parent.get(), lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(own, there)) {
+            ::fstatat(parent.get(), lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+            id_of(own) == id_of(there)) {
             (void)::unlinkat(parent.get(), lock_name.c_str(), 0);  // on failure, the next run takes it over
         }
     }
@@ -329,12 +326,12 @@ bool DestinationLock::State::in_place() const {
     struct stat there {};
     if (!file) return true;
     if (::fstat(file.get(), &own) != 0) return false;
-    if (lock_name.empty()) return ::stat(place.c_str(), &there) == 0 && same_file(own, there);
+    if (lock_name.empty()) return ::stat(place.c_str(), &there) == 0 && id_of(own) == id_of(there);
     struct stat above {};
     struct stat folder_there {};
-    return ::fstatat(parent.get(), lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(own, there) &&
+    return ::fstatat(parent.get(), lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && id_of(own) == id_of(there) &&
            ::fstat(parent.get(), &above) == 0 && ::stat(folder.c_str(), &folder_there) == 0 &&
-           same_file(above, folder_there);
+           id_of(above) == id_of(folder_there);
 }
 
 /// One attempt; returns the holder if somebody else holds the destination. If it returns nullopt and `taken` is false,
@@ -455,7 +452,7 @@ bool remove_destination_lock(int folder, const std::string& lock_name) {
     struct stat own {};
     struct stat there {};
     return file && ::fstat(file.get(), &own) == 0 && S_ISREG(own.st_mode) && try_flock(file.get(), lock_name) &&
-           ::fstatat(folder, lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(own, there) &&
+           ::fstatat(folder, lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && id_of(own) == id_of(there) &&
            ::unlinkat(folder, lock_name.c_str(), 0) == 0;
 }
 

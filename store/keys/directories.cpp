@@ -69,10 +69,10 @@ void remove_tree(const fs::path& path) {
     remove_beneath(directory.get(), path.filename().c_str(), path.string());
 }
 
-std::optional<DirectoryId> directory_id(const fs::path& path) {
+std::optional<FolderId> folder_id(const fs::path& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return std::nullopt;
-    return DirectoryId{.device = status.st_dev, .inode = status.st_ino};
+    return id_of(status);
 }
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 // Operations on directories by path, outside any store. Private to the store module.
 #pragma once
 
-#include <cstdint>
+#include <sys/stat.h>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -30,13 +30,11 @@ std::vector<std::filesystem::path> make_directories(const std::filesystem::path&
 /// Removes everything at `path`, if anything. Throws io.
 void remove_tree(const std::filesystem::path& path);
 
-/// The identity of a directory, independent of its name.
-struct DirectoryId {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-    friend bool operator==(const DirectoryId&, const DirectoryId&) = default;
-};
+/// The identity of a folder or file, independent of its name.
+[[nodiscard]] inline FolderId id_of(const struct stat& status) {
+    return {.device = status.st_dev, .inode = status.st_ino};
+}
 /// The identity of the target of a path; nullopt if there is none.
-[[nodiscard]] std::optional<DirectoryId> directory_id(const std::filesystem::path& path);
+[[nodiscard]] std::optional<FolderId> folder_id(const std::filesystem::path& path);
 
 }  // namespace tessera

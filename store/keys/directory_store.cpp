@@ -55,8 +55,7 @@ public:
     [[nodiscard]] bool has_lost_its_name() const {
         const int root = root_.load(std::memory_order_acquire);
         struct stat status {};
-        return root >= 0 && ::fstat(root, &status) == 0 &&
-               directory_id(name_) != DirectoryId{.device = status.st_dev, .inode = status.st_ino};
+        return root >= 0 && ::fstat(root, &status) == 0 && tessera::folder_id(name_) != id_of(status);
     }
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
@@ -282,7 +281,7 @@ public:
         const std::string path(prefix.empty() ? "." : prefix);
         struct stat status {};
         if (root < 0 || ::fstatat(root, path.c_str(), &status, 0) != 0 || !S_ISDIR(status.st_mode)) return std::nullopt;
-        return FolderId{.device = status.st_dev, .inode = status.st_ino};
+        return id_of(status);
     }
 
     [[nodiscard]] std::string link_target(std::string_view prefix) const override {
@@ -303,8 +302,7 @@ public:
             const std::size_t slash = above.rfind('/');
             above.resize(slash == std::string::npos ? 0 : slash);
             struct stat there {};
-            if (::fstatat(root, above.empty() ? "." : above.c_str(), &there, 0) == 0 && there.st_dev == here.st_dev &&
-                there.st_ino == here.st_ino) {
+            if (::fstatat(root, above.empty() ? "." : above.c_str(), &there, 0) == 0 && id_of(there) == id_of(here)) {
                 return true;
             }
         }

@@ -68,6 +68,15 @@ ValueStamp content_stamp(const ByteSource& value) {
     return stamp;
 }
 
+std::unique_ptr<ByteSource> open_stamped(const KeyValueStore& store, std::string_view key,
+                                         std::optional<ValueStamp>& stamp) {
+    const auto before = store.stamp(key);
+    std::unique_ptr<ByteSource> value = store.open(key);
+    if (value) stamp = store.stamp(key);
+    if (stamp != before) stamp = std::nullopt;
+    return value;
+}
+
 std::optional<ValueStamp> ContentStamps::find(std::string_view key, const struct stat& status) const {
     const std::lock_guard guard(mutex_);
     const auto found = known_.find(key);

@@ -28,6 +28,10 @@ namespace tessera {
 /// The stamp that identifies a version by its bytes, without a time. Reads them all.
 [[nodiscard]] ValueStamp content_stamp(const ByteSource& value);
 
+/// Opens a value, with its stamp, or none if it was replaced just then. Null if there is none.
+[[nodiscard]] std::unique_ptr<ByteSource> open_stamped(const KeyValueStore& store, std::string_view key,
+                                                       std::optional<ValueStamp>& stamp);
+
 /// Caches such stamps for files that have not changed for a while. Any thread.
 class ContentStamps {
 public:

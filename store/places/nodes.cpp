@@ -1,4 +1,6 @@
 #include <tessera/nodes.h>
+#include <tessera/place.h>
+#include <tessera/retry.h>
 
 #include <algorithm>
 #include <map>
@@ -162,11 +164,15 @@ std::vector<Node> all_nodes(const KeyValueStore& store, std::string_view prefix)
 }
 
 bool is_group_at(const std::filesystem::path& path) {
-    for (;;) {
-        const auto store = directory_store(path, {.read_only = true});
-        if (probe_group_dialect(*store, "") != nullptr) return true;
-        if (!has_lost_its_name(*store)) return false;
-    }
+    return retry_when_replaced(
+        [&] {
+            return Place{directory_store(path, {.read_only = true}), ""};
+        },
+        [](const Place& place) {
+            if (probe_group_dialect(*place.store, "") != nullptr) return true;
+            require_present(place);
+            return false;
+        });
 }
 
 }  // namespace tessera

@@ -92,11 +92,11 @@ std::vector<std::string> vital_keys(const KeyValueStore& store, const std::vecto
 BuiltDirectory::BuiltDirectory(fs::path path, Durability durability) : path_(std::move(path)) {
     remove_tree(path_);
     (void)make_directories(path_, durability);
-    id_ = directory_id(path_);
+    id_ = folder_id(path_);
 }
 
 BuiltDirectory::~BuiltDirectory() {
-    if (!id_ || directory_id(path_) != id_) return;
+    if (!id_ || folder_id(path_) != id_) return;
     try {
         remove_tree(path_);
     } catch (const Error&) {

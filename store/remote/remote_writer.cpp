@@ -14,12 +14,12 @@
 #include <map>
 #include <random>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include <curl/curl.h>
 
 #include "keys.h"
+#include "random_wait.h"
 #include "s3_credentials.h"
 #include "sha256.h"
 
@@ -34,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kept_writes = 49;  ///< a write's own id and the 48 before: S3 takes 2 KiB of metadata
 constexpr int most_writes = 20;
 constexpr std::chrono::seconds longest_write{180};
+constexpr std::chrono::seconds longest_wait{5};
 constexpr std::chrono::hours conduct_age{24};
 
 std::mt19937_64& random_numbers() {
@@ -141,18 +142,6 @@ std::string random_id() {
     return fmt::format("{:016x}{:016x}", random_numbers()(), random_numbers()());
 }
 
-void wait_before_retry(int tries) {
-    constexpr std::int64_t longest = 5'000;
-    const std::int64_t most = std::min(longest, std::int64_t{20} << std::min(tries, 10));
-    const auto end = Clock::now() +
-                     std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random_numbers()));
-    while (Clock::now() < end) {
-        require_not_stopped();
-        std::this_thread::sleep_for(std::min<Clock::duration>(end - Clock::now(), std::chrono::milliseconds(50)));
-    }
-    require_not_stopped();
-}
-
 std::optional<ServerConduct> RemoteWriter::known_conduct() const {
     const std::lock_guard guard(mutex_);
     if (conduct_) return conduct_;
@@ -220,7 +209,7 @@ ServerConduct RemoteWriter::probe() const {
         }();
         (void)HttpClient::shared().send(service_->erase(key));
         if (!unsure) return found;
-        wait_before_retry(tries);
+        wait_before_retry(tries, longest_wait);
     }
     throw Error(ErrorCode::io,
                 fmt::format("{}: the server's answers were lost again and again, so that it is not known "
@@ -310,7 +299,7 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
                         fmt::format("{}: the server answers {} to a write, though the value is the one that was read",
                                     service_->request(key).name, response.status));
         }
-        wait_before_retry(tries);
+        wait_before_retry(tries, longest_wait);
     }
 }
 

@@ -61,7 +61,5 @@ private:
 
 /// 128 bits drawn by lot, in hexadecimal digits.
 [[nodiscard]] std::string random_id();
-/// Waits before try number `tries` + 1, for a time drawn by lot. Throws cancelled if the thread is asked to stop.
-void wait_before_retry(int tries);
 
 }  // namespace tessera

@@ -42,7 +42,7 @@ bool is_finished(const Job& job) {
             return is_published(job, array) && units.store->list(units.prefix).keys.empty();
         }
         const fs::path place = place_of_array(job, array);
-        const auto id = directory_id(place);
+        const auto id = folder_id(place);
         return id && id->inode == array.inode && is_published(job, array) && !fs::exists(place / ".tessera" / "units");
     });
 }
@@ -133,7 +133,7 @@ void publish(const Job& job, const FinishOptions& o) {
         }
         // An earlier finish was killed after it had published this one.
         const fs::path place = place_of_array(job, array);
-        const auto id = directory_id(array.built);
+        const auto id = folder_id(array.built);
         const bool built = id && id->inode == array.inode;
         const fs::path there = built ? array.built : place;
         const auto [store, prefix] = store_kind_of(there).place(there, o.store);

@@ -361,7 +361,7 @@ std::int64_t present_time(const Value& identity, const fs::path& marker) {
     const fs::path path = place->as_string();
     const auto there = path_facts(path);
     const auto own = path_facts(marker);
-    if (there && own && there->device == own->device) return own->changed;
+    if (there && own && there->id.device == own->id.device) return own->changed;
     if (!is_on_the_network(path)) {
         timespec now{};
         (void)::clock_gettime(CLOCK_REALTIME, &now);

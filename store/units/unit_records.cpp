@@ -438,7 +438,7 @@ bool is_published(const Job& job, const JobArray& array) {
                std::string_view(reinterpret_cast<const char*>(id.data()), id.size()) == job.id;
     }
     for (const fs::path& path : {place_of_array(job, array), array.built}) {
-        const auto id = directory_id(path);
+        const auto id = folder_id(path);
         if (!id || id->inode != array.inode) continue;
         return probe_dialect(*directory_store(path, {.read_only = true}), "") == array.plan.dialect;
     }

@@ -16,6 +16,7 @@
 #include "resize.h"
 #include "sha256.h"
 #include "stored_chunks.h"
+#include "versions.h"
 
 namespace tessera {
 
@@ -124,22 +125,19 @@ private:
 /// Opens a shard into `bytes`, and returns the place of an inner chunk in it; absent if there is no shard.
 ShardCodec::Place ChunkBytes::Plan::place_in_shard(const std::string& key, const Index& inner,
                                                    std::unique_ptr<ByteSource>& bytes) const {
-    const auto before = state->store->stamp(key);
-    bytes = state->store->open(key);
+    std::optional<ValueStamp> stamp;
+    bytes = open_stamped(*state->store, key, stamp);
     if (bytes == nullptr) return {};
-    // If the stamp is the same before and after, it is that of the opened value.
-    const auto after = state->store->stamp(key);
-    const bool certain = before && after && *before == *after;
     const std::size_t number = shard()->number(inner);
-    if (certain) {
+    if (stamp) {
         const std::lock_guard lock(mutex_);
-        if (known_.places && known_.key == key && known_.stamp == *after) return known_.places->at(number);
+        if (known_.places && known_.key == key && known_.stamp == *stamp) return known_.places->at(number);
     }
     auto places = std::make_shared<const std::vector<ShardCodec::Place>>(shard()->read_index(*bytes));
     const ShardCodec::Place place = places->at(number);
-    if (certain) {
+    if (stamp) {
         const std::lock_guard lock(mutex_);
-        known_ = {key, *after, std::move(places)};
+        known_ = {key, *stamp, std::move(places)};
     }
     return place;
 }

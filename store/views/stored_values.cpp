@@ -2,6 +2,7 @@
 
 #include "array_access.h"
 #include "array_state.h"
+#include "versions.h"
 
 namespace tessera {
 
@@ -12,13 +13,10 @@ const ChunkGrid& StoredValues::grid() const {
 }
 
 std::optional<StoredValues::Opened> StoredValues::open(const Index& chunk) const {
-    const std::string key = state_->chunk_key(*loaded_, chunk);
-    const auto before = state_->store->stamp(key);
-    std::shared_ptr<const ByteSource> bytes = state_->store->open(key);
+    std::optional<ValueStamp> stamp;
+    std::shared_ptr<const ByteSource> bytes = open_stamped(*state_->store, state_->chunk_key(*loaded_, chunk), stamp);
     if (bytes == nullptr) return {};
-    const auto after = state_->store->stamp(key);
-    const bool certain = before && after && *before == *after;
-    return Opened{std::move(bytes), certain ? after : std::nullopt};
+    return Opened{std::move(bytes), stamp};
 }
 
 std::optional<ValueStamp> StoredValues::stamp(const Index& chunk) const {

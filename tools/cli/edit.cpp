@@ -25,7 +25,6 @@
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
-#include "retry.h"
 #include "selected.h"
 #include "streams.h"
 #include "transfer.h"
@@ -351,7 +350,7 @@ Run declare_set(CLI::App& app) {
     app.add_option("--as", o->as, "what a pipe holds: csv, or npy (default: its first bytes tell)")
         ->option_text("FORMAT");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
-    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return set(session, *o); }); };
+    return [o](Session& session) { return again_when_replaced(o->path, [&] { return set(session, *o); }); };
 }
 
 Run declare_append(CLI::App& app) {
@@ -368,7 +367,7 @@ Run declare_append(CLI::App& app) {
                    "convert elements of another dtype: safe, same_kind, unsafe (as NumPy's astype), round, clip")
         ->option_text("RULE");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
-    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return append(session, *o); }); };
+    return [o](Session& session) { return again_when_replaced(o->path, [&] { return append(session, *o); }); };
 }
 
 Run declare_resize(CLI::App& app) {
@@ -376,7 +375,7 @@ Run declare_resize(CLI::App& app) {
     app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
     app.add_option("SHAPE", o->shape, "its new lengths, such as 2000000,1000")->required()->option_text(" ");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
-    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return resize(session, *o); }); };
+    return [o](Session& session) { return again_when_replaced(o->path, [&] { return resize(session, *o); }); };
 }
 
 }  // namespace tessera::cli

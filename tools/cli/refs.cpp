@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/byte_io.h>
+#include <tessera/locate.h>
 #include <tessera/references.h>
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -11,7 +12,6 @@
 #include "command.h"
 #include "options.h"
 #include "report.h"
-#include "retry.h"
 
 namespace tessera::cli {
 
@@ -25,7 +25,7 @@ struct RefsOptions {
 
 int write_references(Session& session, const RefsOptions& options) {
     std::vector<std::string> skipped;
-    const Value found = retry_when_replaced({options.path}, [&] {
+    const Value found = again_when_replaced(options.path, [&] {
         skipped.clear();
         const auto skip = [&](const Error& e) { skipped.emplace_back(e.what()); };
         return about_path(options.path,

@@ -1,4 +1,5 @@
 // tessera repair
+#include <tessera/locate.h>
 #include <tessera/repair.h>
 
 #include <fmt/format.h>
@@ -17,7 +18,6 @@
 #include "command.h"
 #include "findings.h"
 #include "report.h"
-#include "retry.h"
 
 namespace tessera::cli {
 
@@ -179,7 +179,7 @@ Run declare_repair(CLI::App& app) {
     return [o, to_seal](Session& session) {
         o->to_seal = to_seal->count() > 0;
         std::erase(o->to_seal_names, "");  // CLI11 passes "" if the option has no name
-        return retry_when_replaced({o->path}, [&] { return repair_path(session, *o); });
+        return again_when_replaced(o->path, [&] { return repair_path(session, *o); });
     };
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <tessera/error_text.h>
+#include <tessera/locate.h>
 #include <tessera/parity.h>
 #include <tessera/place.h>
 #include <tessera/verify.h>
@@ -22,7 +23,6 @@
 #include "command.h"
 #include "findings.h"
 #include "report.h"
-#include "retry.h"
 
 namespace tessera::cli {
 
@@ -197,7 +197,7 @@ Run declare_seal(CLI::App& app) {
     app.add_flag("--check", o->check,
                  "read everything, also files with parity whose size and time are those of the seal");
     app.add_flag("--unchecked", o->unchecked, "do not verify first: damage is sealed too");
-    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return seal_path(session, *o); }); };
+    return [o](Session& session) { return again_when_replaced(o->path, [&] { return seal_path(session, *o); }); };
 }
 
 }  // namespace tessera::cli

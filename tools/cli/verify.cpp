@@ -1,4 +1,5 @@
 // tessera verify
+#include <tessera/locate.h>
 #include <tessera/verify.h>
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -9,7 +10,6 @@
 #include "findings.h"
 #include "paths.h"
 #include "report.h"
-#include "retry.h"
 
 namespace tessera::cli {
 
@@ -22,8 +22,8 @@ struct VerifyCall {
 };
 
 int verify_path(Session& session, const VerifyCall& o, const std::string& path) {
-    const VerifyReport report = retry_when_replaced(
-        {path}, [&] { return verify(path, {.io = session.io(), .complete = o.complete, .ome = o.ome, .geo = o.geo}); });
+    const VerifyReport report = again_when_replaced(
+        path, [&] { return verify(path, {.io = session.io(), .complete = o.complete, .ome = o.ome, .geo = o.geo}); });
     session.clear_progress();
     if (session.options().json) {
         print_json(report_value(path, report));

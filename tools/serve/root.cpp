@@ -64,7 +64,7 @@ bool is_shown_file(const std::string& name) {
 std::string file_version(const fs::path& path) {
     const std::optional<PathFacts> facts = path_facts(path);
     if (!facts) return {};
-    return fmt::format("{:x}-{:x}-{:x}-{:x}", facts->size, facts->modified, facts->inode, facts->changed);
+    return fmt::format("{:x}-{:x}-{:x}-{:x}", facts->size, facts->modified, facts->id.inode, facts->changed);
 }
 
 std::string array_version(const Place& place, const Dialect& dialect) {

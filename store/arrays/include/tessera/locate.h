@@ -11,6 +11,8 @@
 #include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/error.h>
+#include <tessera/key_value_store.h>
+#include <tessera/retry.h>
 #include <tessera/store_kind.h>
 
 namespace tessera {
@@ -31,13 +33,15 @@ enum class PathKind : std::uint8_t {
 struct PathFacts {
     bool directory = false;
     bool regular = false;  ///< neither a directory nor a device nor a pipe
-    std::uint64_t device = 0, inode = 0;
+    FolderId id;           ///< of a file, too
     std::uint64_t size = 0;
     std::int64_t modified = 0;  ///< nanoseconds since 1970
     std::int64_t changed = 0;   ///< the same, of anything about it: its content, its times, its links
 };
 /// nullopt if nothing is there, or the system does not say.
 [[nodiscard]] std::optional<PathFacts> path_facts(const std::filesystem::path& path);
+/// Their `id`; nullopt in another kind of store, too.
+[[nodiscard]] std::optional<FolderId> file_id(const std::filesystem::path& path);
 
 /// What lies at a path, at the moment of locate(). It keeps what was opened and read to find out, so that whoever gets
 /// it asks nothing again. Thread rule: const members may be called from several threads.
@@ -59,6 +63,7 @@ struct Located {
 
 private:
     friend Located locate(std::string_view path, const StoreOptions& options);
+    [[nodiscard]] static Located look(std::string_view path, const StoreOptions& options);
     void look_in_place();
     std::shared_ptr<KeyValueStore> settled_;  ///< of the array: without an interrupted batch
     std::shared_ptr<const Buffer> document_;  ///< its metadata, not parsed yet
@@ -74,15 +79,17 @@ private:
 /// Calls look(located). Repeats both if look() throws not_found because the file or directory was replaced meanwhile.
 template <class Look>
 auto at_located(std::string_view path, const Look& look, const StoreOptions& options = {.read_only = true}) {
-    constexpr int most = 100;
-    for (int tries = 1;; ++tries) {
-        const Located at = locate(path, options);
-        try {
-            return look(at);
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::not_found || tries == most || !was_replaced(at)) throw;
-        }
-    }
+    return retry_when_replaced([&] { return locate(path, options); }, look);
+}
+
+/// Calls work(), which looks at the path itself and prints nothing before it succeeds; again if it throws not_found
+/// because the file or directory was replaced meanwhile.
+template <class Work>
+auto again_when_replaced(const std::string& path, const Work& work) {
+    const auto look = [&] { return file_id(path); };
+    return retry_when_replaced(
+        look, [&](const auto&) { return work(); },
+        [&](const auto& before, const Error& e) { return e.code() == ErrorCode::not_found && look() != before; });
 }
 
 }  // namespace tessera

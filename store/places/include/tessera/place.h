@@ -9,6 +9,7 @@
 
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
+#include <tessera/retry.h>
 #include <tessera/store_kind.h>
 
 namespace tessera {
@@ -33,15 +34,7 @@ void require_present(const Place& place);
 /// replaced meanwhile, so that a path that always leads to some array is never reported as missing.
 template <class Look>
 auto at_place(const std::filesystem::path& path, const StoreOptions& options, const Look& look) {
-    constexpr int most = 100;
-    for (int tries = 1;; ++tries) {
-        const Place place = find_place(path, options);
-        try {
-            return look(place);
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::not_found || tries == most || !was_replaced(place)) throw;
-        }
-    }
+    return retry_when_replaced([&] { return find_place(path, options); }, look);
 }
 
 /// The error text for a place that has no `wanted` ("array", "group", "array or group"): it states what was expected
