@@ -32,6 +32,7 @@
 
 #include "array_access.h"
 #include "array_state.h"
+#include "destination_lock_file.h"
 #include "dialects.h"
 #include "directory_store.h"
 #include "move_aside.h"
@@ -46,44 +47,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view marker_key = unfinished_marker_key;
-constexpr std::string_view own_folder = ".tessera";
 /// Where an array is built that replaces another one in a store without directories to exchange.
 constexpr std::string_view new_folder = ".tessera/new";
-
-/// Decides which names in a directory belong to an array, by its dialect and metadata. These come from the array or
-/// from the marker of an unfinished one. An unreadable marker stands for the default layout of all dialects.
-class Ownership {
-public:
-    explicit Ownership(const Place& place) {
-        const KeyValueStore& store = *place.store;
-        if (const Dialect* d = probe_dialect(store, place.prefix)) {
-            known_ = {d, load_metadata(*d, store, place.prefix)};
-            return;
-        }
-        Buffer text;
-        if (!store.get(join_key(place.prefix, marker_key), text, metadata_limit)) return;
-        try {
-            const Value marker = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
-            const Dialect& d = dialect_named(marker.at("format").as_string());
-            known_ = {&d, d.parse(marker.at("metadata").dump())};
-        } catch (const Error&) {
-            known_ = {};
-        }
-    }
-
-    [[nodiscard]] bool owns(std::string_view name) const {
-        if (name == own_folder) return true;
-        if (known_.first != nullptr) return known_.first->owns(known_.second, name);
-        return std::ranges::any_of(dialect_table(), [&](const Dialect* d) {
-            ArrayMetadata defaults;
-            defaults.keys = d->default_keys();
-            return d->owns(defaults, name);
-        });
-    }
-
-private:
-    std::pair<const Dialect*, ArrayMetadata> known_;
-};
 
 /// A path without going through links, zips and exchanged directories.
 Place place_at(const fs::path& path, const StoreOptions& options) {
@@ -94,47 +59,38 @@ bool has_marker(const Place& place) {
     return place.store->open(join_key(place.prefix, marker_key)) != nullptr;
 }
 
-/// Calls each(name) for every name directly below a place.
-void for_each_name(const Place& place, const std::function<void(const std::string&)>& each) {
-    const Listing top = place.store->list(place.prefix);
-    for (const auto* names : {&top.prefixes, &top.keys}) std::ranges::for_each(*names, each);
+/// The array at a place; without dialect, an unfinished one.
+Node array_at(const Place& place) {
+    return {place.prefix, NodeKind::array, probe_dialect(*place.store, place.prefix)};
 }
 
-void require_nothing_foreign(const fs::path& path, const StoreOptions& options) {
+void refuse_foreign(const fs::path& path, const StoreOptions& options) {
     const Place place = place_at(path, to_read(options));
-    const Ownership ownership(place);
-    for_each_name(place, [&](const std::string& name) {
-        if (ownership.owns(name)) return;
-        throw already_exists("{}: the directory also holds {}, which is not part of the array; move it away first",
-                             path.string(), name);
-    });
+    require_nothing_foreign(*place.store, {array_at(place)}, {}, ErrorCode::already_exists);
 }
 
-/// Removes the array's own values, except those in `.tessera/`.
-void erase_owned(const Place& place, const Ownership& ownership) {
-    for_each_name(place, [&](const std::string& name) {
-        if (!ownership.owns(name) || name == own_folder) return;
-        const std::string key = join_key(place.prefix, name);
-        place.store->erase(key);
-        place.store->erase_below(key);
-    });
-}
-
-void erase_own(const Place& place) {
-    place.store->abandon_uploads(place.prefix);
-    erase_owned(place, Ownership(place));
-    place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
+/// Removes the array's own values, except those in `.tessera/`, and locks of killed runs, which do not count as
+/// foreign.
+void erase_owned(const Place& place, const NodeFiles& files) {
+    const Listing top = place.store->list(place.prefix);
+    for (const auto* names : {&top.prefixes, &top.keys}) {
+        for (const std::string& name : *names) {
+            if (name == own_folder || !(files.owns(name) || is_destination_lock(name))) continue;
+            const std::string key = join_key(place.prefix, name);
+            place.store->erase(key);
+            place.store->erase_below(key);
+        }
+    }
 }
 
 /// Removes a whole array, the metadata first, so that nobody opens a part of it.
 void erase_array(const Place& place) {
     place.store->abandon_uploads(place.prefix);
-    const Ownership ownership(place);
-    if (const Dialect* there = probe_dialect(*place.store, place.prefix)) {
-        place.store->erase(join_key(place.prefix, there->metadata_key));
-    }
-    erase_owned(place, ownership);
-    place.store->erase_below(join_key(place.prefix, own_folder));
+    const Node array = array_at(place);
+    const NodeFiles files(*place.store, array);
+    if (array.dialect != nullptr) place.store->erase(join_key(place.prefix, array.dialect->metadata_key));
+    erase_owned(place, files);
+    place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
 }
 
 /// Empties `.tessera/`, except for these keys.
@@ -182,14 +138,13 @@ Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::st
 void replace_elsewhere(const Place& place, const Dialect& dialect, const ArrayMetadata& metadata) {
     KeyValueStore& store = *place.store;
     const StoreLock lock = store.lock(place.prefix, 0, LockMode::exclusive);
-    const Ownership old(place);
+    const Node array = array_at(place);
+    const NodeFiles old(store, array);
     // Matches no copy, so that --resume refuses it: some chunks may be the old array's.
     const std::string marker = make_marker(dialect, metadata, "a replacement that was interrupted").dump();
     store.put(join_key(place.prefix, marker_key), std::as_bytes(std::span(marker)));
     store.sync();
-    if (const Dialect* there = probe_dialect(store, place.prefix)) {
-        store.erase(join_key(place.prefix, there->metadata_key));
-    }
+    if (array.dialect != nullptr) store.erase(join_key(place.prefix, array.dialect->metadata_key));
     erase_owned(place, old);
     erase_own_but(place, {marker_key, damaged_folder, new_folder});
     store.sync();
@@ -260,8 +215,8 @@ void remove_unfinished(const fs::path& path, const StoreOptions& options) {
     if (occupant(path, options) != Occupant::unfinished) {
         throw not_found("{}: no unfinished copy is there any more", path.string());
     }
-    require_nothing_foreign(path, options);
-    erase_own(place_at(path, options));
+    refuse_foreign(path, options);
+    erase_array(place_at(path, options));
     if (!is_local(path)) return;
     std::error_code error;
     fs::remove(path, error);
@@ -269,9 +224,9 @@ void remove_unfinished(const fs::path& path, const StoreOptions& options) {
 }
 
 struct NewArray::State {
-    fs::path place;                       ///< the final path
-    fs::path built;                       ///< the path it is written to: `place`, or a hidden directory
-    bool in_folder = true;                ///< not in another kind of store
+    fs::path place;                    ///< the final path
+    fs::path built;                    ///< the path it is written to: `place`, or a hidden directory
+    bool in_folder = true;             ///< not in another kind of store
     std::optional<FolderId> built_id;  ///< of `built`, once it is there
     bool made_directory = false;
     bool resumed = false;
@@ -339,9 +294,9 @@ struct NewArray::State {
             return;
         }
         if (!built_id || folder_id(built) != built_id) return;  // somebody else's by now
-        if (rests && marker_stamp() != marker) return;             // or another directory with that inode
+        if (rests && marker_stamp() != marker) return;          // or another directory with that inode
         if (built == place && !made_directory) {
-            erase_own(place_at(place, options));  // the directory existed, empty or with an unfinished copy
+            erase_array(place_at(place, options));  // the directory existed, empty or with an unfinished copy
         } else {
             remove_tree(built);
         }
@@ -378,7 +333,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     place = lock->place();
     built = place;
     in_folder = is_local(place);
-    if (there != Occupant::nothing) require_nothing_foreign(place, options);
+    if (there != Occupant::nothing) refuse_foreign(place, options);
     if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
     if (there == Occupant::array && !in_folder) {
         const Place old = place_at(place, options);
@@ -403,7 +358,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
         rescue_set_aside(built, place, options);
         remove_tree(built);  // leftovers of an earlier attempt: a copy, or a part of the replaced array
     } else if (built != place || before == Occupant::unfinished) {
-        erase_own(place_at(built, options));
+        erase_array(place_at(built, options));
     }
     if (in_folder) {
         const Durability waits = existing.together ? Durability::none : options.durability;

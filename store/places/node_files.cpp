@@ -1,10 +1,15 @@
 #include "node_files.h"
 
+#include <fmt/format.h>
+#include <tessera/buffer.h>
+#include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/store_kind.h>
+#include <tessera/value.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "descriptor.h"
 #include "destination_lock_file.h"
@@ -17,8 +22,6 @@ std::string place_name(const KeyValueStore& store, std::string_view prefix) {
     return join_key(store.name(), prefix);
 }
 
-constexpr std::string_view own_prefix = ".tessera";  ///< of all of Tessera's own names
-
 }  // namespace
 
 bool is_document(const Node& node, std::string_view name) {
@@ -26,13 +29,32 @@ bool is_document(const Node& node, std::string_view name) {
                                        std::ranges::count(node.dialect->documents, name) > 0);
 }
 
-NodeFiles::NodeFiles(const KeyValueStore& store, const Node& node) : node_(node) {
-    if (node.kind == NodeKind::array) metadata_ = load_metadata(*node.dialect, store, node.path);
+NodeFiles::NodeFiles(const KeyValueStore& store, Node node) : node_(std::move(node)) {
+    if (node_.kind != NodeKind::array) return;
+    if (node_.dialect != nullptr) {
+        metadata_ = load_metadata(*node_.dialect, store, node_.path);
+        return;
+    }
+    Buffer text;
+    if (!store.get(join_key(node_.path, unfinished_marker_key), text, metadata_limit)) return;
+    try {
+        const Value marker = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+        const Dialect& dialect = dialect_named(marker.at("format").as_string());
+        metadata_ = dialect.parse(marker.at("metadata").dump());
+        node_.dialect = &dialect;
+    } catch (const Error&) {  // the default layouts then
+    }
 }
 
 bool NodeFiles::owns(std::string_view name) const {
-    if (name.starts_with(own_prefix)) return true;
-    return node_.kind == NodeKind::array ? node_.dialect->owns(metadata_, name) : is_document(node_, name);
+    if (name == own_folder) return true;
+    if (node_.kind != NodeKind::array) return is_document(node_, name);
+    if (node_.dialect != nullptr) return node_.dialect->owns(metadata_, name);
+    return std::ranges::any_of(dialect_table(), [&](const Dialect* d) {
+        ArrayMetadata defaults;
+        defaults.keys = d->default_keys();
+        return d->owns(defaults, name);
+    });
 }
 
 namespace {
@@ -51,7 +73,7 @@ void require_no_builder(const KeyValueStore& store, const std::string& prefix, c
 }  // namespace
 
 void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
-                             const std::vector<std::string>& links) {
+                             const std::vector<std::string>& links, ErrorCode code) {
     std::set<std::string_view> paths(links.begin(), links.end());
     for (const Node& node : nodes) paths.insert(node.path);
     for (const Node& node : nodes) {
@@ -64,8 +86,8 @@ void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>
                     require_no_builder(store, node.path, name);
                     continue;
                 }
-                throw invalid_argument("{} also holds {}, which is not part of it; move that away first",
-                                       place_name(store, node.path), name);
+                throw Error(code, fmt::format("{} also holds {}, which is not part of it; move that away first",
+                                              place_name(store, node.path), name));
             }
         }
     }

@@ -1,8 +1,10 @@
 // Which names in a directory belong to the array or group there. Private to the store module.
 #pragma once
 
+#include <tessera/error.h>
 #include <tessera/nodes.h>
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,25 +15,29 @@ inline constexpr std::string_view unfinished_marker_key = ".tessera/unfinished.j
 /// In a store far away: the id of the job that made the array.
 inline constexpr std::string_view job_key = ".tessera/job";
 
+/// The folder of Tessera's own files of a node.
+inline constexpr std::string_view own_folder = ".tessera";
+
 /// The names directly below one node that are part of that node itself.
 class NodeFiles {
 public:
-    /// Loads an array's metadata. `node.path` is its prefix in the store. The store must outlive this.
-    NodeFiles(const KeyValueStore& store, const Node& node);
+    /// Loads an array's metadata. `node.path` is its prefix in the store. An array without dialect is an unfinished
+    /// one, whose marker holds them. An unreadable marker stands for the default layout of all dialects.
+    NodeFiles(const KeyValueStore& store, Node node);
     [[nodiscard]] bool owns(std::string_view name) const;
 
 private:
-    const Node& node_;
+    Node node_;
     ArrayMetadata metadata_;
 };
 
 /// Whether a name directly below a node is one of its documents: metadata, attributes, consolidated metadata.
 [[nodiscard]] bool is_document(const Node& node, std::string_view name);
 
-/// Throws invalid_argument, naming it, for a file inside these nodes that belongs to none of them. `links` are prefixes
-/// of links that belong to the nodes.
+/// Throws an error of this code, naming it, for a file inside these nodes that belongs to none of them. `links` are
+/// prefixes of links that belong to the nodes.
 void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
-                             const std::vector<std::string>& links = {});
+                             const std::vector<std::string>& links = {}, ErrorCode code = ErrorCode::invalid_argument);
 
 /// Whether no link forbids changing the node at `prefix` (KeyValueStore::require_direct).
 [[nodiscard]] bool is_direct(const KeyValueStore& store, std::string_view prefix);

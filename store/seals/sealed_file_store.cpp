@@ -5,15 +5,10 @@
 #include <utility>
 
 #include "keys.h"
+#include "node_files.h"
 #include "seal_mark.h"
 
 namespace tessera {
-
-namespace {
-
-constexpr std::string_view own_folder = ".tessera";
-
-}  // namespace
 
 std::filesystem::path seal_folder_of(const std::filesystem::path& file) {
     std::filesystem::path folder = file;
