@@ -18,6 +18,7 @@ import numpy as np
 
 import peers
 
+peers.require_zarr2()
 PROGRAM = os.environ["TESSERA_PROGRAM"]
 GOLDEN = pathlib.Path(os.environ["TESSERA_GOLDEN"])
 PEERS = peers.SOURCE / "tests" / "peers"

@@ -25,6 +25,7 @@ try:
 except ImportError as error:
     print("skipped:", error)
     sys.exit(77)
+peers.require_zarr2()
 
 EXAMPLES = os.path.join(os.environ["TESSERA_SOURCE"], "tools", "examples")
 

@@ -24,6 +24,7 @@ import zarr
 
 import peers
 
+peers.require_zarr2()
 PROGRAM = os.environ["TESSERA_PROGRAM"]
 FORMATS = ["zmeta", "v1", "v2", "v3"]
 

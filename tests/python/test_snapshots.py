@@ -9,6 +9,7 @@ import numpy as np
 
 import peers
 
+peers.require_zarr2()
 PROGRAM = os.environ["TESSERA_PROGRAM"]
 LAYOUTS = {"v2": ["--format", "v2", "--chunks", "2,5"], "v3": ["--format", "v3", "--chunks", "2,5"],
            "sharded": ["--format", "v3", "--chunks", "1,5", "--shard", "3,10"]}
