@@ -17,7 +17,8 @@ import sys
 import tempfile
 
 PEERS = pathlib.Path(__file__).with_name("peers.py")
-COLOURS = {"Tessera": "#1b5faa", "zarr": "#d9822b", "HDF5": "#2a8f5b", "TensorStore": "#8a4fa3", "z5": "#b0455f"}
+COLOURS = {"Tessera": "#1b5faa", "zarr": "#d9822b", "HDF5": "#2a8f5b", "TensorStore": "#8a4fa3", "z5": "#b0455f",
+           "libzarr": "#8c6d31"}
 # Ratios to reach: by one thread and by two.
 WANTED = {
     "W1 read all": (0.80, 0.80), "W1 read into new memory": (0.65, 0.65), "W1 write all": (1.08, 1.08),
