@@ -1,5 +1,5 @@
-// libzarr as a peer of the benchmark: https://github.com/kharchenkolab/libzarr, 1.0. It knows one thread, and neither asks
-// the disk whether what it wrote is there nor renames it.
+// libzarr as a peer of the benchmark: https://github.com/kharchenkolab/libzarr, 1.0. It knows one thread, and neither
+// asks the disk whether what it wrote is there nor renames it.
 #include <libzarr/adapters/filesystem_store.hpp>
 #include <libzarr/libzarr.hpp>
 

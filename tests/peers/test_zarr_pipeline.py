@@ -350,3 +350,23 @@ def test_parts_of_shards_come_by_ranges(location, monkeypatch):
     store._store_dict[key] = zarr.core.buffer.cpu.Buffer.from_bytes(bytes(damaged))
     with pytest.raises(AssertionError, match="was asked"):
         array[59, 63]
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+@pytest.mark.skipif("array.rectilinear_chunks" not in zarr.config, reason="no such chunks in this zarr")
+def test_chunks_that_differ_in_length(kind, tmp_path):
+    """The first chunk has the longest lengths, so that it looks like one of a regular grid."""
+    values = np.arange(11 * 9, dtype="<i4").reshape(11, 9)
+    store = LocalStore(tmp_path / "a") if kind == "local" else MemoryStore()
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        array = zarr.create_array(store, shape=values.shape, chunks=[[5, 2, 4], [4, 3, 2]], dtype="i4")
+        array[...] = values
+        array[3:8, 2:6] = values[3:8, 2:6] = -7
+        for pipeline in (OURS, OWN):
+            with zarr.config.set({"codec_pipeline.path": pipeline}):
+                again = zarr.open_array(store, mode="r")
+                for key in (..., (6, slice(None)), (slice(1, 10, 3), slice(2, 9)), (slice(5, 7), slice(4, 7))):
+                    assert np.array_equal(again[key], values[key]), (pipeline, key)
+                assert np.array_equal(again.vindex[[0, 6, 10], [0, 5, 8]], values[[0, 6, 10], [0, 5, 8]])
+    if kind == "local":
+        assert np.array_equal(tessera.open(tmp_path / "a")[...], values)

@@ -82,9 +82,12 @@ def _codecs(metadata: Any) -> Iterator[Any]:
 
 
 def _knows(metadata: Any) -> bool:
-    """Whether the library does with the array's elements what zarr does: objects are only str and bytes."""
+    """Whether the library does with the array's elements what zarr does: objects are only str and bytes.
+
+    Where chunks differ in length, a batch does not tell where they begin.
+    """
     if metadata.zarr_format == 3:
-        return not any(codec.to_dict().get("name") in _STRICTER for codec in _codecs(metadata))
+        return hasattr(metadata.chunk_grid, "chunk_shape") and not any(codec.to_dict().get("name") in _STRICTER for codec in _codecs(metadata))
     if metadata.dtype.to_native_dtype().kind != "O":
         return True
     return any(getattr(one, "codec_id", "") in ("vlen-utf8", "vlen-bytes") for one in metadata.filters or ())
@@ -487,12 +490,12 @@ class CodecPipeline(BatchedCodecPipeline):
         """The number of a chunk's lock: its place in the grid."""
         index = [int(part) for part in _NUMBER.findall(key)]
         grid = getattr(self._metadata, "chunk_grid", None)
-        chunks = self._metadata.chunks if grid is None else getattr(grid, "chunk_shape", None)
+        chunks = self._metadata.chunks if grid is None else getattr(grid, "chunk_shape", getattr(grid, "chunk_shapes", None))
         if chunks is None or len(chunks) != len(index):
             return zlib.crc32(key.encode())
         number = 0
         for at, length, chunk in zip(index, self._metadata.shape, chunks):
-            number = number * max(-(-length // chunk), 1) + at
+            number = number * max(-(-length // chunk) if isinstance(chunk, int) else len(chunk), 1) + at
         return number
 
     # ---- stores that only Python reaches
