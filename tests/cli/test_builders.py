@@ -249,6 +249,23 @@ class Builders(program.ProgramTest):
                 with self.subTest(kind=kind, round=n, seed=SEED):
                     self.one_round(kind, destination, commands, chance)
 
+    def test_names_like_ours_are_foreign_and_locks_of_the_dead_are_not(self):
+        note = self.folder / "a.zarr" / ".tessera-notes"
+        note.write_text("mine")
+        for words in (["rm", "a.zarr"], ["import", "a.npy", "a.zarr", "--overwrite"]):
+            before = digest(self.folder)
+            self.refused(*words, says=".tessera-notes, which is not part of it")
+            self.assertEqual(digest(self.folder), before, words)
+        note.unlink()
+        lock = self.folder / "a.zarr" / ".x.tessera-lock"
+        for words in (["import", "a.npy", "a.zarr", "--overwrite"], ["rm", "a.zarr"]):
+            lock.write_text("")
+            with open(lock, "rb+") as held:
+                fcntl.lockf(held, fcntl.LOCK_EX)
+                self.refused(*words, says="is writing there")
+            self.tessera(*words)
+            self.assertFalse(lock.exists(), words)
+
 
 if __name__ == "__main__":
     program.main()
