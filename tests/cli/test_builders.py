@@ -261,7 +261,7 @@ class Builders(program.ProgramTest):
         for words in (["import", "a.npy", "a.zarr", "--overwrite"], ["rm", "a.zarr"]):
             lock.write_text("")
             with open(lock, "rb+") as held:
-                fcntl.lockf(held, fcntl.LOCK_EX)
+                fcntl.flock(held, fcntl.LOCK_EX)
                 self.refused(*words, says="is writing there")
             self.tessera(*words)
             self.assertFalse(lock.exists(), words)
