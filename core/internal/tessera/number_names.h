@@ -16,13 +16,20 @@ struct NumberName {
 };
 /// bfloat16, which NumPy itself lacks, is the last.
 inline constexpr std::array number_names{
-    NumberName{"bool", Kind::boolean, 1},          NumberName{"int8", Kind::integer, 1},
-    NumberName{"int16", Kind::integer, 2},         NumberName{"int32", Kind::integer, 4},
-    NumberName{"int64", Kind::integer, 8},         NumberName{"uint8", Kind::unsigned_integer, 1},
-    NumberName{"uint16", Kind::unsigned_integer, 2}, NumberName{"uint32", Kind::unsigned_integer, 4},
-    NumberName{"uint64", Kind::unsigned_integer, 8}, NumberName{"float16", Kind::real, 2},
-    NumberName{"float32", Kind::real, 4},          NumberName{"float64", Kind::real, 8},
-    NumberName{"complex64", Kind::complex, 8},     NumberName{"complex128", Kind::complex, 16},
+    NumberName{"bool", Kind::boolean, 1},
+    NumberName{"int8", Kind::integer, 1},
+    NumberName{"int16", Kind::integer, 2},
+    NumberName{"int32", Kind::integer, 4},
+    NumberName{"int64", Kind::integer, 8},
+    NumberName{"uint8", Kind::unsigned_integer, 1},
+    NumberName{"uint16", Kind::unsigned_integer, 2},
+    NumberName{"uint32", Kind::unsigned_integer, 4},
+    NumberName{"uint64", Kind::unsigned_integer, 8},
+    NumberName{"float16", Kind::real, 2},
+    NumberName{"float32", Kind::real, 4},
+    NumberName{"float64", Kind::real, 8},
+    NumberName{"complex64", Kind::complex, 8},
+    NumberName{"complex128", Kind::complex, 16},
     NumberName{"bfloat16", Kind::bfloat16, 2},
 };
 
