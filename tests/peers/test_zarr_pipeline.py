@@ -3,6 +3,9 @@ import multiprocessing
 import os
 import pickle
 import random
+import subprocess
+import sys
+import time
 
 import numcodecs
 import numcodecs.abc
@@ -370,3 +373,34 @@ def test_chunks_that_differ_in_length(kind, tmp_path):
                 assert np.array_equal(again.vindex[[0, 6, 10], [0, 5, 8]], values[[0, 6, 10], [0, 5, 8]])
     if kind == "local":
         assert np.array_equal(tessera.open(tmp_path / "a")[...], values)
+
+
+@pytest.mark.skipif("array.rectilinear_chunks" not in zarr.config, reason="no such chunks in this zarr")
+def test_chunks_that_differ_in_length_have_the_library_s_locks(tmp_path):
+    place = tmp_path / "a"
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        zarr.create_array(place, shape=(11, 9), chunks=[[5, 2, 4], [4, 3, 2]], dtype="i4", fill_value=0)
+    script = f"""
+import zarr
+zarr.config.set({{"array.rectilinear_chunks": True, "codec_pipeline.path": {OURS!r}}})
+array = zarr.open_array({str(place)!r}, mode="r+")
+array[6, 8] = 7
+print("beside it", flush=True)
+array[6, 5] = 5
+"""
+    children = []
+
+    def changed(values):
+        child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, text=True)
+        children.append(child)
+        assert child.stdout.readline() == "beside it\n"  # another chunk is free
+        time.sleep(0.5)  # in which the write of this chunk would come through, and be lost
+        return values + 1
+
+    tessera.open(place, "r+").update((slice(5, 7), slice(4, 7)), changed)
+    assert children[0].wait() == 0
+    children[0].stdout.close()
+    wanted = np.zeros((11, 9), "i4")
+    wanted[5:7, 4:7] = 1
+    wanted[6, 8], wanted[6, 5] = 7, 5
+    assert np.array_equal(tessera.open(place)[...], wanted)

@@ -87,7 +87,8 @@ def _knows(metadata: Any) -> bool:
     Where chunks differ in length, a batch does not tell where they begin.
     """
     if metadata.zarr_format == 3:
-        return hasattr(metadata.chunk_grid, "chunk_shape") and not any(codec.to_dict().get("name") in _STRICTER for codec in _codecs(metadata))
+        regular = hasattr(metadata.chunk_grid, "chunk_shape")
+        return regular and not any(codec.to_dict().get("name") in _STRICTER for codec in _codecs(metadata))
     if metadata.dtype.to_native_dtype().kind != "O":
         return True
     return any(getattr(one, "codec_id", "") in ("vlen-utf8", "vlen-bytes") for one in metadata.filters or ())
