@@ -174,6 +174,27 @@ class _ShardIndex:
         return index + data if self.first else data + index
 
 
+async def _ranges(getter: Any, spec: Any, ranges: list[Any]) -> list[Any]:
+    """Ranges of one value, in order; None for what is gone. Stores of zarr 3.4 join those that lie close together."""
+    if not hasattr(spec.config, "sharding_coalesce_max_bytes"):
+        requests = [(spec.prototype, one) for one in ranges]
+        return await concurrent_map(requests, getter.get, config.get("async.concurrency"))
+    values = [None] * len(ranges)
+    if not ranges:
+        return values
+    limits = {"max_gap_bytes": spec.config.sharding_coalesce_max_gap_bytes,
+              "max_coalesced_bytes": spec.config.sharding_coalesce_max_bytes}
+    try:
+        async for group in getter.store.get_ranges(getter.path, ranges, prototype=spec.prototype, **limits):
+            for number, value in group:
+                values[number] = value
+    except BaseExceptionGroup as failures:
+        _, others = failures.split(FileNotFoundError)
+        if others is not None:
+            raise others from None
+    return values
+
+
 class _Unknown(Exception):
     """What zarr's own pipeline has to do."""
 
@@ -524,7 +545,7 @@ class CodecPipeline(BatchedCodecPipeline):
 
     async def _fetch_parts(self, stage: Any, batch: _Batch, items: list[Any]) -> None:
         """The chunks that are wanted of some shards, and nothing else of them."""
-        index, requests = _ShardIndex(self._metadata), config.get("async.concurrency")
+        index = _ShardIndex(self._metadata)
 
         async def fetch(getter: Any, spec: Any, selection: Any) -> None:
             wanted, size = index.wanted(selection, spec.shape), index.size(spec.shape)
@@ -537,14 +558,14 @@ class CodecPipeline(BatchedCodecPipeline):
             places = index.places(found.as_numpy_array(), wanted)
             present = places[:, 0] != index._EMPTY
             ranges = [RangeByteRequest(int(at), int(at + length)) for at, length in places[present]]
-            values = iter(await concurrent_map([(spec.prototype, one) for one in ranges], getter.get, requests))
+            values = iter(await _ranges(getter, spec, ranges))
             chunks = [next(values) if there else None for there in present]
             if any(chunk is None for chunk, there in zip(chunks, present) if there):
                 raise _Unknown  # somebody replaced the shard meanwhile
             stage.put(getter.path[batch.prefix:], index.packed(
                 size, wanted, [chunk if chunk is None else chunk.as_numpy_array().tobytes() for chunk in chunks]))
 
-        await concurrent_map([item[:3] for item in items], fetch, requests)
+        await concurrent_map([item[:3] for item in items], fetch, config.get("async.concurrency"))
 
     async def _read_staged(self, whole: _Batch) -> None:
         for batch in self._groups(whole):
