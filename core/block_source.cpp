@@ -18,6 +18,7 @@ public:
     std::uint64_t size() const override { return file_->size(); }
     const std::string& name() const override { return file_->name(); }
     ByteSpan mapped() const override { return file_->mapped(); }
+    std::uint64_t worth_skipping() const override { return file_->worth_skipping(); }
 
     void expect(std::span<const Extent> extents) const override {
         {

@@ -17,8 +17,9 @@
 
 #include <fmt/format.h>
 
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
-#include <tessera/holes.h>
+#include <tessera/file_source.h>
 #include <tessera/permissions.h>
 
 #include "mapped_file.h"
@@ -26,55 +27,6 @@
 namespace tessera {
 
 namespace {
-
-/// Throws corrupt unless [offset, offset + length) lies inside the source.
-void require_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length) {
-    if (offset > source.size() || length > source.size() - offset) {
-        throw corrupt(
-            "{}: {} bytes are needed at offset {}, but there "
-            "are only {} bytes in all",
-            source.name(), length, offset, source.size());
-    }
-}
-
-class FileSource final : public ByteSource {
-public:
-    explicit FileSource(const std::filesystem::path& path)
-        : name_(path.string()), file_(open_regular(path, O_RDONLY, size_)) {}
-
-    std::uint64_t size() const override { return size_; }
-    const std::string& name() const override { return name_; }
-
-    void read(std::uint64_t offset, MutableByteSpan out) const override {
-        require_range(*this, offset, out.size());
-        std::size_t done = 0;
-        while (done < out.size()) {
-            const std::uint64_t at = offset + done;
-            const ssize_t n = ::pread(file_.get(), out.data() + done, out.size() - done, static_cast<off_t>(at));
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) throw io_error("cannot read", name_, errno);
-            if (n == 0) {
-                throw corrupt(
-                    "{}: the file had {} bytes when it was "
-                    "opened and now ends at offset {}: it was "
-                    "truncated meanwhile",
-                    name_, size_, at);
-            }
-            done += static_cast<std::size_t>(n);
-        }
-    }
-
-    Extent next_stored(std::uint64_t offset) const override { return tessera::next_stored(file_.get(), offset, size_); }
-
-    void drop_cache(std::uint64_t offset, std::uint64_t length) const override {
-        ::posix_fadvise(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
-    }
-
-private:
-    std::string name_;
-    std::uint64_t size_ = 0;
-    FileDescriptor file_;
-};
 
 class MemorySource final : public ByteSource {
 public:
@@ -101,6 +53,7 @@ public:
     std::uint64_t size() const override { return length_; }
     const std::string& name() const override { return name_; }
     bool sequential() const override { return whole_->sequential(); }
+    std::uint64_t worth_skipping() const override { return whole_->worth_skipping(); }
     ByteSpan mapped() const override {
         const ByteSpan all = whole_->mapped();
         return all.empty() ? all : all.subspan(offset_, length_);
@@ -144,7 +97,7 @@ public:
             temporary_ = target_.parent_path() / temporary_name();
             // At no time open to more people than in the end.
             const mode_t mode = replaces ? old.st_mode & 0666U : 0666U;
-            file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+            file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
         } while (file_.get() < 0 && (errno == EEXIST || errno == EINTR));
         if (file_.get() < 0) throw io_error("cannot create", name_, errno);
         struct stat now {};
@@ -170,14 +123,7 @@ public:
     }
 
     void write_at(std::uint64_t offset, ByteSpan bytes) override {
-        std::size_t done = 0;
-        while (done < bytes.size()) {
-            const ssize_t n =
-                ::pwrite(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) throw io_error("cannot write", name_, errno);
-            done += static_cast<std::size_t>(n);
-        }
+        if (!pwrite_all(file_.get(), bytes, offset)) throw io_error("cannot write", name_, errno);
     }
 
     void finish() override {
@@ -188,7 +134,7 @@ public:
         finished_ = true;
         if (!durable_) return;
         const std::filesystem::path folder = std::filesystem::absolute(target_).parent_path();
-        const FileDescriptor above(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        const Descriptor above(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (above.get() < 0 || (::fsync(above.get()) != 0 && errno != EINVAL)) {
             throw io_error("cannot write to the disk", folder.string(), errno);
         }
@@ -197,7 +143,7 @@ public:
 private:
     std::string name_;
     std::filesystem::path target_, temporary_;
-    FileDescriptor file_;
+    Descriptor file_;
     std::uint64_t end_ = 0;
     bool durable_;
     bool finished_ = false;
@@ -205,15 +151,11 @@ private:
 
 }  // namespace
 
-FileDescriptor open_regular(const std::filesystem::path& path, int flags, std::uint64_t& size) {
+Descriptor open_regular(const std::filesystem::path& path, int flags, std::uint64_t& size) {
     // O_NONBLOCK: opening a pipe without a writer must not hang before the pipe can be refused.
-    int number;
-    do {
-        number = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK);
-    } while (number < 0 && errno == EINTR);
-    FileDescriptor file(number);
+    Descriptor file(open_at(AT_FDCWD, path.c_str(), flags | O_NONBLOCK));
     struct stat facts {};
-    if (number < 0 || ::fstat(number, &facts) != 0) throw io_error("cannot open", path.string(), errno);
+    if (!file || ::fstat(file.get(), &facts) != 0) throw io_error("cannot open", path.string(), errno);
     if (!S_ISREG(facts.st_mode)) {
         throw Error(ErrorCode::io, fmt::format("cannot open {}: it is {}, not a regular file", path.string(),
                                                S_ISDIR(facts.st_mode) ? "a directory" : "a device, pipe or socket"));
@@ -222,14 +164,8 @@ FileDescriptor open_regular(const std::filesystem::path& path, int flags, std::u
     return file;
 }
 
-int FileDescriptor::close() noexcept {
-    const int number = std::exchange(number_, -1);
-    // Linux closes the file even when it reports EINTR.
-    return number >= 0 && ::close(number) != 0 && errno != EINTR ? errno : 0;
-}
-
 MappedFile::MappedFile(const std::filesystem::path& path, bool writable) : name_(path.string()) {
-    const FileDescriptor file = open_regular(path, writable ? O_RDWR : O_RDONLY, size_);
+    const Descriptor file = open_regular(path, writable ? O_RDWR : O_RDONLY, size_);
     if (size_ == 0) return;
     void* at = ::mmap(nullptr, size_, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file.get(), 0);
     if (at == MAP_FAILED) throw io_error("cannot map", name_, errno);
@@ -278,8 +214,17 @@ Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t 
     return bytes;
 }
 
+void require_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length) {
+    if (offset > source.size() || length > source.size() - offset) {
+        throw corrupt("{}: {} bytes are needed at offset {}, but there are only {} bytes in all", source.name(), length,
+                      offset, source.size());
+    }
+}
+
 std::unique_ptr<ByteSource> open_file(const std::filesystem::path& path) {
-    return std::make_unique<FileSource>(path);
+    std::uint64_t size = 0;
+    Descriptor file = open_regular(path, O_RDONLY, size);
+    return std::make_unique<FileSource>(std::move(file), size, path.string());
 }
 
 std::unique_ptr<ByteSource> map_file(const std::filesystem::path& path) {

@@ -6,32 +6,13 @@
 #include <utility>
 
 #include <tessera/byte_io.h>
+#include <tessera/descriptor.h>
 
 namespace tessera {
 
-/// An open file's number, closed when this is destroyed. Thread rule: a move-only value.
-class FileDescriptor {
-public:
-    explicit FileDescriptor(int number = -1) : number_(number) {}
-    FileDescriptor(FileDescriptor&& o) noexcept : number_(std::exchange(o.number_, -1)) {}
-    FileDescriptor& operator=(FileDescriptor&& o) noexcept {
-        std::swap(number_, o.number_);
-        return *this;
-    }
-    ~FileDescriptor() { close(); }
-    [[nodiscard]] int get() const { return number_; }
-    /// Gives up ownership.
-    int release() { return std::exchange(number_, -1); }
-    /// Closes now. Returns the errno value of a failed close, else 0.
-    int close() noexcept;
-
-private:
-    int number_;
-};
-
 /// Opens a regular file and gets its size. Throws not_found or io; for a directory, pipe or device, io says so in
 /// words.
-[[nodiscard]] FileDescriptor open_regular(const std::filesystem::path& path, int flags, std::uint64_t& size);
+[[nodiscard]] Descriptor open_regular(const std::filesystem::path& path, int flags, std::uint64_t& size);
 
 /// A regular file mapped into memory, shared with every other user of the file. If the file is truncated meanwhile,
 /// touching the missing part ends the process with SIGBUS: the price of mapping.

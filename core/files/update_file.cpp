@@ -1,5 +1,6 @@
 // A sink over an existing file. Elements are written by pwrite and not through a mapping, because a full disk and a
 // file that somebody cuts off are errors of pwrite, and would end the process otherwise.
+#include <tessera/descriptor.h>
 #include <tessera/update_file.h>
 
 #include <fcntl.h>
@@ -45,33 +46,24 @@ PlainLayout layout_in(const ByteSource& file) {
 class ExistingFile final : public ByteSink {
 public:
     ExistingFile(const std::filesystem::path& path, bool durable)
-        : name_(path.string()), durable_(durable), file_(::open(name_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)) {
-        if (file_ < 0) throw io_error("opening to write", name_, errno);
+        : name_(path.string()), durable_(durable), file_(open_at(AT_FDCWD, name_.c_str(), O_RDWR | O_NONBLOCK)) {
+        if (!file_) throw io_error("opening to write", name_, errno);
     }
-    ~ExistingFile() override { ::close(file_); }
-    ExistingFile(const ExistingFile&) = delete;
-    ExistingFile& operator=(const ExistingFile&) = delete;
 
     [[nodiscard]] bool random_access() const override { return true; }
     void append(ByteSpan /*bytes*/) override {}  // never: its length stays
     void write_at(std::uint64_t offset, ByteSpan bytes) override {
-        while (!bytes.empty()) {
-            const ssize_t n = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-            if (n < 0 && errno == EINTR) continue;
-            if (n <= 0) throw io_error("writing", name_, n == 0 ? ENOSPC : errno);
-            bytes = bytes.subspan(static_cast<std::size_t>(n));
-            offset += static_cast<std::uint64_t>(n);
-        }
+        if (!pwrite_all(file_.get(), bytes, offset)) throw io_error("writing", name_, errno);
     }
     void finish() override {
-        if (durable_ && ::fdatasync(file_) != 0) throw io_error("writing to the disk", name_, errno);
+        if (durable_ && ::fdatasync(file_.get()) != 0) throw io_error("writing to the disk", name_, errno);
     }
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
     std::string name_;
     bool durable_;
-    int file_;
+    Descriptor file_;
 };
 
 class UpdateSink final : public ArraySink {

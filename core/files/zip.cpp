@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 #include <tessera/memory_account.h>
@@ -168,11 +169,11 @@ constexpr std::uint64_t deflate_limit = 1032;
 struct ZipReader::State {
     explicit State(const std::filesystem::path& path) : name(path.string()) {
         std::uint64_t size = 0;
-        FileDescriptor file = open_regular(path, O_RDONLY, size);
+        Descriptor file = open_regular(path, O_RDONLY, size);
         // libzip takes an empty file for an empty archive; a real one has at least its end record.
         if (size < 22) throw corrupt("{}: not a zip archive: it has only {} bytes", name, size);
         hold_directory(size, [&](std::span<std::byte> out, std::uint64_t offset) {
-            return ::pread(file.get(), out.data(), out.size(), static_cast<off_t>(offset)) == std::ssize(out);
+            return pread_all(file.get(), out, offset) == out.size();
         });
         int reason = 0;
         archive = zip_fdopen(file.get(), 0, &reason);
@@ -183,7 +184,7 @@ struct ZipReader::State {
             zip_error_fini(&e);
             throw error;
         }
-        file.release();  // libzip's now
+        (void)file.release();  // libzip's now
         list_members();
         file_size = size;
     }
@@ -275,10 +276,7 @@ public:
     bool sequential() const override { return true; }
 
     void read(std::uint64_t offset, MutableByteSpan out) const override {
-        if (offset > size() || out.size() > size() - offset) {
-            throw corrupt("{}: {} bytes are needed at offset {}, but there are only {} bytes in all", name_, out.size(),
-                          offset, size());
-        }
+        require_range(*this, offset, out.size());
         const std::lock_guard lock(zip_->mutex);
         seek(offset);
         next(out);

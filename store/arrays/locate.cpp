@@ -34,7 +34,7 @@ std::optional<PathFacts> path_facts(const fs::path& path) {
                      .changed = nanoseconds(status.st_ctim)};
 }
 
-std::optional<FolderId> file_id(const fs::path& path) {
+std::optional<FileId> file_id(const fs::path& path) {
     return is_local(path) ? folder_id(path) : std::nullopt;
 }
 

@@ -126,8 +126,8 @@ private:
     int rank_;
     const StoredVisitor& visitor_;
     bool found_ = false;
-    std::vector<Folder> links_;              ///< still to be visited
-    std::optional<std::set<FolderId>> ids_;  ///< of the visited folders, once a link was found
+    std::vector<Folder> links_;            ///< still to be visited
+    std::optional<std::set<FileId>> ids_;  ///< of the visited folders, once a link was found
 };
 
 /// Asks for every chunk, where nothing can be listed.

@@ -224,10 +224,10 @@ void remove_unfinished(const fs::path& path, const StoreOptions& options) {
 }
 
 struct NewArray::State {
-    fs::path place;                    ///< the final path
-    fs::path built;                    ///< the path it is written to: `place`, or a hidden directory
-    bool in_folder = true;             ///< not in another kind of store
-    std::optional<FolderId> built_id;  ///< of `built`, once it is there
+    fs::path place;                  ///< the final path
+    fs::path built;                  ///< the path it is written to: `place`, or a hidden directory
+    bool in_folder = true;           ///< not in another kind of store
+    std::optional<FileId> built_id;  ///< of `built`, once it is there
     bool made_directory = false;
     bool resumed = false;
     bool leave = false;                ///< committed or kept

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <tessera/descriptor.h>
 #include <tessera/error.h>
 #include <tessera/permissions.h>
 #include <unistd.h>
@@ -14,7 +15,6 @@
 #include <utility>
 
 #include "beneath.h"
-#include "descriptor.h"
 
 namespace tessera {
 
@@ -92,15 +92,9 @@ std::vector<LogLine> read_log(const std::filesystem::path& directory, std::size_
     const off_t end = ::lseek(log.get(), 0, SEEK_END);
     const off_t begin = std::cmp_greater(end, most) ? end - static_cast<off_t>(most) : 0;
     std::string text(static_cast<std::size_t>(end - begin), '\0');
-    std::size_t have = 0;
-    while (have < text.size()) {
-        const ssize_t n = ::pread(log.get(), text.data() + have, text.size() - have, begin + static_cast<off_t>(have));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw io_error("cannot read", (directory / file).string(), errno);
-        if (n == 0) break;
-        have += static_cast<std::size_t>(n);
-    }
-    text.resize(have);
+    const auto have = pread_all(log.get(), std::as_writable_bytes(std::span(text)), static_cast<std::uint64_t>(begin));
+    if (!have) throw io_error("cannot read", (directory / file).string(), errno);
+    text.resize(*have);
     // Skips a first line that is cut, and a last one that does not end.
     std::size_t from = begin == 0 ? 0 : text.find('\n') + 1;
     for (std::size_t to = text.find('\n', from); to != std::string::npos; to = text.find('\n', from)) {

@@ -129,7 +129,7 @@ std::int64_t computing_memory(const IoOptions& io) {
 void require_apart(const std::vector<std::string>& sources, const std::string& destination) {
     const std::filesystem::path file = split_array_path(destination).path;
     const std::string to = real_path(file).string() + '/';
-    const std::optional<FolderId> written = file_id(file);
+    const std::optional<FileId> written = file_id(file);
     for (const std::string& source : sources) {
         const std::filesystem::path path = split_array_path(source).path;
         const std::string from = real_path(path).string() + '/';

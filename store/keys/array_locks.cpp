@@ -35,6 +35,7 @@
 #include <tessera/action.h>
 #include <tessera/byte_io.h>
 #include <tessera/caller.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/fork.h>
 #include <tessera/permissions.h>
@@ -51,7 +52,6 @@
 #include <tuple>
 
 #include "beneath.h"
-#include "descriptor.h"
 #include "directories.h"
 #include "lock_table.h"
 
@@ -318,7 +318,7 @@ private:
     std::mutex mutex_;          ///< for the count; never held while waiting for another process
     std::int64_t holders_ = 0;
     Descriptor file_;  ///< replaced only under `passing_` while nobody holds anything
-    FolderId id_;
+    FileId id_;
 };
 
 // Includes the process: a forked child must reopen the file, because it shares its parent's open files.

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <sys/types.h>
+#include <tessera/descriptor.h>
 
 #include <functional>
 #include <map>
@@ -11,8 +12,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-
-#include "descriptor.h"
 
 namespace tessera {
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <tessera/descriptor.h>
 #include <tessera/error.h>
 #include <tessera/permissions.h>
 #include <unistd.h>
@@ -20,7 +21,6 @@
 #include <vector>
 
 #include "beneath.h"
-#include "descriptor.h"
 #include "directories.h"
 
 namespace tessera {
@@ -56,14 +56,12 @@ void copy_file(int from_folder, const char* from, int to_folder, const char* to,
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) throw io_error("reading", path, errno);
         if (n == 0) break;
-        for (ssize_t done = 0; done < n;) {
-            const ssize_t w = ::write(copy.get(), bytes.data() + done, static_cast<std::size_t>(n - done));
-            if (w < 0 && errno != EINTR) throw io_error("copying", path, errno);
-            if (w > 0) done += w;
+        if (!write_all(copy.get(), std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(n)))) {
+            throw io_error("copying", path, errno);
         }
     }
     give_facts(copy.get(), status, access_list(source.get()));
-    if (::close(copy.release()) != 0 && errno != EINTR) throw io_error("copying", path, errno);
+    if (const int why = copy.close()) throw io_error("copying", path, why);
 }
 
 void copy_link(int from_folder, const char* from, int to_folder, const char* to, const std::string& path) {

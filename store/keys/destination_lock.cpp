@@ -19,6 +19,7 @@
 // possible. A thread that requests one before another that it holds does not wait. Waiting is polling, a few dozen
 // times a second, so that it can be cancelled, and each attempt resolves folders and links anew.
 #include <tessera/action.h>
+#include <tessera/descriptor.h>
 #include <tessera/destination_lock.h>
 
 #include <fcntl.h>
@@ -46,7 +47,6 @@
 #include <tuple>
 #include <vector>
 
-#include "descriptor.h"
 #include "destination_lock_file.h"
 #include "directories.h"
 #include "seal_mark.h"

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 
 #include <fmt/format.h>
+#include <tessera/descriptor.h>
 #include <tessera/error.h>
 
 #include <cerrno>
 
 #include "beneath.h"
-#include "descriptor.h"
 
 namespace tessera {
 
@@ -69,7 +69,7 @@ void remove_tree(const fs::path& path) {
     remove_beneath(directory.get(), path.filename().c_str(), path.string());
 }
 
-std::optional<FolderId> folder_id(const fs::path& path) {
+std::optional<FileId> folder_id(const fs::path& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return std::nullopt;
     return id_of(status);

@@ -31,10 +31,10 @@ std::vector<std::filesystem::path> make_directories(const std::filesystem::path&
 void remove_tree(const std::filesystem::path& path);
 
 /// The identity of a folder or file, independent of its name.
-[[nodiscard]] inline FolderId id_of(const struct stat& status) {
+[[nodiscard]] inline FileId id_of(const struct stat& status) {
     return {.device = status.st_dev, .inode = status.st_ino};
 }
 /// The identity of the target of a path; nullopt if there is none.
-[[nodiscard]] std::optional<FolderId> folder_id(const std::filesystem::path& path);
+[[nodiscard]] std::optional<FileId> folder_id(const std::filesystem::path& path);
 
 }  // namespace tessera

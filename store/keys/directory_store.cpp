@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
+#include <tessera/file_source.h>
 #include <tessera/key_value_store.h>
 #include <tessera/store_kind.h>
 #include <unistd.h>
@@ -29,12 +31,10 @@
 #include "beneath.h"
 #include "copy_bytes.h"
 #include "copy_folder.h"
-#include "descriptor.h"
 #include "destination_lock_file.h"
 #include "directories.h"
 #include "directory_store.h"
 #include "directory_tree.h"
-#include "file_value.h"
 #include "file_writer.h"
 #include "kept_changes.h"
 #include "keys.h"
@@ -44,6 +44,11 @@
 namespace tessera {
 
 namespace {
+
+class DirectoryStore;
+/// The store as a directory_store(); nullptr if it is another.
+const DirectoryStore* directory_in(const KeyValueStore& store);
+DirectoryStore* directory_in(KeyValueStore& store);
 
 class DirectoryStore final : public KeyValueStore, public LocalFiles, private DirectoryTree {
 public:
@@ -62,7 +67,7 @@ public:
         Descriptor fd = open_value(key);
         struct stat status {};
         if (!fd || !is_value(fd.get(), key, status)) return nullptr;
-        return std::make_unique<FileValue>(std::move(fd), static_cast<std::uint64_t>(status.st_size), path_of(key));
+        return std::make_unique<FileSource>(std::move(fd), static_cast<std::uint64_t>(status.st_size), path_of(key));
     }
 
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
@@ -127,7 +132,7 @@ public:
         require_key(key);
         require_key(other_key);
         require_writable("linking", key);
-        const auto* from = dynamic_cast<const DirectoryStore*>(&other);
+        const DirectoryStore* const from = directory_in(other);
         if (from == nullptr || !from->is_direct(other_key)) return false;
         const Spot source = from->spot(other_key, Make::no);
         struct stat status {};
@@ -145,7 +150,7 @@ public:
     bool clone(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
         require_key(key);
         require_writable("copying", key);
-        const auto* from = dynamic_cast<const DirectoryStore*>(&other);
+        const DirectoryStore* const from = directory_in(other);
         if (from == nullptr) return false;
         const Descriptor source = from->open_value(other_key);
         if (!source) return false;
@@ -159,7 +164,7 @@ public:
     bool copy_new(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
         require_key(key);
         require_writable("copying", key);
-        const auto* from = dynamic_cast<const DirectoryStore*>(&other);
+        const DirectoryStore* const from = directory_in(other);
         if (from == nullptr) return false;
         const Descriptor source = from->open_value(other_key);
         struct stat status {};
@@ -275,7 +280,7 @@ public:
                S_ISLNK(status.st_mode);
     }
 
-    [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const override {
+    [[nodiscard]] std::optional<FileId> folder_id(std::string_view prefix) const override {
         require_prefix(prefix);
         const int root = find_root();
         const std::string path(prefix.empty() ? "." : prefix);
@@ -405,7 +410,7 @@ public:
         if (const auto known = contents_.find(key, status)) return known;
         Descriptor fd = open_value(key);
         if (!fd || !is_value(fd.get(), key, status)) return std::nullopt;
-        const FileValue value(std::move(fd), static_cast<std::uint64_t>(status.st_size), path_of(key));
+        const FileSource value(std::move(fd), static_cast<std::uint64_t>(status.st_size), path_of(key));
         ValueStamp content = content_stamp(value);
         content.modified = stamp.modified;
         content.changed = stamp.changed;
@@ -514,8 +519,8 @@ public:
         Descriptor fd(open_below(folder.get(), std::string(key), O_RDONLY | O_NONBLOCK | O_NOCTTY, true));
         if (!fd && !is_absent(errno)) throw io_error("opening", path_of(join_key(above, key)), errno);
         if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
-        return std::make_unique<FileValue>(std::move(fd), static_cast<std::uint64_t>(status.st_size),
-                                           path_of(join_key(above, key)));
+        return std::make_unique<FileSource>(std::move(fd), static_cast<std::uint64_t>(status.st_size),
+                                            path_of(join_key(above, key)));
     }
 
     [[nodiscard]] LocalFiles* local_files() override { return this; }
@@ -606,6 +611,13 @@ private:
     mutable std::optional<Mount> root_mount_;  ///< under locks_mutex_
 };
 
+const DirectoryStore* directory_in(const KeyValueStore& store) {
+    return dynamic_cast<const DirectoryStore*>(&store);
+}
+DirectoryStore* directory_in(KeyValueStore& store) {
+    return dynamic_cast<DirectoryStore*>(&store);
+}
+
 }  // namespace
 
 std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, const StoreOptions& options) {
@@ -616,7 +628,7 @@ std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root
 void sync_together(std::span<KeyValueStore* const> stores) {
     std::set<std::uint64_t> done;
     for (KeyValueStore* const store : stores) {
-        if (auto* directory = dynamic_cast<DirectoryStore*>(store)) {
+        if (DirectoryStore* const directory = directory_in(*store)) {
             directory->sync(done);
         } else {
             store->sync();
@@ -627,33 +639,33 @@ void sync_together(std::span<KeyValueStore* const> stores) {
 void rest_together(std::span<KeyValueStore* const> stores) {
     sync_together(stores);
     for (KeyValueStore* const store : stores) {
-        if (auto* directory = dynamic_cast<DirectoryStore*>(store)) directory->rest();
+        if (DirectoryStore* const directory = directory_in(*store)) directory->rest();
     }
 }
 
 std::shared_ptr<const ChangeKeeper> keep_changes(KeyValueStore& store, std::string_view prefix, std::string what,
                                                  bool keep) {
-    auto* directory = dynamic_cast<DirectoryStore*>(&store);
+    DirectoryStore* const directory = directory_in(store);
     return directory == nullptr ? nullptr : directory->keep_changes(prefix, std::move(what), keep);
 }
 
 void share_like(KeyValueStore& store, const KeyValueStore& model) {
-    auto* const directory = dynamic_cast<DirectoryStore*>(&store);
-    const auto* const like = dynamic_cast<const DirectoryStore*>(&model);
+    DirectoryStore* const directory = directory_in(store);
+    const DirectoryStore* const like = directory_in(model);
     if (directory != nullptr && like != nullptr) directory->share_like(*like);
 }
 
 void follow_mask(KeyValueStore& store) {
-    if (auto* const directory = dynamic_cast<DirectoryStore*>(&store)) directory->follow_mask();
+    if (DirectoryStore* const directory = directory_in(store)) directory->follow_mask();
 }
 
 void close_idle_locks(KeyValueStore& store) {
-    if (auto* const directory = dynamic_cast<DirectoryStore*>(&store)) directory->close_idle_locks();
+    if (DirectoryStore* const directory = directory_in(store)) directory->close_idle_locks();
 }
 
 std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_view prefix, std::uint32_t levels,
                                        std::string_view key) {
-    if (const auto* directory = dynamic_cast<const DirectoryStore*>(&store)) {
+    if (const DirectoryStore* const directory = directory_in(store)) {
         return directory->open_far_above(prefix, levels, key);
     }
     for (; levels > 0 && !prefix.empty(); --levels) {
@@ -665,11 +677,11 @@ std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_v
 }
 
 bool is_directory_store(const KeyValueStore& store) {
-    return dynamic_cast<const DirectoryStore*>(&store) != nullptr;
+    return directory_in(store) != nullptr;
 }
 
 std::unique_ptr<OwnValue> open_own(KeyValueStore& store, std::string_view key) {
-    auto* const directory = dynamic_cast<DirectoryStore*>(&store);
+    DirectoryStore* const directory = directory_in(store);
     return directory == nullptr ? nullptr : directory->open_own(key);
 }
 
@@ -685,7 +697,7 @@ std::uint64_t OwnValue::append(std::string_view text) {
 }
 
 bool has_lost_its_name(const KeyValueStore& store) {
-    const auto* directory = dynamic_cast<const DirectoryStore*>(&store);
+    const DirectoryStore* const directory = directory_in(store);
     return directory != nullptr && directory->has_lost_its_name();
 }
 

@@ -8,9 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include <tessera/descriptor.h>
 #include <tessera/key_value_store.h>
-
-#include "descriptor.h"
 
 namespace tessera {
 

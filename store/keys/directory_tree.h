@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <tessera/descriptor.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
 
@@ -14,7 +15,6 @@
 #include <utility>
 
 #include "beneath.h"
-#include "descriptor.h"
 #include "file_permissions.h"
 #include "file_writer.h"
 #include "keys.h"

@@ -76,24 +76,7 @@ std::string path_of(const std::string& key) {
 }
 
 bool read_fully(int fd, MutableByteSpan out, std::uint64_t offset) {
-    while (!out.empty()) {
-        const ssize_t n = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        out = out.subspan(static_cast<std::size_t>(n));
-        offset += static_cast<std::uint64_t>(n);
-    }
-    return true;
-}
-
-bool write_fully(int fd, ByteSpan bytes) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-    return true;
+    return pread_all(fd, out, offset) == out.size();
 }
 
 std::uint64_t hex_number(std::string_view text) {
@@ -254,7 +237,7 @@ void DiskCache::store(const std::string& key, std::string_view text, ByteSpan bo
         const std::array<timespec, 2> times{time_of(now()), time_of(checked)};
         struct stat old {};
         const bool replaces = ::fstatat(root_.get(), path.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
-        if (!fd || !write_fully(fd.get(), bytes_of(head)) || !write_fully(fd.get(), body) ||
+        if (!fd || !write_all(fd.get(), bytes_of(head)) || !write_all(fd.get(), body) ||
             ::futimens(fd.get(), times.data()) != 0 ||
             ::renameat(root_.get(), beside.c_str(), root_.get(), path.c_str()) != 0) {
             if (fd) (void)::unlinkat(root_.get(), beside.c_str(), 0);

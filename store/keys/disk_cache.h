@@ -21,8 +21,7 @@
 #include <string_view>
 
 #include <tessera/buffer.h>
-
-#include "descriptor.h"
+#include <tessera/descriptor.h>
 
 namespace tessera {
 

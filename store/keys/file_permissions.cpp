@@ -16,11 +16,11 @@
 #include "file_permissions.h"
 
 #include <fmt/format.h>
+#include <tessera/descriptor.h>
 #include <unistd.h>
 
 #include <utility>
 
-#include "descriptor.h"
 #include "directory_tree.h"
 #include "keys.h"
 #include "seal_mark.h"

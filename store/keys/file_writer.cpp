@@ -206,13 +206,7 @@ void FileWriter::append(ByteSpan bytes) {
 }
 
 void FileWriter::write_at(std::uint64_t offset, ByteSpan bytes) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw io_error("writing", name_, errno);
-        bytes = bytes.subspan(static_cast<std::size_t>(n));
-        offset += static_cast<std::uint64_t>(n);
-    }
+    if (!pwrite_all(fd_.get(), bytes, offset)) throw io_error("writing", name_, errno);
 }
 
 bool FileWriter::clone(int from) {
@@ -244,7 +238,7 @@ void FileWriter::close() {
     if (held_ == nullptr && sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) {
         throw io_error("writing to the disk", name_, errno);
     }
-    if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
+    if (const int why = fd_.close()) throw io_error("writing", name_, why);
 }
 
 void FileWriter::finish() {

@@ -1,6 +1,7 @@
 // How a directory store writes a file; see file_writer.cpp for the protocol. Private to the store module.
 #pragma once
 
+#include <tessera/descriptor.h>
 #include <tessera/key_value_store.h>
 
 #include <atomic>
@@ -13,7 +14,6 @@
 #include <string_view>
 
 #include "beneath.h"
-#include "descriptor.h"
 
 namespace tessera {
 

@@ -268,7 +268,7 @@ void ChangeKeeper::finish() {
     const bool own = ::fstat(record_.get(), &status) == 0 && status.st_nlink > 0;
     bool good = own && records_;
     if (good && !write_line(fmt::format(R"({{"end":{}}})", lines_.load()))) good = false;
-    if (::close(record_.release()) != 0 && errno != EINTR) {
+    if (const int why = record_.close()) {
         if (own) (void)::unlinkat(folder_.get(), record_file, 0);
         good = false;
     }

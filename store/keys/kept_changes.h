@@ -11,9 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/descriptor.h>
 #include <tessera/key_value_store.h>
-
-#include "descriptor.h"
 
 namespace tessera {
 

@@ -34,12 +34,8 @@ public:
     MemoryValue(SharedValue value, std::string name) : value_(std::move(value)), name_(std::move(name)) {}
     [[nodiscard]] std::uint64_t size() const override { return value_->value.size(); }
     void read(std::uint64_t offset, MutableByteSpan out) const override {
-        const ByteSpan bytes = value_->value.span();
-        if (offset > bytes.size() || out.size() > bytes.size() - offset) {
-            throw corrupt("{}: bytes {} to {} were expected, but there are {}", name_, offset, offset + out.size(),
-                          bytes.size());
-        }
-        if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
+        require_range(*this, offset, out.size());
+        if (!out.empty()) std::memcpy(out.data(), value_->value.data() + offset, out.size());
     }
     [[nodiscard]] ByteSpan mapped() const override { return value_->value.span(); }
     [[nodiscard]] const std::string& name() const override { return name_; }

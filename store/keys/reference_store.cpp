@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <tessera/action.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
+#include <tessera/file_source.h>
 #include <tessera/memory_account.h>
 #include <tessera/outside.h>
 #include <tessera/reference_store.h>
@@ -23,7 +25,6 @@
 
 #include "base64.h"
 #include "beneath.h"
-#include "descriptor.h"
 #include "keys.h"
 #include "read_only_store.h"
 #include "reference_file.h"
@@ -49,34 +50,6 @@ struct Reference {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
     bool whole = false;  ///< all of the file
-};
-
-/// A regular file by an open descriptor.
-class PinnedFile final : public ByteSource {
-public:
-    PinnedFile(Descriptor fd, std::uint64_t size, std::string name)
-        : fd_(std::move(fd)), size_(size), name_(std::move(name)) {}
-
-    [[nodiscard]] std::uint64_t size() const override { return size_; }
-    void read(std::uint64_t offset, MutableByteSpan out) const override {
-        while (!out.empty()) {
-            const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) throw io_error("cannot read", name_, errno);
-            if (n == 0) throw corrupt("{}: {} bytes are missing at its end", name_, out.size());
-            out = out.subspan(static_cast<std::size_t>(n));
-            offset += static_cast<std::uint64_t>(n);
-        }
-    }
-    void drop_cache(std::uint64_t offset, std::uint64_t length) const override {
-        ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
-    }
-    [[nodiscard]] const std::string& name() const override { return name_; }
-
-private:
-    Descriptor fd_;
-    std::uint64_t size_;
-    std::string name_;
 };
 
 /// The files that references name, by their numbers, and some of them open.
@@ -173,7 +146,7 @@ private:
         if (!S_ISREG(status.st_mode)) {
             throw corrupt("{} is {}, and not a regular file", full, kind_text(status.st_mode));
         }
-        return std::make_shared<PinnedFile>(std::move(fd), static_cast<std::uint64_t>(status.st_size), full);
+        return std::make_shared<FileSource>(std::move(fd), static_cast<std::uint64_t>(status.st_size), full);
     }
 
     bool outside_;

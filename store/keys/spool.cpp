@@ -135,25 +135,24 @@ void Spool::write_tail() {
 }
 
 void Spool::read(std::uint64_t at, MutableByteSpan out) const {
-    while (!out.empty() && at < written_) {
-        const std::size_t wanted = std::min<std::uint64_t>(out.size(), written_ - at);
-        const ssize_t n = ::pread(file_.get(), out.data(), wanted, static_cast<off_t>(at));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) throw io_error("reading a temporary file in", folder_, n == 0 ? EIO : errno);
-        at += static_cast<std::uint64_t>(n);
-        out = out.subspan(static_cast<std::size_t>(n));
+    if (at < written_) {
+        const std::size_t here = std::min<std::uint64_t>(out.size(), written_ - at);
+        const auto read = pread_all(file_.get(), out.first(here), at);
+        if (read != here) throw io_error("reading a temporary file in", folder_, read ? EIO : errno);
+        at += here;
+        out = out.subspan(here);
     }
     if (!out.empty()) std::memcpy(out.data(), tail_.data() + (at - written_), out.size());
 }
 
 void Spool::write(std::uint64_t at, ByteSpan bytes) {
-    while (!bytes.empty() && at < written_) {
-        const std::size_t wanted = std::min<std::uint64_t>(bytes.size(), written_ - at);
-        const ssize_t n = ::pwrite(file_.get(), bytes.data(), wanted, static_cast<off_t>(at));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw io_error("writing a temporary file in", folder_, errno);
-        at += static_cast<std::uint64_t>(n);
-        bytes = bytes.subspan(static_cast<std::size_t>(n));
+    if (at < written_) {
+        const std::size_t here = std::min<std::uint64_t>(bytes.size(), written_ - at);
+        if (!pwrite_all(file_.get(), bytes.first(here), at)) {
+            throw io_error("writing a temporary file in", folder_, errno);
+        }
+        at += here;
+        bytes = bytes.subspan(here);
     }
     if (!bytes.empty()) std::memcpy(tail_.data() + (at - written_), bytes.data(), bytes.size());
 }

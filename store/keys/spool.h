@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tessera/buffer.h>
+#include <tessera/descriptor.h>
 #include <tessera/key_value_store.h>
 
 #include <cstddef>
@@ -12,8 +13,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "descriptor.h"
 
 namespace tessera {
 

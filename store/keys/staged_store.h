@@ -49,7 +49,7 @@ public:
     [[nodiscard]] LocalFiles* local_files() override { return this; }
     [[nodiscard]] const LocalFiles* local_files() const override { return this; }
     [[nodiscard]] bool leads_back(std::string_view prefix) const override { return beneath_->leads_back(prefix); }
-    [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const override {
+    [[nodiscard]] std::optional<FileId> folder_id(std::string_view prefix) const override {
         return beneath_->folder_id(prefix);
     }
     [[nodiscard]] bool is_link(std::string_view prefix) const override { return beneath_->is_link(prefix); }

@@ -18,12 +18,12 @@
 
 #include <fcntl.h>
 
+#include <tessera/descriptor.h>
 #include <tessera/fork.h>
 
 #include <ctime>
 
 #include "copy_bytes.h"
-#include "descriptor.h"
 #include "sha256.h"
 
 namespace tessera {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/buffer.h>
+#include <tessera/descriptor.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/store_kind.h>
@@ -11,7 +12,6 @@
 #include <set>
 #include <utility>
 
-#include "descriptor.h"
 #include "destination_lock_file.h"
 
 namespace tessera {

@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 #include <tessera/action.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
 
@@ -26,7 +27,6 @@
 #include "batch.h"
 #include "beneath.h"
 #include "copy_folder.h"
-#include "descriptor.h"
 #include "directory_store.h"
 #include "move_aside.h"
 #include "node_files.h"

@@ -31,7 +31,7 @@ public:
 
 private:
     std::filesystem::path path_;
-    std::optional<FolderId> id_;
+    std::optional<FileId> id_;
 };
 
 /// The nodes of a store, including the one at its root or prefix, and their shape locks, held exclusively.

@@ -1,6 +1,7 @@
 #include "kept_value.h"
 
 #include <fcntl.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/stop.h>
@@ -40,26 +41,12 @@ bool KeptFile::write(std::uint64_t at, ByteSpan bytes) noexcept {
     } catch (...) {
         failed_ = true;
     }
-    while (!bytes.empty() && !failed_) {
-        const ssize_t n = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) failed_ = true;
-        if (failed_) break;
-        at += static_cast<std::uint64_t>(n);
-        bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
+    if (!failed_ && !pwrite_all(file_.get(), bytes, at)) failed_ = true;
     return !failed_;
 }
 
 bool KeptFile::read(std::uint64_t at, MutableByteSpan out) noexcept {
-    while (!out.empty() && !failed_) {
-        const ssize_t n = ::pread(file_.get(), out.data(), out.size(), static_cast<off_t>(at));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) failed_ = true;
-        if (failed_) break;
-        at += static_cast<std::uint64_t>(n);
-        out = out.subspan(static_cast<std::size_t>(n));
-    }
+    if (!failed_ && pread_all(file_.get(), out, at) != out.size()) failed_ = true;
     return !failed_;
 }
 
@@ -94,9 +81,7 @@ bool KeptValue::fill(ByteSpan all) {
 }
 
 void KeptValue::read(std::uint64_t offset, MutableByteSpan out) {
-    if (offset > size() || out.size() > size() - offset) {
-        throw corrupt("{}: expected {} bytes at offset {}, but it has {}", name(), out.size(), offset, size());
-    }
+    require_range(*source_, offset, out.size());
     if (out.empty() || source_->take_first(offset, out)) return;
     const ByteSource::Extent part{offset, offset + out.size()};
     fetch({&part, 1});

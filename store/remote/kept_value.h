@@ -12,15 +12,19 @@
 #include <vector>
 
 #include <tessera/byte_io.h>
+#include <tessera/descriptor.h>
 
-#include "descriptor.h"
 #include "http_client.h"
 
 namespace tessera {
 
+/// Bytes that come in about the time of one more request.
+constexpr std::uint64_t a_request = std::uint64_t{4} << 20;
+
 /// One version of a value, any part of which can be asked for.
 class RangedSource : public ByteSource {
 public:
+    [[nodiscard]] std::uint64_t worth_skipping() const override { return a_request; }
     [[nodiscard]] virtual HttpTicket start(std::uint64_t offset, std::uint64_t length) const = 0;
     /// The answer. Throws if the value was replaced.
     [[nodiscard]] virtual HttpResponse finish(HttpTicket ticket) const = 0;
@@ -95,6 +99,7 @@ public:
     explicit KeptSource(std::shared_ptr<KeptValue> value) : value_(std::move(value)) {}
     [[nodiscard]] std::uint64_t size() const override { return value_->size(); }
     [[nodiscard]] const std::string& name() const override { return value_->name(); }
+    [[nodiscard]] std::uint64_t worth_skipping() const override { return a_request; }
     void read(std::uint64_t offset, MutableByteSpan out) const override { value_->read(offset, out); }
     void expect(std::span<const Extent> extents) const override { value_->fetch(extents); }
 

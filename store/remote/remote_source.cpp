@@ -29,9 +29,7 @@ bool take(const HttpResponse& response, std::uint64_t offset, MutableByteSpan ou
 }  // namespace
 
 void RemoteSource::read(std::uint64_t offset, MutableByteSpan out) const {
-    if (offset > size() || out.size() > size() - offset) {
-        throw corrupt("{}: expected {} bytes at offset {}, but it has {}", name_, out.size(), offset, size());
-    }
+    require_range(*this, offset, out.size());
     if (out.empty() || take(tail_, offset, out)) return;
     std::shared_ptr<Fetched> fetched = announced(offset, out.size());
     if (fetched == nullptr) {

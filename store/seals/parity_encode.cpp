@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "beneath.h"
-#include "descriptor.h"
+#include <tessera/descriptor.h>
 #include "parity_code.h"
 #include "sealed_file_store.h"
 

@@ -118,7 +118,7 @@ bool SealedFileStore::leads_back(std::string_view prefix) const {
     return directory_->leads_back(there(prefix));
 }
 
-std::optional<FolderId> SealedFileStore::folder_id(std::string_view prefix) const {
+std::optional<FileId> SealedFileStore::folder_id(std::string_view prefix) const {
     return directory_->folder_id(there(prefix));
 }
 

@@ -59,7 +59,7 @@ public:
     [[nodiscard]] LocalFiles* local_files() override { return this; }
     [[nodiscard]] const LocalFiles* local_files() const override { return this; }
     [[nodiscard]] bool leads_back(std::string_view prefix) const override;
-    [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const override;
+    [[nodiscard]] std::optional<FileId> folder_id(std::string_view prefix) const override;
     [[nodiscard]] bool is_link(std::string_view prefix) const override;
     [[nodiscard]] std::string link_target(std::string_view prefix) const override;
     void require_direct(std::string_view key) const override;

@@ -421,7 +421,7 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
                        .selection = o.copy.selection};
         const Array& begun = made->add(copy.node, copy.plan, job.made_from);
         array.built = is_local(job.target) ? fs::path(begun.name()) : place_of_array(job, array);
-        array.inode = folder_id(array.built).value_or(FolderId{}).inode;
+        array.inode = folder_id(array.built).value_or(FileId{}).inode;
         marker = array.built / unfinished_marker_key;
         const OpenRecipe opened = open_recipe(array.source, o.copy.io, false);
         const ArrayInfo from = opened.source->info();

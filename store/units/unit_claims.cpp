@@ -25,11 +25,11 @@
 #include <fmt/format.h>
 
 #include <tessera/byte_io.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/stop.h>
 #include <tessera/value.h>
 
-#include "descriptor.h"
 #include "unit_records.h"
 
 namespace tessera {

@@ -264,16 +264,16 @@ void RecordReader::read_folder(const fs::path& folder, const std::function<void(
         for (;;) {
             const std::size_t had = text.size();
             text.resize(had + piece);
-            const ssize_t n = ::pread(file.get(), text.data() + had, piece, static_cast<off_t>(at + had));
-            if (n < 0) throw io_error("cannot read", entry.path().string(), errno);
-            text.resize(had + static_cast<std::size_t>(n));
+            const auto n = pread_all(file.get(), std::as_writable_bytes(std::span(text)).subspan(had), at + had);
+            if (!n) throw io_error("cannot read", entry.path().string(), errno);
+            text.resize(had + *n);
             std::size_t begin = 0;
             for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
                 if (parse_line(std::string_view(text).substr(begin, end - begin), record)) each(record);
             }
             at += begin;
             text.erase(0, begin);
-            if (n == 0 || text.size() > piece) break;  // no line is so long
+            if (*n == 0 || text.size() > piece) break;  // no line is so long
         }
     }
     if (error && error.value() != ENOENT) throw io_error("listing", folder.string(), error.value());
@@ -303,15 +303,10 @@ void RecordWriter::append_to_file(const fs::path& folder, std::string_view text,
         file_ = Descriptor(open_at(AT_FDCWD, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666));
         if (!file_) throw io_error("cannot make", name_, errno);
     }
-    for (std::string_view rest = text; !rest.empty();) {
-        const ssize_t n = ::write(file_.get(), rest.data(), rest.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) {
-            const int why = errno;
-            file_ = Descriptor();  // the next records go to another file: a part of a line may be here
-            throw io_error("cannot write", name_, why);
-        }
-        rest.remove_prefix(static_cast<std::size_t>(n));
+    if (!write_all(file_.get(), std::as_bytes(std::span(text)))) {
+        const int why = errno;
+        file_ = Descriptor();  // the next records go to another file: a part of a line may be here
+        throw io_error("cannot write", name_, why);
     }
     if (durable && ::fdatasync(file_.get()) != 0 && errno != EINVAL) throw io_error("cannot write", name_, errno);
 }

@@ -12,10 +12,9 @@
 #include <vector>
 
 #include <tessera/array.h>
+#include <tessera/descriptor.h>
 #include <tessera/job.h>
 #include <tessera/store_kind.h>
-
-#include "descriptor.h"
 
 namespace tessera {
 

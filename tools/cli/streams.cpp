@@ -7,6 +7,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_array.h>
 #include <tessera/csv.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/npy.h>
 #include <tessera/stop.h>
@@ -54,26 +55,19 @@ public:
         const char* chosen = std::getenv("TMPDIR");
         const std::filesystem::path parent = chosen != nullptr && *chosen != 0 ? chosen : "/var/tmp";
         std::string path = (parent / "tessera-XXXXXX").string();
-        file_ = ::mkostemp(path.data(), O_CLOEXEC);
-        if (file_ < 0) throw io_error("creating a temporary file in", parent.string(), errno);
+        file_ = Descriptor(::mkostemp(path.data(), O_CLOEXEC));
+        if (!file_) throw io_error("creating a temporary file in", parent.string(), errno);
         ::unlink(path.c_str());
     }
-    ~NamelessFile() { ::close(file_); }
-    NamelessFile(const NamelessFile&) = delete;
-    NamelessFile& operator=(const NamelessFile&) = delete;
-
     void write(ByteSpan bytes) const {
-        while (!bytes.empty()) {
-            const ssize_t n = ::write(file_, bytes.data(), bytes.size());
-            if (n < 0 && errno == EINTR) continue;
-            if (n <= 0) throw io_error("writing", "a temporary file", errno);
-            bytes = bytes.subspan(static_cast<std::size_t>(n));
-        }
+        if (!write_all(file_.get(), bytes)) throw io_error("writing", "a temporary file", errno);
     }
-    [[nodiscard]] std::unique_ptr<ByteSource> open() const { return open_file(fmt::format("/proc/self/fd/{}", file_)); }
+    [[nodiscard]] std::unique_ptr<ByteSource> open() const {
+        return open_file(fmt::format("/proc/self/fd/{}", file_.get()));
+    }
 
 private:
-    int file_ = -1;
+    Descriptor file_;
 };
 
 /// The next bytes; none at the end. Waits in steps, so that Ctrl-C ends it.
@@ -105,13 +99,9 @@ public:
     [[nodiscard]] bool random_access() const override { return false; }
     void append(ByteSpan bytes) override {
         if (descriptor_ == STDOUT_FILENO) return print({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-        while (!bytes.empty()) {
-            const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0 && errno == EPIPE) throw ClosedPipe();
-            if (n < 0) throw io_error("writing", name_, errno);
-            bytes = bytes.subspan(static_cast<std::size_t>(n));
-        }
+        if (write_all(descriptor_, bytes)) return;
+        if (errno == EPIPE) throw ClosedPipe();
+        throw io_error("writing", name_, errno);
     }
     void write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {}  // never: see random_access()
     void finish() override {}

@@ -80,7 +80,7 @@ private:
     std::stop_token stop_;
     Each each_;
     std::size_t count_ = 0;
-    std::set<FolderId> entered_;
+    std::set<FileId> entered_;
 };
 
 Value v2_group() {

@@ -25,6 +25,8 @@ public:
     [[nodiscard]] virtual ByteSpan mapped() const { return {}; }
     /// Whether reading is fast only in ascending order, because going back restarts decoding (a compressed member).
     [[nodiscard]] virtual bool sequential() const { return false; }
+    /// How many bytes could be read in the time that one more call takes. Gaps of that length are not worth reading.
+    [[nodiscard]] virtual std::uint64_t worth_skipping() const { return 4096; }
     /// The name of these bytes, for messages.
     [[nodiscard]] virtual const std::string& name() const = 0;
     /// Where the next bytes that are stored begin and end, from `offset` on: {offset, size()} if there are no holes, or
@@ -40,6 +42,8 @@ public:
     virtual void drop_cache(std::uint64_t offset, std::uint64_t length) const;
 };
 
+/// Throws corrupt unless [offset, offset + length) lies inside the source.
+void require_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length);
 /// Reads all bytes, or `length` bytes from `offset` on. Makes only the checks of read().
 [[nodiscard]] Buffer read_all(const ByteSource& source);
 [[nodiscard]] Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length);

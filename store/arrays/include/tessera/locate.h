@@ -33,7 +33,7 @@ enum class PathKind : std::uint8_t {
 struct PathFacts {
     bool directory = false;
     bool regular = false;  ///< neither a directory nor a device nor a pipe
-    FolderId id;           ///< of a file, too
+    FileId id;             ///< of a file, too
     std::uint64_t size = 0;
     std::int64_t modified = 0;  ///< nanoseconds since 1970
     std::int64_t changed = 0;   ///< the same, of anything about it: its content, its times, its links
@@ -41,7 +41,7 @@ struct PathFacts {
 /// nullopt if nothing is there, or the system does not say.
 [[nodiscard]] std::optional<PathFacts> path_facts(const std::filesystem::path& path);
 /// Their `id`; nullopt in another kind of store, too.
-[[nodiscard]] std::optional<FolderId> file_id(const std::filesystem::path& path);
+[[nodiscard]] std::optional<FileId> file_id(const std::filesystem::path& path);
 
 /// What lies at a path, at the moment of locate(). It keeps what was opened and read to find out, so that whoever gets
 /// it asks nothing again. Thread rule: const members may be called from several threads.

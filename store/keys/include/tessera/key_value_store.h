@@ -26,12 +26,12 @@ struct Listing {
     std::vector<std::string> links;     ///< names of symbolic links to folders, or dangling ones; sorted
 };
 
-/// The identity of a folder, by whatever path it is reached.
-struct FolderId {
+/// The identity of a file or folder, by whatever path it is reached.
+struct FileId {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    friend bool operator==(const FolderId&, const FolderId&) = default;
-    friend bool operator<(const FolderId& a, const FolderId& b) {
+    friend bool operator==(const FileId&, const FileId&) = default;
+    friend bool operator<(const FileId& a, const FileId& b) {
         return std::pair(a.device, a.inode) < std::pair(b.device, b.inode);
     }
 };
@@ -174,7 +174,7 @@ public:
     }
 
     /// The identity of the folder at a prefix, after following symbolic links; nullopt if there is none.
-    [[nodiscard]] virtual std::optional<FolderId> folder_id(std::string_view /*prefix*/) const { return std::nullopt; }
+    [[nodiscard]] virtual std::optional<FileId> folder_id(std::string_view /*prefix*/) const { return std::nullopt; }
     /// Whether a prefix itself is a symbolic link, which the removal of a hierarchy does not follow.
     [[nodiscard]] virtual bool is_link(std::string_view /*prefix*/) const { return false; }
     /// The text of a symbolic link; empty for anything else.
@@ -387,7 +387,7 @@ public:
         LocalFiles* const files = local_files();
         return files != nullptr && files->copy_new(key, other, other_key);
     }
-    [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const {
+    [[nodiscard]] std::optional<FileId> folder_id(std::string_view prefix) const {
         const LocalFiles* const files = local_files();
         return files == nullptr ? std::nullopt : files->folder_id(prefix);
     }

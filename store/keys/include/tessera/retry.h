@@ -8,7 +8,7 @@ namespace tessera {
 /// Calls body(begun) with what begin() returned. If that throws, and outdated(begun, error) says that others changed
 /// it, calls pause(tries), without what was begun and its locks, and does both again, `most` times in all.
 ///
-/// A file or folder is the same by its FolderId, whatever is written into it; a value by its ValueStamp, or by the
+/// A file or folder is the same by its FileId, whatever is written into it; a value by its ValueStamp, or by the
 /// version that a server states. Loops that no error ends do not use this: they take a lock until its file has its
 /// name, name the version of bytes that they have read (tiles, serve), or ask until an answer comes (HTTP).
 template <class Begin, class Body, class Outdated, class Pause>

@@ -83,7 +83,7 @@ private:
     std::optional<Listing> listing_;
     bool behind_links_ = false;        ///< all folders that are reached without links are done
     std::vector<std::string> walked_;  ///< paths of folders whose ids are not known yet
-    std::map<FolderId, std::string> ids_;
+    std::map<FileId, std::string> ids_;
     std::vector<PassedFolder> passed_;
 };
 
