@@ -53,36 +53,14 @@ public:
     /// be one element.
     [[nodiscard]] static std::optional<ByteRuns> of(const Shape& chunk, const Region& region,
                                                     const MutableArrayView& out, const Dims& steps = {}) {
-        ByteRuns runs;
-        const std::int64_t item = out.dtype.size();
-        runs.to_ = out.data;
-        runs.size_ = item;
-        runs.spread_ = item;
-        runs.span_ = item;
-        std::int64_t step = item;  // of dimension d in the chunk
-        for (int d = chunk.rank() - 1; d >= 0; --d) {
-            const Loop loop{region.extent[d], steps.empty() ? step : step * steps[d], out.strides[d]};
-            runs.first_ += region.start[d] * step;
-            step *= chunk[d];
-            if (loop.n == 0) return std::nullopt;
-            if (loop.n == 1) continue;
-            runs.spread_ += (loop.n - 1) * std::abs(loop.to);
-            runs.span_ += (loop.n - 1) * loop.from;
-            const bool innermost = runs.depth_ == 0 && runs.size_ == item;
-            if (innermost && loop.from == item && loop.to != item) return std::nullopt;
-            if (runs.depth_ == 0 && loop.from == runs.size_ && loop.to == runs.size_) {
-                runs.size_ *= loop.n;
-                continue;
-            }
-            if (runs.depth_ > 0) {
-                Loop& within = runs.loops_[static_cast<std::size_t>(runs.depth_ - 1)];
-                if (loop.from == within.n * within.from && loop.to == within.n * within.to) {  // both step as one
-                    within.n *= loop.n;
-                    continue;
-                }
-            }
-            runs.loops_[static_cast<std::size_t>(runs.depth_++)] = loop;
+        Strides from = contiguous_strides(chunk, out.dtype.size());
+        std::int64_t first = 0;
+        for (int d = 0; d < chunk.rank(); ++d) {
+            first += region.start[d] * from[d];
+            if (!steps.empty()) from[d] *= steps[d];
         }
+        std::optional<ByteRuns> runs = of(from, region.extent, out);
+        if (runs) runs->first_ = first;
         return runs;
     }
 
@@ -91,6 +69,13 @@ public:
     [[nodiscard]] static std::optional<ByteRuns> of(const DType& dtype, const Shape& chunk, const Region& region,
                                                     const MutableArrayView& out, const Dims& steps = {}) {
         std::optional<ByteRuns> runs = of(chunk, region, out, steps);
+        if (runs && !runs->swaps(dtype, out.dtype)) return std::nullopt;
+        return runs;
+    }
+    /// The same for elements of a box that lie `from` bytes apart.
+    [[nodiscard]] static std::optional<ByteRuns> of(const DType& dtype, const Shape& extent, const Strides& from,
+                                                    const MutableArrayView& out) {
+        std::optional<ByteRuns> runs = of(from, extent, out);
         if (runs && !runs->swaps(dtype, out.dtype)) return std::nullopt;
         return runs;
     }
@@ -160,6 +145,39 @@ private:
         std::int64_t from = 0;
         std::int64_t to = 0;
     };
+
+    /// The runs of elements `from` bytes apart, from the first one's place on.
+    [[nodiscard]] static std::optional<ByteRuns> of(const Strides& from, const Shape& extent,
+                                                    const MutableArrayView& out) {
+        ByteRuns runs;
+        const std::int64_t item = out.dtype.size();
+        runs.to_ = out.data;
+        runs.size_ = item;
+        runs.spread_ = item;
+        runs.span_ = item;
+        for (int d = extent.rank() - 1; d >= 0; --d) {
+            const Loop loop{extent[d], from[d], out.strides[d]};
+            if (loop.n == 0) return std::nullopt;
+            if (loop.n == 1) continue;
+            runs.spread_ += (loop.n - 1) * std::abs(loop.to);
+            runs.span_ += (loop.n - 1) * loop.from;
+            const bool innermost = runs.depth_ == 0 && runs.size_ == item;
+            if (innermost && loop.from == item && loop.to != item) return std::nullopt;
+            if (runs.depth_ == 0 && loop.from == runs.size_ && loop.to == runs.size_) {
+                runs.size_ *= loop.n;
+                continue;
+            }
+            if (runs.depth_ > 0) {
+                Loop& within = runs.loops_[static_cast<std::size_t>(runs.depth_ - 1)];
+                if (loop.from == within.n * within.from && loop.to == within.n * within.to) {  // both step as one
+                    within.n *= loop.n;
+                    continue;
+                }
+            }
+            runs.loops_[static_cast<std::size_t>(runs.depth_++)] = loop;
+        }
+        return runs;
+    }
 
     /// Sets swapped_. Returns whether elements of `dtype` can become `there`.
     bool swaps(const DType& dtype, const DType& there) {

@@ -68,10 +68,6 @@ constexpr std::uint64_t unsized_limit = std::uint64_t{1} << 30;
 /// Compressors work block by block in memory of their own: about this much, and no more than a few chunks.
 constexpr std::uint64_t working_bytes = std::uint64_t{4} << 20;
 
-/// Single elements further apart than this are read from an uncompressed chunk one by one. A call costs about as much
-/// as copying so many bytes.
-constexpr std::size_t read_alone = 4096;
-
 /// From one element in so many bytes on, a whole chunk is decoded for single elements.
 constexpr std::size_t sorted_alone = 1024;
 
@@ -253,37 +249,74 @@ struct CodecPipeline::State {
         return at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), runs, scratch); });
     }
 
-    /// Copies a part of uncompressed bytes, reading only from its first byte to its last. Returns false if the bytes
-    /// are compressed or their number is wrong.
+    /// Copies a part of uncompressed bytes, reading only what lies close to it. Returns false if the bytes are
+    /// compressed or their number is wrong.
     [[nodiscard]] bool copy_part(const ByteSource& in, const Part& part, const MutableArrayView& out,
                                  CodecScratch& scratch) const {
         const DType* memory = array_to_bytes.codec->memory_dtype();
         const Region& region = part.region;
         if (!bytes_to_bytes.empty() || memory == nullptr || in.size() != sizes.front() || region.empty()) return false;
         Strides strides = contiguous_strides(innermost().shape, memory->size());
-        std::int64_t first = 0;
-        std::int64_t size = memory->size();
+        std::uint64_t first = 0;
         for (int d = 0; d < strides.rank(); ++d) {
-            first += region.start[d] * strides[d];
+            first += static_cast<std::uint64_t>(region.start[d] * strides[d]);
             if (!part.steps.empty()) strides[d] *= part.steps[d];
-            size += (region.extent[d] - 1) * strides[d];
+        }
+        const int apart = in.mapped().empty() ? split(strides, region.extent, memory->size(), in.worth_skipping()) : 0;
+        copy_boxes(in, first, {nullptr, *memory, region.extent, strides}, out, apart, scratch);
+        return true;
+    }
+
+    /// The leading dimensions along which steps leave gaps of at least `gap` bytes between what lies within them.
+    [[nodiscard]] static int split(const Strides& strides, const Shape& extent, std::int64_t size, std::uint64_t gap) {
+        int apart = 0;
+        for (int d = strides.rank() - 1; d >= 0; --d) {
+            if (extent[d] == 1) continue;
+            if (std::cmp_greater_equal(strides[d], size + static_cast<std::int64_t>(gap)))
+                apart = std::max(apart, d + 1);
+            size += (extent[d] - 1) * strides[d];
+        }
+        return apart;
+    }
+
+    /// Copies the box `there` (shape and steps in the packed bytes, where it begins at `first`); item by item along its
+    /// first `apart` dimensions.
+    static void copy_boxes(const ByteSource& in, std::uint64_t first, const ArrayView& there,
+                           const MutableArrayView& out, int apart, CodecScratch& scratch) {
+        if (apart == 0) return copy_box(in, first, there, out, scratch);
+        const auto within = [](const Dims& dims) { return Dims(std::span(dims).subspan(1)); };
+        const ArrayView inner(nullptr, there.dtype, within(there.shape), within(there.strides));
+        MutableArrayView to{out.data, out.dtype, within(out.shape), within(out.strides), out.arena};
+        for (std::int64_t i = 0; i < there.shape[0]; ++i) {
+            copy_boxes(in, first + static_cast<std::uint64_t>(i * there.strides[0]), inner, to, apart - 1, scratch);
+            to.data += out.strides[0];
+        }
+    }
+
+    /// Reads from the first byte of the box to its last.
+    static void copy_box(const ByteSource& in, std::uint64_t first, const ArrayView& there, const MutableArrayView& out,
+                         CodecScratch& scratch) {
+        std::int64_t size = there.dtype.size();
+        for (int d = 0; d < there.shape.rank(); ++d) size += (there.shape[d] - 1) * there.strides[d];
+        const auto length = static_cast<std::size_t>(size);
+        if (in.mapped().empty() && out.dtype == there.dtype && there.contiguous() && out.contiguous()) {
+            in.read(first, {out.data, length});
+            return;
         }
         ByteSpan bytes = in.mapped();
         if (bytes.empty()) {
-            scratch.encoded.reset(static_cast<std::size_t>(size));
-            in.read(static_cast<std::uint64_t>(first), scratch.encoded.span());
+            scratch.encoded.reset(length);
+            in.read(first, scratch.encoded.span());
             bytes = scratch.encoded;
         } else {
-            bytes = bytes.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(size));
+            bytes = bytes.subspan(first, length);
         }
-        const Region from_there{Index::filled(region.rank(), 0), region.extent};
-        const auto runs = ByteRuns::of(*memory, innermost().shape, from_there, out, part.steps);
-        if (runs && !runs->transpose(static_cast<std::size_t>(memory->size()))) {
+        const auto runs = ByteRuns::of(there.dtype, there.shape, there.strides, out);
+        if (runs && !runs->transpose(static_cast<std::size_t>(there.dtype.size()))) {
             copy_runs(bytes, *runs);
         } else {
-            copy_elements(ArrayView{bytes.data(), *memory, region.extent, strides}, out);
+            copy_elements({bytes.data(), there.dtype, there.shape, there.strides}, out);
         }
-        return true;
     }
 
     /// Decodes a part of the array→bytes codec's input without the rest of the chunk. Returns false if that is not
@@ -315,7 +348,7 @@ struct CodecPipeline::State {
             return true;
         }
         const std::size_t end = sorted ? places.back().from + runs.size() : static_cast<std::size_t>(sizes.front());
-        if (runs.swapped() != 0 || end / places.size() < read_alone) {
+        if (runs.swapped() != 0 || end / places.size() < in.worth_skipping()) {
             scratch.encoded.reset(end);
             in.read(0, scratch.encoded.span());
             copy_runs(scratch.encoded, runs);

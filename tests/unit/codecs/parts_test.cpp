@@ -13,15 +13,23 @@ namespace {
 
 class Unmapped final : public ByteSource {
 public:
-    explicit Unmapped(ByteSpan bytes) : bytes_(bytes) {}
+    explicit Unmapped(ByteSpan bytes, std::uint64_t worth_skipping = 4096)
+        : bytes_(bytes), worth_skipping_(worth_skipping) {}
     [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+    [[nodiscard]] std::uint64_t worth_skipping() const override { return worth_skipping_; }
     void read(std::uint64_t offset, MutableByteSpan out) const override {
+        ++reads;
+        bytes_read += out.size();
         std::ranges::copy(bytes_.subspan(static_cast<std::size_t>(offset), out.size()), out.begin());
     }
     [[nodiscard]] const std::string& name() const override { return name_; }
 
+    mutable std::size_t reads = 0;
+    mutable std::size_t bytes_read = 0;
+
 private:
     ByteSpan bytes_;
+    std::uint64_t worth_skipping_;
     std::string name_ = "elsewhere";
 };
 
@@ -114,12 +122,41 @@ TEST(Parts, AnyPartWithAnyStepsIsThatOfTheWhole) {
         const DType there = draw.below(3) == 0 ? dtype.with_order(ByteOrder::little) : dtype;
         const MutableArrayView out = draw.memory(there, region.extent);
         if (draw.below(2) == 0) {
-            p.decode_part(Unmapped(encoded), region, out, scratch, steps);
+            const std::uint64_t worth_skipping = std::array{1, 64, 4096}[static_cast<std::size_t>(draw.below(3))];
+            p.decode_part(Unmapped(encoded, worth_skipping), region, out, scratch, steps);
         } else {
             p.decode_part(*memory_source(Buffer(encoded.span()), "memory"), region, out, scratch, steps);
         }
         ASSERT_TRUE(elements_equal(out, expected)) << round << ' ' << chain << ' ' << dtype.to_string() << ' '
                                                    << chunk.shape() << ' ' << region.to_string() << " steps " << steps;
+    }
+}
+
+TEST(Parts, OfUncompressedBytesOnlyWhatLiesCloseIsRead) {
+    const Shape shape{40, 30, 50};
+    const CodecPipeline p({DType::of<float>(), shape, {}},
+                          complete_codecs(DType::of<float>(), shape.rank(), Order::C, {}));
+    const Buffer encoded(static_cast<std::size_t>(byte_count(shape, 4)));
+    CodecScratch scratch;
+    struct Case {
+        Region region;
+        Dims steps;
+        std::size_t reads;
+        std::size_t bytes;
+    };
+    const std::size_t row = 50 * 4;
+    const std::size_t plane = 30 * row;
+    for (const Case& c : {Case{{{7, 0, 0}, {1, 30, 50}}, {}, 1, plane},                     //
+                          Case{{{0, 7, 0}, {40, 1, 50}}, {}, 40, 40 * row},                 // rows, a plane apart
+                          Case{{{3, 7, 5}, {4, 2, 10}}, {}, 4, 4 * (row + 40)},             // two rows are close
+                          Case{{{0, 0, 7}, {40, 30, 1}}, {}, 1, 40 * plane - 4 * 49},       // elements, a row apart
+                          Case{{{0, 0, 7}, {10, 1, 1}}, {4, 1, 1}, 10, 10 * 4},             //
+                          Case{{{0, 28, 0}, {10, 2, 50}}, {4, 1, 1}, 10, 10 * 2 * row}}) {  // a run
+        NDArray out(DType::of<float>(), c.region.extent);
+        const Unmapped source(encoded, 4096);
+        p.decode_part(source, c.region, out, scratch, c.steps);
+        EXPECT_EQ(source.reads, c.reads) << c.region;
+        EXPECT_EQ(source.bytes_read, c.bytes) << c.region;
     }
 }
 
