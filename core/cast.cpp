@@ -391,4 +391,13 @@ NDArray cast_elements(const ArrayView& elements, const DType& dtype, Cast rule, 
     return read_selection(converted, Selection::all(elements.shape), io);
 }
 
+const CastSource* as_cast(const ArraySource& source) {
+    return dynamic_cast<const CastSource*>(&source);
+}
+
+const ArraySource& before_cast(const ArraySource& source) {
+    const CastSource* const cast = as_cast(source);
+    return cast == nullptr ? source : before_cast(cast->array());
+}
+
 }  // namespace tessera

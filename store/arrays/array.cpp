@@ -442,4 +442,8 @@ std::int64_t Array::append(const ArrayView& in, int axis, const IoOptions& io) {
     return append_array(*state_, *view_source(in, "the elements given"), axis, io);
 }
 
+const Array* as_array(const ArraySource& source) {
+    return dynamic_cast<const Array*>(&source);
+}
+
 }  // namespace tessera

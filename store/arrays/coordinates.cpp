@@ -78,12 +78,6 @@ std::unique_ptr<ArraySource> open_member_beside(const std::string& member, const
     return open_array_file(path);
 }
 
-/// The array that a source shows another form of.
-const ArraySource& stored_array(const ArraySource& source) {
-    const auto* cast = dynamic_cast<const CastSource*>(&source);
-    return cast == nullptr ? source : stored_array(cast->array());
-}
-
 std::string text_of(const Value& attributes, std::string_view name) {
     const Value* value = attributes.find(name);
     return value != nullptr && value->is_string() ? value->as_string() : std::string();
@@ -134,8 +128,8 @@ bool is_nan(Number v) {
 std::optional<Coordinate> Coordinate::find(const ArraySource& array, const std::string& dimension,
                                            std::int64_t length) {
     if (!could_be_name(dimension)) return std::nullopt;
-    const ArraySource& stored = stored_array(array);
-    const auto* const chunked = dynamic_cast<const Array*>(&stored);
+    const ArraySource& stored = before_cast(array);
+    const auto* const chunked = as_array(stored);
     std::unique_ptr<ArraySource> values =
         chunked != nullptr ? open_beside(*chunked, dimension) : open_member_beside(stored.name(), dimension);
     if (values == nullptr) return std::nullopt;

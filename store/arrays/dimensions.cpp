@@ -315,10 +315,9 @@ int named_dimension(const NamedItem& item, const DimensionNames& names, int rank
 }  // namespace
 
 DimensionNames dimension_names_of(const ArraySource& source) {
-    const auto* cast = dynamic_cast<const CastSource*>(&source);
-    if (cast != nullptr) return dimension_names_of(cast->array());
+    if (const CastSource* const cast = as_cast(source)) return dimension_names_of(cast->array());
     if (source.model() != nullptr) return dimension_names_of(*source.model());
-    const auto* array = dynamic_cast<const Array*>(&source);
+    const auto* array = as_array(source);
     if (array != nullptr) {
         DimensionNames names = array->metadata().dimension_names;
         if (!names.empty()) return names;

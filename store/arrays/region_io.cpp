@@ -289,14 +289,14 @@ void write_region(const ArrayState& array, const LoadedArray& loaded, const Regi
 }
 
 bool is_far(const ArraySource& source) {
-    const auto* const array = dynamic_cast<const Array*>(&source);
+    const auto* const array = as_array(source);
     return array != nullptr && ArrayAccess::state(*array)->store->is_far();
 }
 
 std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region& region, const Shape& block,
                                         bool whole) {
     if (!is_far(source)) return nullptr;
-    const ArrayState& state = *ArrayAccess::state(dynamic_cast<const Array&>(source));
+    const ArrayState& state = *ArrayAccess::state(*as_array(source));
     const auto loaded = state.loaded();
     const Shape& chunks = loaded->grid.chunks();
     if (chunks.rank() != block.rank()) return nullptr;
@@ -311,7 +311,7 @@ std::unique_ptr<ReadAhead> keep_divided(const ArraySource& source, const Region&
 std::unique_ptr<ReadAhead> announce_next(const ArraySource& source, std::uint64_t room,
                                          std::function<std::optional<Selection>()> next) {
     if (room == 0 || !is_far(source)) return nullptr;
-    const ArrayState& state = *ArrayAccess::state(dynamic_cast<const Array&>(source));
+    const ArrayState& state = *ArrayAccess::state(*as_array(source));
     auto loaded = state.loaded();
     const bool shards = loaded->pipeline.shard() != nullptr;
     // Only ends of shards: a few are enough.

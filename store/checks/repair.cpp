@@ -441,7 +441,7 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
     }
     if (!options.dry_run) store->sync();
     count_set_aside(*store, prefix, nodes, options, report);
-    if (const auto* beside = dynamic_cast<const SealedFileStore*>(store.get())) {
+    if (const auto* beside = as_sealed_file(*store)) {
         for (Repaired& one : report.actions) one.finding.key = beside->shown(one.finding.key);
         for (Finding& finding : report.remaining) finding.key = beside->shown(finding.key);
     }

@@ -138,7 +138,7 @@ private:
 
     /// A snapshot shares the files of chunks that have not changed since, and so their damage.
     void mend_in_snapshots(const std::string& node, std::vector<Restored>& restored) {
-        if (!store_.folder_id("") || dynamic_cast<const SealedFileStore*>(&store_) != nullptr) return;
+        if (!store_.folder_id("") || as_sealed_file(store_) != nullptr) return;
         std::vector<MendedFile> files;
         std::vector<Restored*> of;
         for (Restored& one : restored) {
@@ -207,7 +207,7 @@ void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_
         const std::int64_t before = report.done;
         seals.run(report);
         if (options.dry_run) {
-            const auto* beside = dynamic_cast<const SealedFileStore*>(store.get());
+            const auto* beside = as_sealed_file(*store);
             const bool whole_file = beside != nullptr && beside->of_file() && !seals.restored().empty();
             std::erase_if(findings, [&](const Finding& f) {
                 return whole_file || f.remedy == Remedy::restore || seals.restored().contains(f.key) ||

@@ -411,7 +411,7 @@ bool VerifyReport::sound() const {
 
 VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                     const VerifyOptions& options) {
-    if (const auto* beside = dynamic_cast<const SealedFileStore*>(store.get())) {
+    if (const auto* beside = as_sealed_file(*store)) {
         VerifyReport report = verify_with_seal({beside->path(), {}}, options);
         // Sealed files and bags are changed by nothing but a restoration from parity.
         for (Finding& finding : report.findings) {

@@ -154,7 +154,7 @@ VerifyReport verify_content(const ArrayPath& path, const VerifyOptions& options)
 VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& options) {
     const auto beside = options.seals ? place_beside(path.path, {.read_only = true}) : std::nullopt;
     if (!beside) return verify_content(path, options);
-    const bool of_file = dynamic_cast<const SealedFileStore&>(*beside->store).of_file();
+    const bool of_file = as_sealed_file(*beside->store)->of_file();
     if (!of_file) return Verifier(beside->store, beside->prefix, options).run();
     VerifyReport report;
     // A missing file is known from the seal alone.
@@ -173,7 +173,7 @@ VerifyReport verify(std::string_view text, const VerifyOptions& options) {
     VerifyReport report = verify_with_seal(path, options);
     if (const auto beside = options.seals ? place_beside(path.path, {.read_only = true}) : std::nullopt) {
         for (Finding& finding : report.findings) {
-            finding.key = dynamic_cast<const SealedFileStore&>(*beside->store).shown(finding.key);
+            finding.key = as_sealed_file(*beside->store)->shown(finding.key);
         }
     }
     return report;

@@ -68,7 +68,7 @@ void Verifier::check_parity(const std::string& path, const SealState& state) {
     const auto archive = ParityArchive::open(*store_, place(path));
     if (!archive) return;
     PathSet undecodable;
-    const auto* beside = dynamic_cast<const SealedFileStore*>(store_.get());
+    const auto* beside = as_sealed_file(*store_);
     const bool of_file = beside != nullptr && beside->of_file();
     for (const Finding& finding : report_.findings) {
         const bool within = path.empty() || finding.key.starts_with(path + '/');

@@ -39,7 +39,7 @@ Value attributes_of(const ArraySource& source) {
     Value values = source.attribute_values();
     const DimensionNames names = dimension_names_of(source);
     if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
-    if (const auto* array = dynamic_cast<const Array*>(&source)) {
+    if (const auto* array = as_array(source)) {
         const ArrayMetadata m = array->metadata();
         const bool missing = array->dialect().fill_is_missing && m.fill.bytes && is_number(m.dtype);
         if (missing && values.find(fill_attribute) == nullptr) {

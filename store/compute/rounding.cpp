@@ -224,7 +224,7 @@ KeptElements kept_elements(const ArraySource& array, const DType& native) {
     copy_elements(one.view(), host.view());
     const auto bytes = std::as_const(host).bytes();
     kept.elements.emplace_back(bytes.begin(), bytes.end());
-    const auto* stored = dynamic_cast<const Array*>(&array);
+    const auto* stored = as_array(array);
     if (stored != nullptr && stored->dialect().fill_is_missing) kept.missing = kept.elements.size();
     return kept;
 }

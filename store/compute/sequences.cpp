@@ -59,7 +59,7 @@ private:
 }  // namespace
 
 std::optional<DType> items_of(const ArraySource& array) {
-    const auto* const stored = dynamic_cast<const Array*>(&array);
+    const auto* const stored = as_array(array);
     return stored != nullptr ? sequence_items(stored->metadata().codecs) : std::nullopt;
 }
 

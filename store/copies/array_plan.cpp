@@ -124,7 +124,7 @@ bool apply_layout(ArrayMetadata& m, const ArrayWishes& o, const Dialect& to, std
 
 /// The attributes as stored: some formats distinguish an empty set from none.
 std::optional<Value> stored_attributes(const ArraySource& source) {
-    if (const auto* array = dynamic_cast<const Array*>(&source)) return array->attributes().stored();
+    if (const auto* array = as_array(source)) return array->attributes().stored();
     Value values = source.attribute_values();
     return values.as_object().empty() ? std::nullopt : std::optional(std::move(values));
 }
@@ -464,8 +464,8 @@ PlannedArray plan_array(const ArraySource& source, const ArrayWishes& options,
         plan.recode = "the values change";
         return plan;
     }
-    const auto* cast = dynamic_cast<const CastSource*>(&source);
-    const auto* array = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : &source);
+    const CastSource* const cast = as_cast(source);
+    const Array* const array = as_array(cast != nullptr ? cast->array() : source);
     return array != nullptr ? plan_copy(*array, options, selection, cast) : plan_new(source, options, selection);
 }
 

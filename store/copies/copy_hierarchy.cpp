@@ -84,8 +84,7 @@ std::string without_query(std::string_view path) {
 std::string state_far_away(const ArraySource& from, const Located& at, const StoreOptions& options) {
     if (!at.place) return version_text(find_place(at.file.path, options));
     Place place = *at.place;
-    if (const auto* array = dynamic_cast<const Array*>(&model_of(from)))
-        place.prefix = ArrayAccess::state(*array)->prefix;
+    if (const auto* array = as_array(model_of(from))) place.prefix = ArrayAccess::state(*array)->prefix;
     return version_text(place);
 }
 
@@ -97,7 +96,7 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
     const bool below = o.at->is_directory() && path != o.at->file.path;
     const std::string state = is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts)
                                              : state_far_away(from, *o.at, to_read(o.from));
-    const auto* cast = dynamic_cast<const CastSource*>(&model_of(from));
+    const CastSource* const cast = as_cast(model_of(from));
     std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
     // They say what becomes of the values.
     if (from.model() != nullptr) rule += " with " + attributes_beside_model(from).dump();
@@ -111,7 +110,7 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
 /// Copies the elements of a job into the array that was made for it.
 void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* source, Array& array, bool resumed) {
     const std::optional<Selection> selection = selection_of(o, *source);
-    const auto* stored = dynamic_cast<const Array*>(source);
+    const auto* stored = as_array(*source);
     if (stored != nullptr && !job.plan.recode) {
         (void)copy_chunks(*stored, array, {.link = o.link, .verify = o.verify, .io = o.io});
         return;
@@ -382,7 +381,7 @@ CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& des
                                const HierarchyOptions& options) {
     HierarchyOptions own = options;
     own.open = [&source]() -> std::unique_ptr<ArraySource> {
-        if (const auto* array = dynamic_cast<const Array*>(&source)) return std::make_unique<Array>(*array);
+        if (const auto* array = as_array(source)) return std::make_unique<Array>(*array);
         return std::make_unique<BorrowedSource>(source);
     };
     if (own.made_from.empty()) own.made_from = source.name();

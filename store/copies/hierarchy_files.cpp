@@ -65,7 +65,7 @@ std::vector<ArrayFileGroup> groups_of(const HierarchyCopy& o) {
 /// The attributes of an array file's array: names of dimensions and the fill are attributes there.
 Value attributes_with_names(const ArraySource& source) {
     Value values = source.attribute_values();
-    const auto* array = dynamic_cast<const Array*>(&model_of(source));
+    const auto* array = as_array(model_of(source));
     if (array == nullptr) return values;
     const ArrayMetadata metadata = array->metadata();
     if (!metadata.dimension_names.empty() && values.find(dimensions_attribute) == nullptr) {
@@ -237,7 +237,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
     // As object strings they are Python's bytes.
-    const auto* const array = o.object_strings ? nullptr : dynamic_cast<const Array*>(stored.get());
+    const auto* const array = o.object_strings ? nullptr : as_array(*stored);
     if (const auto items = array == nullptr ? std::nullopt : sequence_items(array->metadata().codecs)) {
         throw unsupported("{}: its elements are sequences of {}, which a {} file does not hold", o.source,
                           items->to_string(), format == nullptr ? "array" : format->extension);

@@ -152,7 +152,7 @@ const Dialect& format_of(const PyramidOptions& o, const ArraySource& array) {
         return dialect_named(needed);
     }
     if (o.arrays.format) return dialect_named(*o.arrays.format);
-    const auto* stored = dynamic_cast<const Array*>(&array);
+    const auto* stored = as_array(array);
     const Dialect& usual = stored != nullptr ? stored->dialect() : default_format(o.arrays.preferred_format);
     return dialect_named(usual.name == "v2" ? "v2" : "v3");
 }

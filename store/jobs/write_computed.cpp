@@ -40,8 +40,7 @@ private:
 void complete(ArrayWishes& wishes, const std::string& destination, int rank, const ComputedFrom& from) {
     if (!wishes.format) {
         const Dialect* above = format_above(destination);
-        const auto* cast = dynamic_cast<const CastSource*>(from.like);
-        const auto* like = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : from.like);
+        const auto* like = from.like == nullptr ? nullptr : as_array(before_cast(*from.like));
         if (above != nullptr) {
             wishes.format = above->name;
         } else if (like != nullptr) {

@@ -110,7 +110,7 @@ private:
     double stored_part() {
         if (stored_part_) return *stored_part_;
         stored_part_ = 1;
-        if (const auto* array = dynamic_cast<const Array*>(&source_)) {
+        if (const auto* array = as_array(source_)) {
             const StoredSize stored = array->stored_size(0);
             if (stored.chunks_possible > 0) {
                 stored_part_ = static_cast<double>(stored.chunks) / static_cast<double>(stored.chunks_possible);

@@ -69,14 +69,14 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
     }
     missing = missing_values(*source, "auto");
     std::erase_if(missing, [](double v) { return v != v; });
-    const auto* array = dynamic_cast<const Array*>(source.get());
+    const auto* array = as_array(*source);
     if (const auto* field = dynamic_cast<const ArrayField*>(source.get())) {
         array = &field->array();
         const std::string_view field_name = std::string_view(field->name()).substr(array->name().size() + 2);  // "a::b"
         offset = find_field(array->dtype(), field_name, array->name()).offset;
     }
     const auto* const part = dynamic_cast<const ComplexPart*>(source.get());
-    if (part != nullptr) array = dynamic_cast<const Array*>(&part->whole());
+    if (part != nullptr) array = as_array(part->whole());
     // Where chunks differ in length, blocks of one shape do not lie in one value each, so that none has a version.
     if (array != nullptr && array->metadata().edges.empty()) {
         state = ArrayAccess::state(*array).get();

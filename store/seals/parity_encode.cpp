@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "beneath.h"
-#include <tessera/descriptor.h>
 #include "parity_code.h"
 #include "sealed_file_store.h"
 
@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t second = 1'000'000'000;
 
 std::string path_of(const KeyValueStore& store, const std::string& key) {
-    if (const auto* beside = dynamic_cast<const SealedFileStore*>(&store)) return beside->file_of(key).string();
+    if (const auto* beside = as_sealed_file(store)) return beside->file_of(key).string();
     return (std::filesystem::path(store.name()) / key).string();
 }
 

@@ -140,7 +140,7 @@ Restored Restorer::assemble_file(const SealedFile& file, const ByteSource* spool
         Restored restored{file.path, true, "restored from parity"};
         if (!in_the_way.empty()) restored.text += fmt::format("; what stood in its place is {}", in_the_way);
         if (aside.empty()) return restored;
-        const auto* beside = dynamic_cast<const SealedFileStore*>(&store_);
+        const auto* beside = as_sealed_file(store_);
         restored.text += fmt::format("; the damaged file is {}", beside == nullptr ? aside : beside->shown(aside));
         restored.kept = archive_.prefix().empty() ? aside : aside.substr(archive_.prefix().size() + 1);
         restored.stamp = store_.stamp(key(file.path)).value_or(ValueStamp{});
@@ -282,7 +282,7 @@ std::optional<Restored> renew_roots(KeyValueStore& store, const ParityArchive& a
 
 /// A directory in the place of one of the seal's files would keep it from being made anew.
 void clear_places(KeyValueStore& store, const std::string& prefix, bool dry_run, std::vector<Restored>& results) {
-    const auto* beside = dynamic_cast<const SealedFileStore*>(&store);
+    const auto* beside = as_sealed_file(store);
     for (const std::string& path : directories_in_places(store, prefix)) {
         if (dry_run) {
             results.push_back({path, true, "the directory in its place would be set aside in .tessera/damaged"});

@@ -83,4 +83,9 @@ private:
     std::string without_;  ///< a file that is left out; empty: none
 };
 
+/// The store as one of these; nullptr if it is another.
+[[nodiscard]] inline const SealedFileStore* as_sealed_file(const KeyValueStore& store) {
+    return dynamic_cast<const SealedFileStore*>(&store);
+}
+
 }  // namespace tessera

@@ -134,7 +134,7 @@ public:
         if (!std::ranges::count(opened_.from.paths, path)) opened_.from.paths.push_back(path);
         std::unique_ptr<ArraySource> source =
             at_located(path, [&](const Located& at) { return open_readable_source(at, options_); });
-        const auto* array = dynamic_cast<const Array*>(source.get());
+        const auto* array = as_array(*source);
         if (!watch_ || array == nullptr) return source;
         if (const auto& store = ArrayAccess::state(*array)->store; store->is_far())
             opened_.far.emplace_back(path, store);

@@ -165,7 +165,7 @@ int most_open() {
 
 /// Takes options that were not given from the first array.
 void take_over(StackOptions& o, const ArraySource& first, int axis, bool new_axis) {
-    const auto* array = dynamic_cast<const Array*>(&first);
+    const auto* array = as_array(first);
     if (array == nullptr || names_array_file(o.transfer.destination)) return;
     const ArrayMetadata m = array->metadata();
     if (!o.transfer.format && format_above(o.transfer.destination) == nullptr) {

@@ -58,4 +58,9 @@ private:
     Cast rule_;
 };
 
+/// The source as a CastSource; nullptr if it is none.
+[[nodiscard]] const CastSource* as_cast(const ArraySource& source);
+/// What a source reads before it is converted: the source itself, if it is no CastSource.
+[[nodiscard]] const ArraySource& before_cast(const ArraySource& source);
+
 }  // namespace tessera

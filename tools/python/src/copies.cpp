@@ -36,8 +36,7 @@ struct CopyWay {
 std::string made_from(const ArraySource& source, const std::optional<std::string>& selection, bool resume) {
     std::string text = fmt::format("tessera.copy of {}[{}]", source.name(), selection.value_or("..."));
     if (!resume) return text;
-    if (const auto* const array = dynamic_cast<const Array*>(&source))
-        return text + " " + ChunkBytes(*array).state().sum;
+    if (const auto* const array = as_array(source)) return text + " " + ChunkBytes(*array).state().sum;
     std::error_code ignored;
     const std::filesystem::path file = split_array_path(source.name()).path;
     const auto changed = std::filesystem::last_write_time(file, ignored).time_since_epoch().count();
@@ -161,8 +160,7 @@ std::vector<std::string> copy_array_handle(ArrayHandle& from, const Picked* pick
     }
     made.made_from = made_from(source, made.selection, way.resume);
     // An array keeps its codec; a file has none.
-    const bool anew =
-        dynamic_cast<const Array*>(&source) == nullptr && named_array_file_format(path_from_python(to)) == nullptr;
+    const bool anew = as_array(source) == nullptr && named_array_file_format(path_from_python(to)) == nullptr;
     if (std::string codec = anew && !made.arrays.codec ? usual_codec() : ""; !codec.empty()) {
         made.arrays.codec = std::move(codec);
     }

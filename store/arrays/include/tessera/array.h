@@ -252,4 +252,7 @@ private:
     std::shared_ptr<struct ArrayState> state_;
 };
 
+/// The source as a stored array; nullptr if it is none: an array file, or something that is computed as it is read.
+[[nodiscard]] const Array* as_array(const ArraySource& source);
+
 }  // namespace tessera
