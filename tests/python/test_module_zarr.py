@@ -267,6 +267,13 @@ def test_key_store():
     assert store.getsize("top") == 3 and store.getsize() == 3
     with raises(ValueError):
         store["../x"] = b""
+    os.makedirs("keys/a/.tessera")
+    for own in (".tessera/x", "a/.tessera", ".tessera-tmp-1-x"):  # what no listing shows
+        with raises(tessera.InvalidArgument, "Tessera's own name"):
+            store[own] = b""
+        with raises(tessera.InvalidArgument):
+            store.rename("top", own)
+        assert own not in store and store.listdir(own) == []
     store.rename("a/b", "e")
     assert sorted(store) == ["a/d", "e/c", "top"]
     store.rmdir("a")

@@ -1,6 +1,8 @@
 // The class behind tessera.KeyStore: keys and values of a place, each value replaced as a whole.
 #include <pybind11/stl.h>
 
+#include <tessera/byte_io.h>
+#include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
 #include <tessera/store_kind.h>
 #include <tessera/verify.h>
@@ -30,6 +32,19 @@ ByteRange range_within(const py::object& range, std::uint64_t size) {
                                            : size - std::min<std::uint64_t>(static_cast<std::uint64_t>(-start), size);
     const std::uint64_t stop = pair[1].is_none() ? size : std::min(py::cast<std::uint64_t>(pair[1]), size);
     return {first, stop > first ? stop - first : 0};
+}
+
+constexpr std::string_view own_folder = ".tessera";
+
+/// The first part of a key that names what Tessera keeps for itself, and what no listing shows; empty if there is none.
+std::string_view own_part(std::string_view key) {
+    for (std::size_t begin = 0; begin < key.size();) {
+        const std::size_t end = std::min(key.find('/', begin), key.size());
+        const std::string_view part = key.substr(begin, end - begin);
+        if (part == own_folder || part.starts_with(temporary_prefix)) return part;
+        begin = end + 1;
+    }
+    return {};
 }
 
 class KeyStoreHandle {
@@ -97,8 +112,10 @@ public:
     }
     /// Names of values, and of folders.
     std::pair<std::vector<std::string>, std::vector<std::string>> list(const std::string& prefix) {
+        if (!own_part(prefix).empty()) return {};
         const auto from = store();
         Listing listing = Work().run([&](const IoOptions&) { return from->list(at(prefix)); });
+        std::erase(listing.prefixes, own_folder);
         return {std::move(listing.keys), std::move(listing.prefixes)};
     }
     std::optional<std::uint64_t> size(const std::string& key) {
@@ -115,8 +132,14 @@ private:
             return std::make_unique<Place>(store_kind_of(path_).place(path_, options_.store()));
         });
     }
-    /// In the store.
-    [[nodiscard]] std::string at(std::string_view key) const { return join_key(place_->prefix, key); }
+    /// In the store. Throws invalid_argument for a key with an own_part().
+    [[nodiscard]] std::string at(std::string_view key) const {
+        if (const std::string_view own = own_part(key); !own.empty()) {
+            throw invalid_argument("{}: {} in a key is Tessera's own name; choose another one",
+                                   join_key(place_->prefix, key), own);
+        }
+        return join_key(place_->prefix, key);
+    }
 
     std::string path_;
     PlaceOptions options_;

@@ -291,8 +291,7 @@ class KeyStore(_Base):  # type: ignore
         for name in names:
             yield below + name
         for folder in folders:
-            if folder != ".tessera":
-                yield from self._walk(below + folder)
+            yield from self._walk(below + folder)
 
     def __iter__(self) -> Iterator[str]:
         return self._walk()
@@ -307,7 +306,7 @@ class KeyStore(_Base):  # type: ignore
     def listdir(self, path: str = "") -> list[str]:
         """The names directly below a path."""
         names, folders = self._handle.list((path or "").strip("/"))
-        return sorted(names + [folder for folder in folders if folder != ".tessera"])
+        return sorted(names + folders)
 
     def rmdir(self, path: str = "") -> None:
         """Remove what is below a path."""

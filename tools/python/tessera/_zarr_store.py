@@ -90,16 +90,14 @@ class _Files:
     def list_dir(self, path: str) -> list[str]:
         names, folders = self._handle.list(path)
         # zarr's stores have no folders without keys in them, which deleted chunks leave.
-        return names + [folder for folder in folders if folder != ".tessera"
-                        and _holds_keys(os.path.join(self._path, path, folder))]
+        return names + [folder for folder in folders if _holds_keys(os.path.join(self._path, path, folder))]
 
     def walk(self, path: str) -> Iterator[str]:
         names, folders = self._handle.list(path)
         below = f"{path}/" if path else ""
         yield from (below + name for name in names)
         for folder in folders:
-            if folder != ".tessera":
-                yield from self.walk(below + folder)
+            yield from self.walk(below + folder)
 
 
 class _View:
