@@ -52,12 +52,12 @@ Hdf5Id text_type(std::size_t size) {
     return type;
 }
 
-Hdf5Id written_type(const DType& dtype);
+Hdf5Id written_type(const DType& dtype, std::string_view array);
 
-Hdf5Id written_compound(const DType& dtype) {
+Hdf5Id written_compound(const DType& dtype, std::string_view array) {
     Hdf5Id type(H5Tcreate(H5T_COMPOUND, static_cast<std::size_t>(dtype.size())), H5Tclose);
     for (const Field& field : dtype.fields()) {
-        Hdf5Id part = written_type(field.dtype);
+        Hdf5Id part = written_type(field.dtype, array);
         if (!field.shape.empty() || field.shape.rank() > 0) {
             std::array<hsize_t, max_rank> lengths{};
             std::ranges::copy(field.shape, lengths.begin());
@@ -70,8 +70,8 @@ Hdf5Id written_compound(const DType& dtype) {
     return type;
 }
 
-/// The type of elements in the file. A Boolean is a byte, as in netCDF.
-Hdf5Id written_type(const DType& dtype) {
+/// The type of an array's elements in the file. A Boolean is a byte, as in netCDF.
+Hdf5Id written_type(const DType& dtype, std::string_view array) {
     const std::int64_t size = dtype.size();
     switch (dtype.kind()) {
         case Kind::boolean:
@@ -92,7 +92,8 @@ Hdf5Id written_type(const DType& dtype) {
             return size == 2 ? half_type(dtype) : ordered(size == 4 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE, dtype);
         case Kind::complex: {
             const DType part = DType::scalar(Kind::real, size / 2, dtype.order());
-            return written_compound(DType::structure({{"r", {}, part, {}, 0}, {"i", {}, part, {}, size / 2}}, size));
+            return written_compound(DType::structure({{"r", {}, part, {}, 0}, {"i", {}, part, {}, size / 2}}, size),
+                                    array);
         }
         case Kind::bytes:
             if (size > 0) return text_type(static_cast<std::size_t>(size));
@@ -106,11 +107,11 @@ Hdf5Id written_type(const DType& dtype) {
             return type;
         }
         case Kind::structure:
-            return written_compound(dtype);
+            return written_compound(dtype, array);
         default:
             break;
     }
-    throw unsupported("HDF5 gets no elements of type {} from here", dtype.to_string());
+    throw no_netcdf_type(array, "HDF5", dtype);
 }
 
 void put_attribute(hid_t object, const std::string& name, hid_t type, std::optional<hsize_t> count, const void* data) {
@@ -137,7 +138,7 @@ bool put_numbers(hid_t object, const std::string& name, const DType& dtype, cons
     } catch (const Error&) {
         return false;  // a value does not fit
     }
-    const Hdf5Id type = written_type(dtype);
+    const Hdf5Id type = written_type(dtype, name);
     put_attribute(object, name, type.get(), static_cast<hsize_t>(list.size()), bytes.data());
     return true;
 }
@@ -159,7 +160,7 @@ void put_value(hid_t object, const std::string& name, const Value& value, const 
     if (value.is_array() && !list.empty() && std::ranges::all_of(list, &Value::is_string)) {
         std::vector<const char*> texts;
         for (const Value& item : list) texts.push_back(item.as_string().c_str());
-        const Hdf5Id type = written_type(DType::variable_text());
+        const Hdf5Id type = written_type(DType::variable_text(), name);
         return put_attribute(object, name, type.get(), static_cast<hsize_t>(texts.size()), texts.data());
     }
     put_text(object, name, value.is_string() ? value.as_string() : value.dump());
@@ -386,7 +387,7 @@ std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayI
     const bool alias = !is_scale && std::ranges::count(names, own) > 0;
     const std::string stored = alias ? scale_path(group, "_nc4_non_coord_" + own) : path;
 
-    Hdf5Id type = written_type(info.dtype);
+    Hdf5Id type = written_type(info.dtype, path);
     std::array<hsize_t, max_rank> lengths{};
     std::ranges::copy(info.shape, lengths.begin());
     const int rank = info.shape.rank();

@@ -118,7 +118,7 @@ public:
 
     void add(const std::string& name, const DType& dtype, const Shape& shape, Value attributes) {
         const std::optional<std::uint32_t> type = netcdf_type(dtype);
-        if (!type) throw unsupported("{}: netCDF-3 has no elements of type {}", name, dtype.to_string());
+        if (!type) throw no_netcdf_type(name, "netCDF-3", dtype);
         if (name.empty() || name.find('/') != std::string::npos) {
             throw unsupported("'{}' cannot be the name of a variable of netCDF-3, which has no groups; .nc4 has", name);
         }

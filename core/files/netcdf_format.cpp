@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 
@@ -261,6 +262,12 @@ std::optional<std::uint32_t> netcdf_type(const DType& dtype) {
         if (netcdf_dtype(type)->equal_but_order(dtype)) return type;
     }
     return std::nullopt;
+}
+
+Error no_netcdf_type(std::string_view array, std::string_view format, const DType& dtype) {
+    Error error = unsupported("{}: {} has no elements of type {}", array, format, dtype.to_string());
+    const bool time = dtype.kind() == Kind::datetime || dtype.kind() == Kind::timedelta;
+    return time ? error.advising(Action::encode_cf, "makes them numbers with units") : error;
 }
 
 bool has_variables_type(std::string_view name) {

@@ -155,6 +155,9 @@ class Decoding(ProgramTest):
         self.refused("copy", "a.zarr", "b.zarr", "--encode-cf", "--decode-cf", says="choose one")
         times = np.array(["2020-01-01T06", "2020-01-02"], "M8[h]")
         self.save("t.npy", times)
+        for file in ["t.nc", "t.h5"]:
+            self.refused("copy", "t.npy", file, says=["data: ", "no elements of type <M8[h]", "--encode-cf"])
+            self.tessera("copy", "t.npy", file, "--encode-cf", "--quiet")
         self.tessera("copy", "t.npy", "t.zarr", "--encode-cf", "--quiet", "--format", "v2")
         self.assertEqual(self.tessera_json("info", "t.zarr")["attributes"]["units"], "hours since 1970-01-01")
         np.testing.assert_array_equal(self.exported("t.zarr"), times.astype("i8"))

@@ -23,6 +23,7 @@ constexpr std::array names{
     ActionName{Action::drop_attributes, "--drop-attributes"},
     ActionName{Action::dimension_names, "--dims"},
     ActionName{Action::dtype, "--dtype", "--dtype {}"},
+    ActionName{Action::encode_cf, "--encode-cf"},
     ActionName{Action::fill, "--fill", "--fill {}"},
     ActionName{Action::follow_links, "--follow-links"},
     ActionName{Action::format, "--format", "--format {}"},

@@ -25,6 +25,7 @@ enum class Action : std::uint8_t {
     dimension_names,
     drop_attributes,  ///< leave out what the format has no place for
     dtype,            ///< read or convert to a dtype: "f8"
+    encode_cf,        ///< write times as numbers with units, as the CF conventions have it
     fill,             ///< another fill value: "null"
     follow_links,     ///< write and delete through links
     format,           ///< make the array in another format: "v3"
