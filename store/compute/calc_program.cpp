@@ -30,10 +30,12 @@ struct Term {
     bool nat = false;
 };
 
-/// 0 for a bool, 1 for an int, 2 for a float.
-int kind_of(const Literal& v) {
-    if (std::holds_alternative<bool>(v)) return 0;
-    return std::holds_alternative<double>(v) ? 2 : 1;
+/// As NumPy orders them: a literal takes the type of an operand of its class or a later one.
+enum class NumberClass : std::uint8_t { boolean, integer, real, complex };
+
+NumberClass number_class(const Literal& v) {
+    if (std::holds_alternative<bool>(v)) return NumberClass::boolean;
+    return std::holds_alternative<double>(v) ? NumberClass::real : NumberClass::integer;
 }
 
 double as_double(const Literal& v) {
@@ -45,11 +47,11 @@ Number own_number(const Literal& v) {
     return numbers.at(v.index());
 }
 
-int kind_of(Number number) {
+NumberClass number_class(Number number) {
     const Kind kind = dtype_of(number).kind();
-    if (kind == Kind::boolean) return 0;
-    if (kind == Kind::integer || kind == Kind::unsigned_integer) return 1;
-    return kind == Kind::complex ? 3 : 2;
+    if (kind == Kind::boolean) return NumberClass::boolean;
+    if (kind == Kind::integer || kind == Kind::unsigned_integer) return NumberClass::integer;
+    return kind == Kind::complex ? NumberClass::complex : NumberClass::real;
 }
 
 std::string literal_text(const Literal& v) {
@@ -185,8 +187,8 @@ private:
             } else if (all_literals(terms)) {
                 const auto both = promoted(*number, own_number(*term.literal));
                 number = both ? *both : Number::f8;
-            } else if (kind_of(*term.literal) > kind_of(*number)) {
-                number = kind_of(*term.literal) == 1 ? Number::i8 : Number::f8;
+            } else if (number_class(*term.literal) > number_class(*number)) {
+                number = number_class(*term.literal) == NumberClass::integer ? Number::i8 : Number::f8;
             }
         }
         return *number;
@@ -197,7 +199,7 @@ private:
     }
 
     [[nodiscard]] static Number computed_with(Function::Operands rule, Number number) {
-        const bool whole = kind_of(number) <= 1;
+        const bool whole = number_class(number) <= NumberClass::integer;
         switch (rule) {
             case Function::Operands::integers:
                 return number == Number::b1 ? Number::i1 : number;
@@ -242,7 +244,8 @@ private:
         if (negative) value = value->arguments[0].get();
         const bool fits = point ? value->type == Expression::Type::text : value->type == Expression::Type::literal;
         const Expression* unit = count == 2 ? node.arguments[1].get() : nullptr;
-        if (!fits || (!point && kind_of(value->literal) != 1) || (unit && unit->type != Expression::Type::text)) {
+        if (!fits || (!point && number_class(value->literal) != NumberClass::integer) ||
+            (unit && unit->type != Expression::Type::text)) {
             throw refused();
         }
         const auto made = [&](const auto& make) {
@@ -286,7 +289,7 @@ private:
         Step step{.kernel = nullptr, .in = {}, .arguments = static_cast<int>(terms.size()), .out = {}};
         const bool all = std::ranges::all_of(values, is_time) &&
                          !std::ranges::all_of(values, [](const Term& term) { return term.nat; });
-        if (!all || (where && (is_time(terms[0]) || kind_of_term(terms[0]) != 0))) {
+        if (!all || (where && (is_time(terms[0]) || term_class(terms[0]) != NumberClass::boolean))) {
             throw no_meaning(node, function.name, terms);
         }
         std::optional<TimeType> result;
@@ -319,7 +322,7 @@ private:
         Number number = computed_with(given.operands, common(node, where ? terms.subspan(1) : terms));
         if (all_literals(terms)) number = python_number(given, terms, number);
         const Function* function = &given;
-        if (given.name == "power" && terms[1].literal && kind_of(number) == 2) {
+        if (given.name == "power" && terms[1].literal && number_class(number) == NumberClass::real) {
             // As NumPy does for these powers, because it is more exact.
             const double power = as_double(*terms[1].literal);
             const std::string_view exact = power == 2 ? "square" : power == 0.5 ? "sqrt" : power == 1 ? "positive" : "";
@@ -336,7 +339,7 @@ private:
         Step step{.kernel = kernel, .in = {}, .arguments = static_cast<int>(terms.size()), .out = {}};
         for (std::size_t i = 0; i < terms.size(); ++i) {
             const bool mask = where && i == 0;
-            if (mask && kind_of_term(terms[i]) != 0) {
+            if (mask && term_class(terms[i]) != NumberClass::boolean) {
                 throw error(node, "the condition of where must be bool, as `a != 0` is");
             }
             step.in.at(i) = placed(node, terms[i], mask ? Number::b1 : number);
@@ -355,14 +358,14 @@ private:
     /// Literals alone are computed as in Python, within 64 bits: 1 / 2 and 2 ** -1 are 0.5, and True + True is 2.
     [[nodiscard]] static Number python_number(const Function& function, std::span<const Term> terms, Number number) {
         const bool bits = function.name.starts_with("bitwise") || function.name == "invert";
-        if (function.result == Function::Result::boolean || kind_of(number) > 1) return number;
+        if (function.result == Function::Result::boolean || number_class(number) > NumberClass::integer) return number;
         if (function.operands == Function::Operands::inexact) return Number::f8;
         if (function.name == "power" && as_double(*terms[1].literal) < 0) return Number::f8;
         return number == Number::u8 || (bits && number == Number::b1) || function.name == "where" ? number : Number::i8;
     }
 
-    [[nodiscard]] static int kind_of_term(const Term& term) {
-        return term.literal ? kind_of(*term.literal) : kind_of(term.place.number);
+    [[nodiscard]] static NumberClass term_class(const Term& term) {
+        return term.literal ? number_class(*term.literal) : number_class(term.place.number);
     }
 
     RowPlace placed(const Expression& node, const Term& term, Number number) {
@@ -383,7 +386,7 @@ private:
         const DType to = dtype_of(number);
         std::visit([&](auto x) { std::memcpy(element.data(), &x, sizeof x); }, v);
         std::array<std::byte, most_bytes> made{};
-        const bool fits = kind_of(v) <= kind_of(number) &&
+        const bool fits = number_class(v) <= number_class(number) &&
                           !cast_packed(from, element.data(), to, made.data(), 1, Cast::round).has_value();
         if (!fits) {
             throw error(node, fmt::format("{} does not fit {}: convert an operand, as in int64(a)", literal_text(v),

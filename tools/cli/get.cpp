@@ -173,18 +173,24 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
     print_aligned(edges, without_dropped(Region::whole(shown), selection).extent, kept_cut);
 }
 
-int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource> source,
-        const std::string& selection_text, bool all, bool csv) {
-    if (o.where) source = where_source(std::move(source), *o.where, session.io());
-    if (o.points) source = elements_at(std::move(source), open_source(*o.points));
-    const Selection selection = chosen_part(session, o.source, selection_text, *source);
+struct GetOptions {
+    TransferOptions out;
+    std::string selection;
+    bool all = false;
+    bool csv = false;
+};
+
+int get(Session& session, const GetOptions& o, std::unique_ptr<ArraySource> source) {
+    if (o.out.where) source = where_source(std::move(source), *o.out.where, session.io());
+    if (o.out.points) source = elements_at(std::move(source), open_source(*o.out.points));
+    const Selection selection = chosen_part(session, o.out.source, o.selection, *source);
     source = with_sequences_as_text(std::move(source));
     const Shape shape = selection.shape();
     const bool json = session.options().json;
     IoOptions io = session.io();
     io.progress = nullptr;  // a progress bar would mix with the output
 
-    if (csv) {
+    if (o.csv) {
         if (json) throw invalid_argument("--csv: --json was given, too");
         const auto sink = create_csv(stream_sink(STDOUT_FILENO), source->info().dtype, shape);
         copy_array(*source, *sink, {.io = io, .selection = selection, .repeatable = false});
@@ -196,7 +202,7 @@ int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource>
         print((json ? empty_brackets(shape) : "[]") + "\n");
     } else if (!json && count <= summary_threshold) {
         print_aligned(read_selection(*source, selection, io), shape, uncut);
-    } else if (!json && !all) {
+    } else if (!json && !o.all) {
         print_summary(*source, selection, io);
     } else {
         NestedPrinter printer(shape, uncut, json);
@@ -216,13 +222,7 @@ int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource>
 }  // namespace
 
 Run declare_get(CLI::App& app) {
-    struct Options {
-        TransferOptions out;
-        std::string selection;
-        bool all = false;
-        bool csv = false;
-    };
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<GetOptions>();
     app.add_option("PATH", o->out.source, "an array, an array file or a member of one; - is standard input")
         ->required()
         ->option_text(" ");
@@ -244,9 +244,7 @@ Run declare_get(CLI::App& app) {
                  "print every element as comma-separated values: one or two dimensions, or structures");
     declare_reading_options(app, o->out);
     return [o](Session& session) {
-        const auto show = [&](std::unique_ptr<ArraySource> source) {
-            return get(session, o->out, std::move(source), o->selection, o->all, o->csv);
-        };
+        const auto show = [&](std::unique_ptr<ArraySource> source) { return get(session, *o, std::move(source)); };
         const auto print = [&](const Located& at) { return show(open_given(o->out, at)); };
         // Output that is printed while reading cannot be restarted.
         const bool streamed = o->all || o->csv || session.options().json;
