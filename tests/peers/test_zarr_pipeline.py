@@ -326,9 +326,11 @@ def test_parts_of_shards_come_by_ranges(location, monkeypatch):
     async def none(*_):
         raise AssertionError("zarr's own pipeline was asked")
 
+    joins = "array.sharding_coalesce_max_bytes" in zarr.config
     store, values = _Counting(), np.arange(60 * 64, dtype="i4").reshape(60, 64)
-    array = zarr.create_array(store, shape=(60, 64), shards={"shape": (30, 32), "index_location": location}, chunks=(10, 8),
-                              dtype="i4", compressors=None)
+    with zarr.config.set({"array.sharding_coalesce_max_bytes": 1} if joins else {}):
+        array = zarr.create_array(store, shape=(60, 64), shards={"shape": (30, 32), "index_location": location},
+                                  chunks=(10, 8), dtype="i4", compressors=None)
     array[...] = values
     array[:10, :8] = 0  # an absent chunk
     values[:10, :8] = 0
@@ -346,6 +348,10 @@ def test_parts_of_shards_come_by_ranges(location, monkeypatch):
     assert (array.oindex[[3, 50], [1, 60]] == values[np.ix_([3, 50], [1, 60])]).all()
     store.asked.clear()
     assert (array[:30, 1:] == values[:30, 1:]).all() and [size for _, size in store.asked].count(whole - chunk) == 1
+    if joins:  # what lies close together comes as one range
+        store.asked.clear()
+        assert (zarr.open_array(store)[25:35, 8:20] == values[25:35, 8:20]).all()
+        assert sorted(kind for kind, size in store.asked if size > index) == ["RangeByteRequest"] * 2 and len(store.asked) == 4
     # A damaged index is zarr's to tell.
     key = "c/1/1"
     damaged = bytearray(store._store_dict[key].to_bytes())
