@@ -120,6 +120,9 @@ def main():
         assert (below[...] == values).all() and group.attrs == {"title": "of tests"}
         assert group.create_array("empty", shape=(3,), dtype="u1").dtype == "u1"
         assert sorted(pickle.loads(pickle.dumps(group))) == ["empty", "one"]
+        group["assigned"] = tessera.open_array(os.path.join(folder, "g/t"))
+        assert (group["assigned"][...] == 2.5).all()
+        group.remove("assigned")
         local = os.path.join(folder, "fetched")
         tessera.copy(group, local)
         np.testing.assert_array_equal(tessera.load(os.path.join(local, "one/below")), values)

@@ -3,41 +3,27 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import os
 import warnings
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _ml_types, _tessera
+from . import _tessera
 from ._array import Array
-from ._converted import Converted
 from ._errors import InvalidArgument
 from ._group import Group, Members
+from ._making import DEFAULT, Path, as_stored, creation_options, json_fill, new_place
 from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute, over_network, over_network_of_node, place_options, work
 from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Path = Union[str, "os.PathLike[str]"]
 Opened = Union[Array, Group, Members]
 
 _MODES = {"r": True, "r+": False}
-
-
-def _new_place(path: Path, file: bool = True) -> str:
-    """Where an array is made, or a file if its name says so; not a directory that is named as a file of another kind."""
-    text = os.fspath(path)
-    place = absolute(text)
-    if not file and _tessera.is_array_file(place):
-        raise InvalidArgument(f"{text}: named as an array file, and this makes a directory: choose another name; "
-                              "tessera.save and tessera.copy write array files")
-    # As it was given: a '/' at the end says that a directory is meant.
-    _tessera.require_no_other_file(place + "/" if text.endswith("/") else place)
-    return place
 
 
 def _place(break_seal: bool, storage_options: Optional[dict[str, Any]] = None) -> _tessera.PlaceOptions:
@@ -133,98 +119,8 @@ def open_group(path: Path, mode: str = "r", *, durability: Optional[str] = None,
     return found
 
 
-def _json_fill(value: Any, dtype: Any) -> Any:
-    """A fill value in JSON, exact for the dtype."""
-    if value is None or isinstance(value, str):
-        return value
-    kind = _tessera.numpy_dtype(dtype)
-    if kind == object or kind == np.dtype("V2"):
-        return value.decode("latin-1") if isinstance(value, bytes) else value
-    return _json_element(np.array(value, kind)[()], np.array(value))
-
-
-def _json_element(element: Any, given: np.ndarray[Any, Any]) -> Any:
-    kind = element.dtype.kind
-    if kind == "M":
-        return str(element)
-    if kind == "m":
-        return "NaT" if np.isnat(element) else int(element.astype("i8"))
-    if kind == "c":
-        return [float(element.real), float(element.imag)]
-    if kind == "S":
-        return bytes(element).decode("latin-1")
-    if kind == "U":
-        return str(element)
-    if kind == "V":
-        if element.dtype.names is None:
-            return "0x" + bytes(element).hex()
-        return [_json_element(element[name], given) if isinstance(element[name], np.generic)
-                else element[name].tolist() for name in element.dtype.names]
-    # A value that the dtype cannot hold is refused by the library, which sees it as it was given.
-    exact = given[()] if given.ndim == 0 and given.dtype.kind in "biuf" else element
-    return exact.item()
-
-
-def creation_options(shape: Any, dtype: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that the library takes to create an array."""
-    known = set(CreationOptions.__annotations__)
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise TypeError(f"unexpected argument {unknown[0]!r}; there are: {', '.join(sorted(known))}")
-    if isinstance(options.get("chunks"), (bool, np.bool_)):  # as in zarr-python
-        whole = shape if isinstance(shape, (tuple, list)) else (shape,)
-        options = {**options, "chunks": None if options["chunks"] else tuple(max(1, int(n)) for n in whole)}
-    dtype = _ml_types.given(dtype)
-    made = {"shape": shape, "dtype": dtype}
-    made.update({name: value for name, value in options.items() if value is not None or name == "fill_value"})
-    for name, example in (("format", "v3"), ("codec", "zstd:3"), ("separator", "/"), ("structures", "structured")):
-        if not isinstance(made.get(name, ""), str):
-            raise InvalidArgument(f'{name}: expected a text such as "{example}", found {made[name]!r}')
-    if made.get("order") not in (None, "C", "F"):
-        raise InvalidArgument(f"order {made['order']!r}: expected \"C\" or \"F\"")
-    if "fill_value" in made:
-        made["fill_value"] = _json_fill(made["fill_value"], dtype)
-    return made
-
-
-class _Default:
-    def __repr__(self) -> str:
-        return "<the format's default>"
-
-
-_DEFAULT: Any = _Default()
-
-
-def as_stored(values: Any, dtype: Any, shape: Any = None) -> tuple[np.ndarray[Any, Any], Any]:
-    """Values in memory as they are stored in a new array, broadcast to `shape`, and the dtype that is asked for."""
-    if isinstance(values, (Array, Converted)):
-        values = values[...]
-    array = np.asanyarray(values)
-    stored = _ml_types.given(array.dtype if dtype is None else dtype)
-    if stored is not array.dtype:
-        dtype = stored
-    if dtype is not None:
-        shown = _tessera.numpy_dtype(dtype)
-        if shown == np.dtype("V2") and dtype != shown:
-            from . import _bfloat16
-
-            array = _bfloat16.encode(array, ">" if str(dtype).startswith(">") else "<")
-        else:
-            array = array.astype(shown, copy=False)
-    wanted = array.dtype if dtype is None else dtype
-    if array.dtype == object and wanted == object:
-        wanted = bytes if array.size and isinstance(array.flat[0], bytes) else str
-    if shape is not None:
-        lengths = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        try:
-            array = np.broadcast_to(array, lengths)
-        except ValueError:
-            raise InvalidArgument(f"data of shape {array.shape} does not broadcast to shape {lengths}") from None
-    return array, wanted
-
-
 def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths = None, *, data: Any = None,
-           fill_value: Any = _DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
+           fill_value: Any = DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
            separator: Optional[str] = None, structures: Optional[str] = None, dims: Optional[Sequence[Optional[str]]] = None,
            attrs: Optional[dict[str, Any]] = None,
            overwrite: bool = False, durability: Optional[str] = None, locks: bool = True,
@@ -293,11 +189,11 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
     """
     options = {"chunks": chunks, "shards": shards, "codec": codec, "format": format, "order": order,
                "separator": separator, "structures": structures, "dims": dims, "attrs": attrs}
-    if fill_value is not _DEFAULT:
+    if fill_value is not DEFAULT:
         options["fill_value"] = fill_value
     if data is None and (shape is None or dtype is None):
         raise TypeError("create() needs shape and dtype, or data")
-    place = _new_place(path, file=False)
+    place = new_place(path, file=False)
     opening = _given(durability=(durability, None), locks=(locks, True), storage_options=(storage_options, None))
     around = _tessera.PlaceOptions(False, **opening)
     if data is None:
@@ -357,7 +253,7 @@ def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None,
            [3, 4, 5]])
     """
     array, wanted = as_stored(values, dtype)
-    place = _new_place(path)
+    place = new_place(path)
     running = work(0, 0, progress)
     if _tessera.is_array_file(place):
         fortran = options.pop("order", None) == "F" or (array.flags.f_contiguous and not array.flags.c_contiguous)
@@ -394,8 +290,8 @@ def _path_of(node: Any) -> str:
 
 
 def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
-         shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
-         separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0,
+         shards: Any = DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
+         separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = DEFAULT, deflate: int = 0,
          cf: Optional[str] = None, keep_bits: Union[int, str, None] = None, max_error: Optional[float] = None,
          where: Optional[str] = None, drop_attributes: bool = False, resume: bool = False, link: bool = False,
          dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
@@ -476,8 +372,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     way = _tessera.CopyWay(overwrite=overwrite, resume=resume, link=link, dry_run=dry_run,
                            skip_unreadable=skip_unreadable, verify=verify)
     place = _place(break_seal, storage_options)
-    to = _new_place(destination)
-    if shards is not _DEFAULT:
+    to = new_place(destination)
+    if shards is not DEFAULT:
         options["shards"] = shards
     if cf is not None:
         options["cf"] = cf
@@ -492,12 +388,12 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     if isinstance(array, (Group, Members)):
         if sel is not None:
             raise InvalidArgument(f"{array.path}: sel picks from one array, and this holds several")
-        if fill_value is not _DEFAULT:
+        if fill_value is not DEFAULT:
             raise InvalidArgument(f"{array.path}: fill_value is of one array, and this holds several")
         opened = _tessera.PlaceOptions(True, **place_options(array._options))
         return _tessera.copy_tree(array.path, opened, to, options, way, place, work(threads, max_memory, progress))
-    if fill_value is not _DEFAULT:
-        options["fill_value"] = _json_fill(fill_value, array.dtype)
+    if fill_value is not DEFAULT:
+        options["fill_value"] = json_fill(fill_value, array.dtype)
     picked = None
     if sel is not None:
         key = array._handle.select(sel, work(threads, max_memory, None)) if isinstance(sel, str) else sel

@@ -12,14 +12,14 @@ import numpy as np
 from . import _tessera
 from ._array import Array
 from ._errors import AlreadyExists, InvalidArgument, OutOfBounds, Unsupported
+from ._making import Path, json_fill, new_place
 from ._options import (ComputedOptions, LevelOptions, ProgressCallback, StepOptions, absolute, over_network,
                        over_network_of_node, work)
-from ._commands import _json_fill, _new_place, copy, open, open_array
+from ._commands import copy, open, open_array
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Path = Union[str, "os.PathLike[str]"]
 Operand = Union[Path, Array, np.ndarray[Any, Any]]
 _KNOWN = tuple(ComputedOptions.__annotations__)
 
@@ -53,11 +53,11 @@ def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bo
         if options or overwrite:
             raise InvalidArgument("without a destination the result is a NumPy array, which has no such options")
         return _tessera.ComputedWay(None, {}, overwrite=False, dtype=dtype, cast=cast, paths=[])
-    place = _new_place(destination)
+    place = new_place(destination)
     made = {name: value for name, value in options.items() if value is not None or name in ("shards", "fill_value")}
     if "fill_value" in made:
         fill = made["fill_value"]
-        made["fill_value"] = _json_fill(fill, np.asarray(fill).dtype if dtype is None else dtype)
+        made["fill_value"] = json_fill(fill, np.asarray(fill).dtype if dtype is None else dtype)
     return _tessera.ComputedWay(place, made, overwrite=overwrite, dtype=dtype, cast=cast,
                                 paths=[p for p in map(_place_of, operands) if p])
 
@@ -452,11 +452,11 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     for name in options:
         if name not in LevelOptions.__annotations__:
             raise TypeError(f"unexpected argument {name!r}; there are: {', '.join(LevelOptions.__annotations__)}")
-    place = _new_place(destination, file=False)
+    place = new_place(destination, file=False)
     opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array)
     made: dict[str, Any] = {"format": format or ("v2" if ome == "0.4" else "v3"), **{name: value for name, value in options.items() if value is not None}}
     if "fill_value" in made:
-        made["fill_value"] = _json_fill(made["fill_value"], opened.dtype)
+        made["fill_value"] = json_fill(made["fill_value"], opened.dtype)
     lies = _place_of(array)
     named = os.path.splitext(os.path.basename(lies))[0] or "image"
     wanted = _tessera.Pyramid(named, axes=list(axes or []), by=[by] if isinstance(by, int) else list(by), levels=levels,

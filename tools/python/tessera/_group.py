@@ -14,6 +14,7 @@ from ._array import Array
 from ._attrs import Attributes
 from ._closing import Closing
 from ._errors import AlreadyExists, Error, InvalidArgument, NotFound
+from ._making import as_stored, creation_options, new_place
 from ._options import CreationOptions, Lengths, place_options, work
 from ._results import GroupInfo
 
@@ -149,8 +150,6 @@ class Group(Closing, Mapping[str, Any]):
 
         The arguments are those of :func:`tessera.create`; with `data`, `shape` and `dtype` may be left out.
         """
-        from ._commands import creation_options
-
         self._require_writable()
         if data is None:
             if shape is None or dtype is None:
@@ -197,13 +196,12 @@ class Group(Closing, Mapping[str, Any]):
         if not isinstance(value, Array):
             self._save(name, value, None, None, {}, True)
             return
-        from ._commands import copy
-
         place = self._place(name)
         if os.path.realpath(place) == os.path.realpath(value.path):
             return
         self._make_groups_above(name)
-        copy(value, place + "/", overwrite=True, format=self.format)
+        way = _tessera.CopyWay(overwrite=True, resume=False, link=False, dry_run=False, skip_unreadable=False)
+        _tessera.copy(value._handle, None, new_place(place + "/"), {"format": self.format}, way, self._around(), work())
 
     def create_group(self, name: str, attrs: Optional[dict[str, Any]] = None, format: str = "v3") -> "Group":
         """Make a group below this group, in its format (`format` is used only below a plain folder)."""
@@ -342,14 +340,15 @@ class Group(Closing, Mapping[str, Any]):
             self.require_group(above)
 
     def _save(self, name: str, data: Any, shape: Any, dtype: Any, options: Mapping[str, Any], overwrite: bool) -> None:
-        from ._commands import as_stored, creation_options
-
         place = self._place(name)
         values, dtype = as_stored(data, dtype, shape)
         wanted = creation_options(values.shape, dtype, {"format": self.format, **options})
         self._make_groups_above(name)
-        around = _tessera.PlaceOptions(False, **place_options(self._options))
-        _tessera.save(place, values, wanted, around, overwrite, work(0, self._options.get("max_memory", 0)))
+        _tessera.save(place, values, wanted, self._around(), overwrite, work(0, self._options.get("max_memory", 0)))
+
+    def _around(self) -> _tessera.PlaceOptions:
+        """How new arrays are written: as this group was opened."""
+        return _tessera.PlaceOptions(False, **place_options(self._options))
 
     def _place(self, name: str) -> str:
         self._handle.format()  # raises if it is closed

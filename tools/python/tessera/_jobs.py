@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Iterator, NamedTuple, Optional, Union, overload
 
 from . import _tessera
-from ._commands import Path, _new_place
 from ._compute import _KNOWN, Operand, _place_of
 from ._errors import InvalidArgument
+from ._making import Path, new_place
 from ._options import ProgressCallback, absolute, work
 
 _local = threading.local()
@@ -214,7 +214,7 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     if rest:
         raise TypeError(f"unexpected argument {next(iter(rest))!r}")
     place = _tessera.PlaceOptions(read_only=False)
-    _tessera.plan_job(json.dumps(recipe), _new_place(target), absolute(out), given, sel, overwrite, parts, place,
+    _tessera.plan_job(json.dumps(recipe), new_place(target), absolute(out), given, sel, overwrite, parts, place,
                       work(threads, max_memory, progress))
     return Job(out)
 

@@ -8,9 +8,10 @@ from . import _tessera
 from ._array import Array
 from ._errors import InvalidArgument
 from ._group import Group
+from ._making import Path
 from ._options import ProgressCallback, absolute, over_network_of_node, work
 from ._results import Finding, Repair, Seal, Verification, verification
-from ._commands import Path, _path_of, _place, open
+from ._commands import _path_of, _place, open
 
 
 @over_network_of_node
