@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import os
+import pathlib
 import pkgutil
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import module
 import numpy as np
 from module import tessera
 
+FOLDER = pathlib.Path(os.environ["TESSERA_SOURCE"], "tools", "python", "tessera")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -40,8 +42,10 @@ def test_everything_public_has_a_docstring():
     bare = []
     for name in tessera.__all__:
         thing = getattr(tessera, name)
-        members = vars(thing).items() if isinstance(thing, type) else []
-        for path, member in [(name, thing), *((f"{name}.{m}", v) for m, v in members if not m.startswith("_"))]:
+        members = {}
+        for base in reversed(thing.__mro__ if isinstance(thing, type) else ()):
+            members.update(vars(base) if base.__module__.startswith("tessera.") else {})
+        for path, member in [(name, thing), *((f"{name}.{m}", v) for m, v in members.items() if not m.startswith("_"))]:
             if not (getattr(member, "__doc__", None) or "").strip() and path not in (
                     f"Cached.{p}" for p in ("chunks", "fill_value", "format", "info")):
                 bare.append(path)
@@ -53,8 +57,7 @@ def test_types():
     if shutil.which("mypy") is None:
         print("  left out: no mypy", file=sys.stderr)
         return
-    package = os.path.join(os.environ["TESSERA_SOURCE"], "tools/python/tessera")
-    done = subprocess.run(["mypy", "--strict", "--cache-dir", os.getcwd(), package], stdout=subprocess.PIPE, text=True,
+    done = subprocess.run(["mypy", "--strict", "--cache-dir", os.getcwd(), FOLDER], stdout=subprocess.PIPE, text=True,
                           check=False)
     assert done.returncode == 0, done.stdout
 
@@ -96,9 +99,8 @@ def test_types_of_a_users_script():
     for name, text in ("right.py", RIGHT), ("wrong.py", WRONG):
         with open(name, "w") as file:
             file.write(text)
-    folder = os.path.join(os.environ["TESSERA_SOURCE"], "tools/python")
     done = subprocess.run(["mypy", "--strict", "--no-error-summary", "--cache-dir", os.getcwd(), "right.py", "wrong.py"],
-                          env={**os.environ, "MYPYPATH": folder}, stdout=subprocess.PIPE, text=True, check=False)
+                          env={**os.environ, "MYPYPATH": str(FOLDER.parent)}, stdout=subprocess.PIPE, text=True, check=False)
     errors = [line.split(":") for line in done.stdout.splitlines() if ": error:" in line]
     assert {error[0] for error in errors} == {"wrong.py"}, done.stdout
     assert sorted({int(error[1]) for error in errors}) == list(range(3, 3 + WRONG.count("tessera."))), done.stdout

@@ -34,15 +34,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._array import Array
+from ._array import Array, Cached, Edit
 from ._compute import calc, coarsen, concat, pyramid, reduce, stack, unstack
-from ._converted import Converted
-from ._editing import Cached, Edit, GroupEdit
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
 from ._extensions import add_codec, add_store
-from ._group import Group, Members
+from ._group import Group, GroupEdit, Members
 from ._dask import store
+from ._indexing import Converted
 from ._jobs import Job, Unit, UnitDone, dask_run, plan
 from ._picture import Picture, thumbnails
 from ._serve import Server, Shown, serve

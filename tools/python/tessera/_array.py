@@ -1,32 +1,24 @@
-"""tessera.Array: a chunked array, or an array file, as NumPy sees it."""
+"""tessera.Array: a chunked array, or an array file, as NumPy sees it; and what is made from one, an edit and a cache."""
 
 from __future__ import annotations
 
-import functools
-import html
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Union
+import uuid
+from typing import Any, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _bfloat16, _indexing, _ml_types, _tessera
-from ._attrs import Attributes
-from ._closing import Closing
-from ._converted import Converted, require_copy
-from ._describe import array_facts, html_table
-from ._options import ProgressCallback, memory, work
-from ._picture import Picture, selection_text, thumbnail_html
+from . import _dask, _tessera
+from ._closing import Committing
+from ._indexing import Indexed
+from ._options import ProgressCallback, memory
+from ._picture import Picture, selection_text
 from ._results import ArrayInfo
 from ._sel import sel_text
-
-if TYPE_CHECKING:
-    from ._serve import Shown
-    from ._editing import Cached, Edit
-
-BRIEF = _tessera.WorkOptions()
+from ._serve import Shown, show
 
 
-class Array(Closing):
+class Array(Indexed):
     """An array whose elements lie in chunks or in a file, and are read and written by indexing.
 
     Arrays are opened by :func:`tessera.open` and made by :func:`tessera.create`. Indexing reads and assigns as NumPy
@@ -46,166 +38,7 @@ class Array(Closing):
     array([0, 7, 0, 7, 3, 7], dtype=int32)
     """
 
-    def __init__(self, handle: _tessera.ArrayHandle, path: str, mode: str, options: dict[str, Any]):
-        self._handle = handle
-        self._path = path
-        self._mode = mode
-        self._options = options
-        self._brief = self._work() if "max_memory" in options else BRIEF
-        self._dtype = handle.dtype
-        self._bfloat16 = _bfloat16.order(handle.dtype_text)
-        self._shown = _ml_types.shown(handle)
-
-    def _work(self, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
-        """How one call works: within the memory that it names, or else the one that open() was given."""
-        return work(threads, max_memory or self._options.get("max_memory", 0), progress)
-
-    # ---- what it is
-
-    @property
-    def path(self) -> str:
-        """The place of the array: a path, ``file.npz::member``, or a place in a zip."""
-        return self._path
-
-    @property
-    def mode(self) -> str:
-        """``"r"`` for reading, ``"r+"`` for reading and writing."""
-        return self._mode
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths, as last read; :meth:`refresh` shows a resize by others."""
-        return self._handle.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype: ``object`` for text, bytes and sequences of any length.
-
-        bfloat16, small floats and small integers have the dtypes of ml_dtypes, if that is installed; else ``V2``,
-        ``float32`` and ``int8`` or ``uint8``.
-        """
-        return self._dtype if self._shown is None else self._shown
-
-    def _as_shown(self, values: Any) -> Any:
-        """Elements as the library has them in memory, as this array's dtype has them."""
-        return values if self._shown is None else _ml_types.as_shown(values, self._bfloat16, self._shown)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self._handle.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        size = 1
-        for length in self._handle.shape:
-            size *= length
-        return size
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all elements, decoded."""
-        return self.size * self._handle.item_size
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of one element."""
-        return self._handle.item_size
-
-    @property
-    def chunks(self) -> Optional[tuple[int, ...]]:
-        """The lengths of a chunk, which is decoded as a whole; None for a plain file.
-
-        Where chunks differ in length, the longest of each dimension: see :attr:`chunk_lengths`.
-        """
-        chunks: Optional[tuple[int, ...]] = self._handle.layout()["chunks"]
-        return chunks
-
-    @property
-    def shards(self) -> Optional[tuple[int, ...]]:
-        """The lengths of a shard, which is a file of many chunks; None without shards."""
-        shards: Optional[tuple[int, ...]] = self._handle.layout()["shards"]
-        return shards
-
-    @property
-    def nchunks(self) -> int:
-        """The number of chunks that cover the array, stored or not; 1 for a plain file."""
-        return self._handle.chunk_count(False)
-
-    @property
-    def chunk_lengths(self) -> tuple[tuple[int, ...], ...]:
-        """The lengths of all chunks along each dimension, cut at the array's edge: dask's ``chunks``.
-
-        Examples
-        --------
-        >>> a = tessera.create("uneven.zarr", shape=25, dtype="u1", chunks=[[10, 10, 5]], format="v3")
-        >>> a.chunk_lengths
-        ((10, 10, 5),)
-        """
-        return self._handle.chunk_lengths(False)
-
-    @property
-    def codec(self) -> Optional[str]:
-        """The codecs of a chunk as :func:`tessera.create` takes them: ``"blosc:lz4:5:shuffle"``; None for files."""
-        return self._handle.order_and_codec()[1]
-
-    @property
-    def order(self) -> str:
-        """The order of the elements in a chunk, or in a file: ``"C"`` or ``"F"``."""
-        return self._handle.order_and_codec()[0]
-
-    @property
-    def fill_value(self) -> Any:
-        """The value of elements that were never written; None if it is undefined, and for files."""
-        fill = self._handle.fill_value()
-        return fill if fill is None or self._shown is None else self._as_shown(np.asarray(fill))[()]
-
-    @property
-    def dims(self) -> Optional[tuple[Optional[str], ...]]:
-        """The names of the dimensions, from wherever the format keeps them; None if there are none."""
-        return self._handle.dims()
-
-    @dims.setter
-    def dims(self, names: Optional[Sequence[Optional[str]]]) -> None:
-        self._require_writable()
-        self._handle.set_dimension_names(None if names is None else list(names))
-
-    @property
-    def format(self) -> Optional[str]:
-        """``"zmeta"``, ``"v1"``, ``"v2"`` or ``"v3"``; None for an array file."""
-        return self._handle.format()
-
-    @property
-    def attrs(self) -> Attributes:
-        """The attributes: a mapping that reads and writes the stored document on each access."""
-        return Attributes(self._handle, self._require_writable)
-
-    @property
-    def info(self) -> ArrayInfo:
-        """The output of ``tessera info --json``: a dict whose members are attributes, too."""
-        return array_facts(self)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        if self._handle.closed:
-            return f"<tessera.Array {self._path!r}, closed>"
-        layout = self._handle.layout()
-        text = f"<tessera.Array {self._path!r} {self.shape} {self._handle.dtype_text}"
-        if layout["chunks"] is not None:
-            text += f", chunks {layout['chunks']}"
-        if layout["shards"] is not None:
-            text += f" in shards {layout['shards']}"
-        return f"{text}, {self.format or 'file'}, {self._mode}>"
-
-    def _repr_html_(self) -> str:
-        return html_table(self.info) + thumbnail_html(self)
-
-    def show(self, *, height: int = 600, threads: int = 0, max_memory: Union[int, str] = 0) -> "Union[Shown, Picture]":
+    def show(self, *, height: int = 600, threads: int = 0, max_memory: Union[int, str] = 0) -> Union[Shown, Picture]:
         """The page of ``tessera serve`` in a notebook: pictures to zoom into, tables, chunks and details.
 
         Serves this array to the browser on this machine, until the returned object is closed or nothing refers to it.
@@ -219,87 +52,9 @@ class Array(Closing):
         threads, max_memory
             As of :func:`tessera.serve`.
         """
-        from ._serve import show
-
         return show(self, height, threads=threads, max_memory=max_memory)
 
     # ---- reading
-
-    def __getitem__(self, key: Any) -> Any:
-        handle = self._handle
-        picked = handle.pick(key)
-        if picked is None:
-            fields, rest = _indexing.split_fields(key)
-            if fields is not None:
-                _indexing.require_fields(self, fields)
-                return self[rest][fields]
-            return self._as_shown(_indexing.read_key(self, key))
-        out = np.empty(picked.shape, self._dtype)
-        handle.read(picked, out, self._brief)
-        out = self._as_shown(out)
-        return out[()] if picked.element else out
-
-    def read(self, sel: Any = ..., out: Optional[np.ndarray[Any, Any]] = None, *, threads: int = 0,
-             max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
-        """Read a basic selection, optionally into existing memory.
-
-        Parameters
-        ----------
-        sel : basic index
-            Integers, slices, ``...`` and None, as in ``a[sel]``.
-        out : numpy.ndarray, optional
-            Memory for the result, of its shape and of this dtype (in either byte order). Chunks are decoded straight
-            into it if its strides allow; it is not copied.
-        threads : int
-            The largest number of threads; 0 for all cores.
-        max_memory : int or str
-            Bytes that block-by-block work may hold, such as ``"256M"``.
-        progress : callable or True
-            Called as ``progress(done, total)`` with bytes; True draws a bar if tqdm is installed.
-
-        Returns
-        -------
-        numpy.ndarray or scalar
-            `out`, if it was given.
-        """
-        picked = self._handle.pick(sel)
-        if picked is None:
-            raise _indexing.not_basic(sel)
-        given = out is not None
-        if out is None:
-            out = np.empty(picked.shape, self._dtype)
-        elif out.shape != picked.shape:
-            raise ValueError(f"out has shape {out.shape}, what is picked has {picked.shape}")
-        elif self._shown is not None and out.dtype == self._shown:
-            out[...] = self.read(sel, threads=threads, max_memory=max_memory, progress=progress)
-            return out
-        elif out.dtype.newbyteorder("=") != self._dtype.newbyteorder("="):
-            raise TypeError(f"out has dtype {out.dtype}, the array {self.dtype}")
-        self._handle.read(picked, out, self._work(threads, max_memory, progress))
-        if given:
-            return out
-        values = self._as_shown(out)
-        return values[()] if picked.element else values
-
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
-        require_copy(copy)
-        values = np.asarray(self[...])
-        return values if dtype is None else np.asarray(self._astype(values, dtype))
-
-    def _astype(self, values: Any, dtype: Any) -> Any:
-        """What was read, as another dtype: bfloat16 by its value."""
-        return _bfloat16.astype(values, self._bfloat16 if self._shown is None else None, dtype)
-
-    def astype(self, dtype: Any) -> "Converted":
-        """The same array with its elements converted when they are read.
-
-        Examples
-        --------
-        >>> a = tessera.create("small.zarr", shape=3, dtype="<i2", fill_value=5)
-        >>> a.astype("float32")[:2]
-        array([5., 5.], dtype=float32)
-        """
-        return Converted(self, dtype)
 
     def sel(self, text: str = "", *, method: Optional[str] = None, **values: Any) -> Any:
         """Read by the names of dimensions and the values of their coordinates, as xarray's ``sel``.
@@ -356,24 +111,6 @@ class Array(Closing):
             key[self._handle.axis(name)] = index
         plain = all(isinstance(index, (int, np.integer, slice)) for index in key)
         return self[tuple(key)] if plain else self.oindex[tuple(key)]
-
-    @property
-    def vindex(self) -> "_indexing.VIndex":
-        """Elements at many places: ``a.vindex[rows, columns]``, or selected by a mask of the array's shape.
-
-        The index is NumPy's, as in ``a[rows, columns]``. Among slices, the dimensions of lists and arrays always come
-        first in the result: ``a.vindex[:, rows, columns]`` has shape ``(len(rows), a.shape[0])``.
-        """
-        return _indexing.VIndex(self)
-
-    @property
-    def oindex(self) -> "_indexing.OIndex":
-        """An independent index for each dimension: ``a.oindex[[0, 5], 2:4]`` has shape ``(2, 2)``.
-
-        The index of a dimension is an integer, a slice, a list of integers or a mask, as in
-        ``numpy_array[numpy.ix_(...)]``. Assigning changes each chunk in one step.
-        """
-        return _indexing.OIndex(self)
 
     def view(self, selection: Any = "", *, axes: Sequence[Union[int, str]] = (), reduce: Optional[str] = None,
              range: Optional[tuple[Union[float, str], Union[float, str]]] = None, map: str = "viridis",
@@ -436,9 +173,7 @@ class Array(Closing):
         -------
         dask.array.Array
         """
-        from ._dask import to_dask
-
-        return to_dask(self, chunks, limit)
+        return _dask.to_dask(self, chunks, limit)
 
     def as_zarr(self, zarr_format: Optional[int] = None) -> Any:
         """This array as a ``zarr.Array`` of zarr-python 2 or 3, without a copy.
@@ -455,9 +190,7 @@ class Array(Closing):
         return as_zarr(self, zarr_format)
 
     def __dask_tokenize__(self) -> Any:
-        from ._dask import token
-
-        return token(self)
+        return _dask.token(self)
 
     def iter_chunks(self, shards: bool = False) -> Iterator[tuple[slice, ...]]:
         """The parts of the array that its chunks (or shards) cover, as keys: ``for key in a.iter_chunks(): a[key]``.
@@ -472,78 +205,6 @@ class Array(Closing):
             yield self._handle.chunk_key(number, shards)
 
     # ---- writing
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._require_writable()
-        picked = self._handle.pick(key)
-        if picked is None:
-            self._assign_otherwise(key, value)
-            return
-        self._handle.write(picked, self._values(value, picked.shape, picked.element), self._brief)
-
-    def write(self, sel: Any, values: Any, casting: str = "same_kind", *, threads: int = 0,
-              max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> None:
-        """Assign as ``a[sel] = values`` does, but refuse conversions that `casting` does not allow.
-
-        Parameters
-        ----------
-        sel : basic index
-            Integers, slices, ``...`` and None.
-        values : array_like
-            Broadcast to the selection. An array of this dtype is not copied.
-        casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
-            The conversions that are allowed, as in :func:`numpy.can_cast`.
-
-        Raises
-        ------
-        TypeError
-            If the rule does not allow the conversion. Nothing is written.
-        """
-        self._require_writable()
-        picked = self._handle.pick(sel)
-        if picked is None:
-            raise _indexing.not_basic(sel)
-        values = self._castable(values, casting)
-        self._handle.write(picked, self._values(values, picked.shape, picked.element),
-                           self._work(threads, max_memory, progress))
-
-    def update(self, sel: Any, function: Callable[..., Any], *, where: bool = False, threads: int = 0,
-               progress: ProgressCallback = None) -> None:
-        """Compute new values from the present ones, so that no other writer's change is lost.
-
-        Each chunk's part of the selection is read, changed by the function and written under that chunk's lock:
-        increments from many threads and processes all count. Chunks are changed one by one, not all at once.
-
-        Parameters
-        ----------
-        sel : basic index
-            Integers, slices, ``...`` and None.
-        function : callable
-            Called as ``function(values)`` with one chunk's part, an array that it may change in place. If it returns
-            anything but None, that is written instead. Types that NumPy lacks are as without ml_dtypes. The part has all dimensions of the array; those picked by an
-            integer have length 1. The function runs in any thread. It must not write to this array, and gets an error
-            if it does. If two functions of `update` write to each other's arrays and would wait for each other for
-            ever, one of them gets an error; in two processes they wait until Ctrl-C.
-        where : bool
-            Call ``function(values, place)`` with the place of `values` in the selection, as slices.
-
-        Raises
-        ------
-        Exception
-            Any exception of the function. Its chunk is then unchanged; chunks that were changed before stay changed.
-
-        Examples
-        --------
-        >>> a = tessera.create("counts.zarr", shape=6, dtype="<i8", chunks=4)
-        >>> a.update(slice(2, 6), lambda values: values + 1)
-        >>> a[:]
-        array([0, 0, 1, 1, 1, 1])
-        """
-        self._require_writable()
-        picked = self._handle.pick(sel)
-        if picked is None:
-            raise _indexing.not_basic(sel)
-        self._handle.update(picked, function, where, self._work(threads, 0, progress))
 
     def resize(self, *shape: Any) -> None:
         """Grow or shrink along any dimensions. New elements read as the fill; elements outside are deleted.
@@ -594,13 +255,6 @@ class Array(Closing):
                              f"along axis {axis}")
         return self._handle.append(self._values(values, values.shape, False), axis, self._brief)
 
-    def refresh(self) -> None:
-        """Reload the metadata, such as a shape that others changed; open what took the array's place, if any did."""
-        self._handle.refresh()
-        self._dtype = self._handle.dtype
-        self._bfloat16 = _bfloat16.order(self._handle.dtype_text)
-        self._shown = _ml_types.shown(self._handle)
-
     def edit(self, keep_old: bool = True) -> "Edit":
         """A batch of changes that take effect all together or not at all.
 
@@ -618,7 +272,6 @@ class Array(Closing):
         (array([1, 0, 0, 0], dtype=int32), 'm')
         """
         self._require_writable()
-        from ._editing import Edit
         return Edit(self, keep_old)
 
     def cached(self, max_memory: Union[int, str] = "256M") -> "Cached":
@@ -636,7 +289,6 @@ class Array(Closing):
         >>> a[998:]
         array([998, 999], dtype=int32)
         """
-        from ._editing import Cached
         return Cached(self, memory(max_memory))
 
     # ---- other
@@ -649,11 +301,6 @@ class Array(Closing):
         """
         _tessera.close(self._handle)
 
-    def __reduce__(self) -> Any:
-        from . import open as reopen
-
-        return functools.partial(reopen, **self._options), (self._path, self._mode), None, None, None
-
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
@@ -662,53 +309,83 @@ class Array(Closing):
             yield from self[first:first + step]
 
     def __eq__(self, other: Any) -> Any:
-        if isinstance(other, Array):
-            return (self._path, self._mode) == (other._path, other._mode)
         if isinstance(other, (bool, int, float, complex, str, bytes, list, tuple, np.generic, np.ndarray)):
             raise TypeError(f"{self._path}: an array in chunks is not compared with values; a[...] == value compares its "
                             "elements")
-        return NotImplemented
+        return super().__eq__(other)
 
-    def __hash__(self) -> int:
-        return hash((self._path, self._mode))
+    __hash__ = Indexed.__hash__
 
-    def _require_writable(self) -> None:
-        if self._mode == "r":
-            raise _indexing.read_only(self._path)
 
-    def _castable(self, values: Any, casting: str) -> Any:
-        """The values, if the rule allows converting them to this array's dtype; else raises TypeError."""
-        if isinstance(values, (Array, Converted)):
-            values = values[...]
-        if casting == "unsafe" or self._bfloat16 is not None or self._dtype == object:
-            return np.asanyarray(values)
-        values = _indexing.padding_named(np.asanyarray(values), self._dtype)
-        texts = {values.dtype.kind, self._dtype.kind} == {"U", "S"} and casting == "same_kind"  # what is not ASCII raises
-        if not texts and not _indexing.can_cast(values, self._dtype, casting):
-            raise TypeError(f"Cannot cast array data from {values.dtype!r} to {self._dtype!r} "
-                            f"according to the rule '{casting}'")
-        return values
+class Changed(Array):
+    """An array in a batch."""
 
-    def _values(self, value: Any, shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
-        """The value as NumPy would store it, broadcast to the shape."""
-        if isinstance(value, (Array, Converted)):
-            value = value[...]
-        if self._bfloat16 is not None:
-            value = _bfloat16.encode(value, self._bfloat16)
-        return _indexing.stored(value, self._dtype, shape, element)
+    def __reduce__(self) -> Any:
+        raise TypeError("a batch of edits cannot be pickled; pickle the array")
 
-    def _assign_otherwise(self, key: Any, value: Any) -> None:
-        fields, rest = _indexing.split_fields(key)
-        picked = None if fields is None else self._handle.pick(rest)
-        if picked is None:
-            _indexing.write_key(self, rest, value, fields)
-            return
-        part = np.empty(0, self._dtype)[fields]  # the errors of unknown names
-        shape = picked.shape + part.shape[1:]
-        values = _indexing.stored(value, part.dtype, shape, False)
-        whole = _indexing.with_dropped(picked, values)
+    def __dask_tokenize__(self) -> Any:
+        return uuid.uuid4().hex
 
-        def assign(elements: np.ndarray[Any, Any], place: tuple[slice, ...]) -> None:
-            elements[fields] = whole[place]
 
-        self._handle.update(picked, assign, True, self._brief)
+class Edit(Committing, Changed):
+    """A batch of changes to an array; see :meth:`Array.edit`."""
+
+    def __init__(self, array: Array, keep_old: bool):
+        self._batch = _tessera.EditHandle(array._handle, keep_old=keep_old)
+        super().__init__(self._batch.array(), array._path, "r+", array._options)
+        self._array = array
+
+    def commit(self) -> int:
+        """Make all changes take effect. Returns the number of values that changed."""
+        try:
+            changed = self._batch.commit()
+        finally:
+            self.discard()
+        self._array.refresh()
+        return changed
+
+    def discard(self) -> None:
+        """End the batch. Changes that were not committed are dropped."""
+        _tessera.close(self._handle)
+        self._batch.close()
+
+
+class Cached(Array):
+    """An array with its chunks kept decoded; see :meth:`Array.cached`."""
+
+    def __init__(self, array: Array, budget: int):
+        super().__init__(_tessera.open_cache(array._handle, budget), array._path, array._mode,
+                         {**array._options, "max_memory": budget + _tessera.usual_memory()})
+        self._array = array
+
+    def flush(self) -> None:
+        """Write all cached changes to the array."""
+        _tessera.flush(self._handle, self._brief)
+
+    def close(self) -> None:
+        """Flush, and drop the chunks."""
+        self.flush()
+        _tessera.close(self._handle)
+        self._array.refresh()
+
+    @property
+    def chunks(self) -> Optional[tuple[int, ...]]:
+        return self._array.chunks
+
+    @property
+    def fill_value(self) -> Any:
+        return self._array.fill_value
+
+    @property
+    def format(self) -> Optional[str]:
+        return self._array.format
+
+    @property
+    def info(self) -> ArrayInfo:
+        return self._array.info
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a cache cannot be pickled; pickle the array")
+
+    def __dask_tokenize__(self) -> Any:
+        return uuid.uuid4().hex

@@ -15,6 +15,7 @@ from ._array import Array
 from ._errors import InvalidArgument
 from ._group import Group, Members
 from ._making import DEFAULT, Path, as_stored, creation_options, json_fill, new_place
+from ._node import KINDS, open_node
 from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute, over_network, over_network_of_node, place_options, work
 from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Opened = Union[Array, Group, Members]
 
-_MODES = {"r": True, "r+": False}
+KINDS.update({_tessera.ArrayHandle: Array, _tessera.GroupHandle: Group, list: Members})
 
 
 def _place(break_seal: bool, storage_options: Optional[dict[str, Any]] = None) -> _tessera.PlaceOptions:
@@ -85,19 +86,13 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
     >>> tessera.open("plain.npy")[1:3]
     array([1, 2])
     """
-    if mode not in _MODES:
+    if mode not in ("r", "r+"):
         raise InvalidArgument(f'mode {mode!r}: expected "r" to read or "r+" to read and write; create() makes arrays')
     options = _given(durability=(durability, None), locks=(locks, True), follow_links=(follow_links, False),
                      break_seal=(break_seal, False), max_memory=(max_memory, 0),
                      storage_options=(storage_options, None))
-    place = absolute(path)
-    found = _tessera.open_path(place, _tessera.PlaceOptions(_MODES[mode], durability, locks, follow_links,
-                                                               break_seal, storage_options))
-    if isinstance(found, list):
-        return Members(found, place, options)
-    if isinstance(found, _tessera.GroupHandle):
-        return Group(found, place, mode, options)
-    return Array(found, place, mode, options)
+    found: Opened = open_node(absolute(path), mode, **options)
+    return found
 
 
 def open_array(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,

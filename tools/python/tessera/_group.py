@@ -3,30 +3,26 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Union
 
 from . import _tessera
-from ._array import Array
+from ._array import Array, Changed
 from ._attrs import Attributes
-from ._closing import Closing
+from ._closing import Committing
 from ._errors import AlreadyExists, Error, InvalidArgument, NotFound
 from ._making import as_stored, creation_options, new_place
-from ._options import CreationOptions, Lengths, place_options, work
+from ._node import Node, open_node
+from ._options import CreationOptions, Lengths, place_options
 from ._results import GroupInfo
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._editing import GroupEdit
 
-Node = Union[Array, "Group", "Members"]
-
-
-class Group(Closing, Mapping[str, Any]):
+class Group(Node, Mapping[str, Any]):
     """A mapping of names to the arrays and groups below a directory or in a zip.
 
     A group has metadata of a format, or is a plain folder that holds arrays. Names may lead further down:
@@ -46,21 +42,7 @@ class Group(Closing, Mapping[str, Any]):
         └── height (2, 3) <f4
     """
 
-    def __init__(self, handle: _tessera.GroupHandle, path: str, mode: str, options: dict[str, Any]):
-        self._handle = handle
-        self._path = path
-        self._mode = mode
-        self._options = options
-
-    @property
-    def path(self) -> str:
-        """Where it lies."""
-        return self._path
-
-    @property
-    def mode(self) -> str:
-        """``"r"`` for reading, ``"r+"`` for reading and writing."""
-        return self._mode
+    _handle: _tessera.GroupHandle
 
     @property
     def format(self) -> Optional[str]:
@@ -83,10 +65,8 @@ class Group(Closing, Mapping[str, Any]):
         if not isinstance(name, str):
             raise TypeError(f"a group has names, not {name!r}")
         place = self._place(name)
-        from . import open as open_path
-
         try:
-            return open_path(place, self._mode, **self._options)
+            return open_node(place, self._mode, **self._options)
         except NotFound as error:
             raise NotFound(f"{name}: not in {self._path}; there are: {', '.join(self) or 'no arrays or groups'}") \
                 from error
@@ -201,7 +181,7 @@ class Group(Closing, Mapping[str, Any]):
             return
         self._make_groups_above(name)
         way = _tessera.CopyWay(overwrite=True, resume=False, link=False, dry_run=False, skip_unreadable=False)
-        _tessera.copy(value._handle, None, new_place(place + "/"), {"format": self.format}, way, self._around(), work())
+        _tessera.copy(value._handle, None, new_place(place + "/"), {"format": self.format}, way, self._around(), self._work())
 
     def create_group(self, name: str, attrs: Optional[dict[str, Any]] = None, format: str = "v3") -> "Group":
         """Make a group below this group, in its format (`format` is used only below a plain folder)."""
@@ -255,7 +235,6 @@ class Group(Closing, Mapping[str, Any]):
         (array([0.5]), array([7.25]))
         """
         self._require_writable()
-        from ._editing import GroupEdit
         return GroupEdit(self, keep_old)
 
     def append(self, source: Union[str, os.PathLike[str], "Group"], dimension: str, *, casting: Optional[str] = None,
@@ -293,7 +272,7 @@ class Group(Closing, Mapping[str, Any]):
         """
         self._require_writable()
         path = source._path if isinstance(source, Group) else source
-        return self._handle.append(os.fspath(path), dimension, casting, keep_old, work(threads, max_memory))
+        return self._handle.append(os.fspath(path), dimension, casting, keep_old, self._work(threads, max_memory))
 
     def consolidate(self) -> None:
         """Write consolidated metadata, by which other Zarr readers open a hierarchy."""
@@ -314,19 +293,6 @@ class Group(Closing, Mapping[str, Any]):
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.tree())}</pre>"
 
-    def __reduce__(self) -> Any:
-        from . import open as reopen
-
-        return functools.partial(reopen, **self._options), (self._path, self._mode)
-
-    def __eq__(self, other: Any) -> Any:
-        if isinstance(other, Group):
-            return (self._path, self._mode) == (other._path, other._mode)
-        return NotImplemented
-
-    def __hash__(self) -> int:
-        return hash((self._path, self._mode))
-
     def _found(self, name: str) -> Optional[Node]:
         try:
             found: Node = self[name]
@@ -344,7 +310,7 @@ class Group(Closing, Mapping[str, Any]):
         values, dtype = as_stored(data, dtype, shape)
         wanted = creation_options(values.shape, dtype, {"format": self.format, **options})
         self._make_groups_above(name)
-        _tessera.save(place, values, wanted, self._around(), overwrite, work(0, self._options.get("max_memory", 0)))
+        _tessera.save(place, values, wanted, self._around(), overwrite, self._work())
 
     def _around(self) -> _tessera.PlaceOptions:
         """How new arrays are written: as this group was opened."""
@@ -378,12 +344,8 @@ class Group(Closing, Mapping[str, Any]):
 
         return as_zarr(self, zarr_format)
 
-    def _require_writable(self) -> None:
-        if self._mode == "r":
-            raise InvalidArgument(f'{self._path}: was opened for reading; tessera.open(path, "r+") can change it')
 
-
-class Members(Closing, Mapping[str, Array]):
+class Members(Node, Mapping[str, Array]):
     """The arrays of a file that holds several: an ``.npz``, an MLDF file.
 
     Examples
@@ -394,15 +356,10 @@ class Members(Closing, Mapping[str, Array]):
     (['x', 'y'], (2, 2))
     """
 
-    def __init__(self, names: list[str], path: str, options: dict[str, Any]):
-        self._names = list(dict.fromkeys(names))
-        self._path = path
-        self._options = options
+    _handle: list[str]
 
-    @property
-    def path(self) -> str:
-        """Where the file lies."""
-        return self._path
+    def __init__(self, names: list[str], path: str, mode: str, options: dict[str, Any]):
+        super().__init__(list(dict.fromkeys(names)), path, "r", options)
 
     def as_zarr(self, zarr_format: Optional[int] = None) -> Any:
         """The arrays as members of a ``zarr.Group``, without a copy; see :meth:`Array.as_zarr`."""
@@ -411,25 +368,58 @@ class Members(Closing, Mapping[str, Array]):
         return as_zarr(self, zarr_format)
 
     def __getitem__(self, name: str) -> Array:
-        from . import open_array
-
-        if name not in self._names:
-            raise NotFound(f"{name}: not in {self._path}; there are: {', '.join(self._names)}")
-        return open_array(f"{self._path}::{name}", "r", **self._options)
+        if name not in self._handle:
+            raise NotFound(f"{name}: not in {self._path}; there are: {', '.join(self._handle)}")
+        member: Array = open_node(f"{self._path}::{name}", **self._options)
+        return member
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._handle)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._handle)
 
     def close(self) -> None:
         """Does nothing: each member that is asked for opens the file by itself."""
 
     def __repr__(self) -> str:
-        return f"<tessera.Members {self._path!r}: {', '.join(self._names)}>"
+        return f"<tessera.Members {self._path!r}: {', '.join(self._handle)}>"
+
+
+class GroupEdit(Committing, Mapping[str, Array]):
+    """A batch of changes to several arrays of a group; see :meth:`Group.edit`."""
+
+    def __init__(self, group: "Group", keep_old: bool):
+        self._group = group
+        self._batch = _tessera.EditHandle(group._handle, keep_old=keep_old)
+        self._arrays: dict[str, Changed] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._arrays:
+            place = self._group._place(name)
+            handle = self._batch.array_at(name.strip("/"))
+            self._arrays[name] = Changed(handle, place, "r+", self._group._options)
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, kind, _ in self._group.walk() if kind == "array")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def commit(self) -> int:
+        """Make all changes of all arrays take effect. Returns the number of values that changed."""
+        try:
+            return self._batch.commit()
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """End the batch. Changes that were not committed are dropped."""
+        for array in self._arrays.values():
+            _tessera.close(array._handle)
+        self._arrays.clear()
+        self._batch.close()
 
     def __reduce__(self) -> Any:
-        from . import open as reopen
-
-        return functools.partial(reopen, **self._options), (self._path, "r")
+        raise TypeError("a batch of edits cannot be pickled; pickle the group")

@@ -1,4 +1,4 @@
-"""Reading and assigning by keys beyond basic ones; and the conversion of assigned values."""
+"""Arrays as their keys read and assign elements, and the conversion of assigned values."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import os
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional, Union
 
 import numpy as np
 
-from ._errors import InvalidArgument
+from . import _bfloat16
+from ._describe import Described
+from ._options import ProgressCallback
 from ._picks import Box, Picks, is_full_mask, masked
-
-if TYPE_CHECKING:
-    from ._array import Array
 
 # Elements that are asked for at once: each takes a kilobyte of the library's memory meanwhile.
 _POINTS = 1 << 16
@@ -29,14 +28,9 @@ def not_basic(key: Any) -> IndexError:
                       + (text if len(text) <= 60 else text[:57] + "..."))
 
 
-def require_fields(array: "Array", fields: Any) -> None:
+def require_fields(array: "Indexed", fields: Any) -> None:
     """Raises as NumPy does for fields that the elements do not have, before anything is read."""
     np.empty(0, array._dtype)[fields]
-
-
-def read_only(path: str) -> Exception:
-    """The error for changing a node that was opened for reading."""
-    return InvalidArgument(f'{path}: was opened for reading; tessera.open(path, "r+") can change it')
 
 
 def split_fields(key: Any) -> tuple[Any, Any]:
@@ -150,7 +144,7 @@ def with_dropped(picked: Any, values: np.ndarray[Any, Any]) -> np.ndarray[Any, A
     return spread
 
 
-def _block(array: "Array") -> tuple[int, ...]:
+def _block(array: "Indexed") -> tuple[int, ...]:
     """What is read together: a chunk, or a contiguous piece of a plain file."""
     if array.chunks is not None:
         return array.chunks
@@ -163,7 +157,7 @@ def _block(array: "Array") -> tuple[int, ...]:
     return tuple(block)
 
 
-def _in_batches(array: "Array", places: np.ndarray[Any, Any]) -> Iterator[Any]:
+def _in_batches(array: "Indexed", places: np.ndarray[Any, Any]) -> Iterator[Any]:
     """Rows of places in batches, those of one chunk together."""
     if len(places) <= _POINTS:
         yield slice(None)
@@ -174,7 +168,7 @@ def _in_batches(array: "Array", places: np.ndarray[Any, Any]) -> Iterator[Any]:
         yield order[first:first + _POINTS]
 
 
-def _read_points(array: "Array", places: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+def _read_points(array: "Indexed", places: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
     handle = array._handle
     if handle.is_chunked and not handle.is_variable:
         handle.read_points(places, out, array._brief)  # which puts those of one chunk together
@@ -186,12 +180,12 @@ def _read_points(array: "Array", places: np.ndarray[Any, Any], out: np.ndarray[A
             out[batch] = part
 
 
-def _write_points(array: "Array", places: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+def _write_points(array: "Indexed", places: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
     for batch in _in_batches(array, places):
         array._handle.write_points(places[batch], values[batch], array._brief)
 
 
-def _read_boxes(array: "Array", picks: Picks, out: np.ndarray[Any, Any]) -> None:
+def _read_boxes(array: "Indexed", picks: Picks, out: np.ndarray[Any, Any]) -> None:
     waiting: list[tuple[Box, np.ndarray[Any, Any]]] = []
     held = 0
 
@@ -218,7 +212,7 @@ def _read_boxes(array: "Array", picks: Picks, out: np.ndarray[Any, Any]) -> None
     read()
 
 
-def read_picks(array: "Array", picks: Picks) -> np.ndarray[Any, Any]:
+def read_picks(array: "Indexed", picks: Picks) -> np.ndarray[Any, Any]:
     """What a key with lists, arrays or masks picks."""
     out = np.empty(picks.table, array._dtype)
     basic = picks.basic()
@@ -239,7 +233,7 @@ def _assigner(box: Box, fields: Any, part: np.ndarray[Any, Any]) -> Callable[[np
     return assign
 
 
-def write_picks(array: "Array", picks: Picks, value: Any, fields: Any = None) -> None:
+def write_picks(array: "Indexed", picks: Picks, value: Any, fields: Any = None) -> None:
     """Assigns to what a key with lists, arrays or masks picks, or to fields of it. Each chunk changes in one step."""
     if isinstance(value, (list, tuple)) and np.ndim(value) > len(picks.shape):
         value = np.asarray(value)  # has leading dimensions of 1, or does not fit
@@ -269,13 +263,13 @@ def write_picks(array: "Array", picks: Picks, value: Any, fields: Any = None) ->
                 array.update(box.key, _assigner(box, fields, values[box.of_table()]))
 
 
-def _picked(array: "Array", key: tuple[slice, ...]) -> Any:
+def _picked(array: "Indexed", key: tuple[slice, ...]) -> Any:
     picked = array._handle.pick(key)
     assert picked is not None
     return picked
 
 
-def read_mask(array: "Array", mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def read_mask(array: "Indexed", mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The elements where a mask of all dimensions is true, in C order."""
     out = np.empty(int(np.count_nonzero(mask)), array._dtype)
     for box in masked(mask, _block(array)):
@@ -300,7 +294,7 @@ def _where(mask: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Callable
     return assign
 
 
-def write_mask(array: "Array", mask: np.ndarray[Any, Any], value: Any) -> None:
+def write_mask(array: "Indexed", mask: np.ndarray[Any, Any], value: Any) -> None:
     """Assigns where a mask of all dimensions is true."""
     values = array._values(value, (int(np.count_nonzero(mask)),), False)
     for box in masked(mask, _block(array)):
@@ -313,7 +307,7 @@ def write_mask(array: "Array", mask: np.ndarray[Any, Any], value: Any) -> None:
         _write_points(array, box.places(rest), values[positions[rest]])
 
 
-def read_key(array: "Array", key: Any, first: bool = False) -> Any:
+def read_key(array: "Indexed", key: Any, first: bool = False) -> Any:
     """``array[key]`` for a key that is not basic. With `first`, as vindex orders the result."""
     mask = is_full_mask(key, array.shape)
     if mask is not None:
@@ -321,7 +315,7 @@ def read_key(array: "Array", key: Any, first: bool = False) -> Any:
     return read_picks(array, Picks.of(key, array.shape, first))
 
 
-def write_key(array: "Array", key: Any, value: Any, fields: Any = None, first: bool = False) -> None:
+def write_key(array: "Indexed", key: Any, value: Any, fields: Any = None, first: bool = False) -> None:
     """``array[key] = value`` for a key that is not basic."""
     mask = is_full_mask(key, array.shape) if fields is None else None
     of_all = mask is not None or (array.shape == () and isinstance(key, (bool, np.bool_)))
@@ -350,7 +344,7 @@ class VIndex:
     (2, 4)
     """
 
-    def __init__(self, array: "Array"):
+    def __init__(self, array: "Indexed"):
         self._array = array
 
     def __getitem__(self, key: Any) -> Any:
@@ -385,7 +379,7 @@ class OIndex:
     array([2, 0, 4], dtype=int32)
     """
 
-    def __init__(self, array: "Array"):
+    def __init__(self, array: "Indexed"):
         self._array = array
 
     def __getitem__(self, key: Any) -> Any:
@@ -399,3 +393,247 @@ class OIndex:
         self._array._require_writable()
         fields, rest = split_fields(key)
         write_picks(self._array, Picks.orthogonal(rest, self._array.shape), value, fields)
+
+
+def require_copy(copy: Optional[bool]) -> None:
+    """Raises where NumPy 2 asks for an array's own memory: elements in chunks have none."""
+    if copy is False:
+        raise ValueError("elements are read into new memory, so that copy=False is impossible")
+
+
+class Converted:
+    """An array with its elements converted when they are read; see :meth:`Array.astype`."""
+
+    def __init__(self, array: "Indexed", dtype: Any):
+        self._array = array
+        self.dtype = np.dtype(dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the array."""
+        return self._array.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._array._astype(self._array[key], self.dtype)
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        require_copy(copy)
+        return np.asarray(self[...], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<{self._array!r} as {self.dtype}>"
+
+
+class Indexed(Described):
+    """An array whose elements are read and written by keys."""
+
+    def __getitem__(self, key: Any) -> Any:
+        handle = self._handle
+        picked = handle.pick(key)
+        if picked is None:
+            fields, rest = split_fields(key)
+            if fields is not None:
+                require_fields(self, fields)
+                return self[rest][fields]
+            return self._as_shown(read_key(self, key))
+        out = np.empty(picked.shape, self._dtype)
+        handle.read(picked, out, self._brief)
+        out = self._as_shown(out)
+        return out[()] if picked.element else out
+
+    def read(self, sel: Any = ..., out: Optional[np.ndarray[Any, Any]] = None, *, threads: int = 0,
+             max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
+        """Read a basic selection, optionally into existing memory.
+
+        Parameters
+        ----------
+        sel : basic index
+            Integers, slices, ``...`` and None, as in ``a[sel]``.
+        out : numpy.ndarray, optional
+            Memory for the result, of its shape and of this dtype (in either byte order). Chunks are decoded straight
+            into it if its strides allow; it is not copied.
+        threads : int
+            The largest number of threads; 0 for all cores.
+        max_memory : int or str
+            Bytes that block-by-block work may hold, such as ``"256M"``.
+        progress : callable or True
+            Called as ``progress(done, total)`` with bytes; True draws a bar if tqdm is installed.
+
+        Returns
+        -------
+        numpy.ndarray or scalar
+            `out`, if it was given.
+        """
+        picked = self._handle.pick(sel)
+        if picked is None:
+            raise not_basic(sel)
+        given = out is not None
+        if out is None:
+            out = np.empty(picked.shape, self._dtype)
+        elif out.shape != picked.shape:
+            raise ValueError(f"out has shape {out.shape}, what is picked has {picked.shape}")
+        elif self._shown is not None and out.dtype == self._shown:
+            out[...] = self.read(sel, threads=threads, max_memory=max_memory, progress=progress)
+            return out
+        elif out.dtype.newbyteorder("=") != self._dtype.newbyteorder("="):
+            raise TypeError(f"out has dtype {out.dtype}, the array {self.dtype}")
+        self._handle.read(picked, out, self._work(threads, max_memory, progress))
+        if given:
+            return out
+        values = self._as_shown(out)
+        return values[()] if picked.element else values
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        require_copy(copy)
+        values = np.asarray(self[...])
+        return values if dtype is None else np.asarray(self._astype(values, dtype))
+
+    def _astype(self, values: Any, dtype: Any) -> Any:
+        """What was read, as another dtype: bfloat16 by its value."""
+        return _bfloat16.astype(values, self._bfloat16 if self._shown is None else None, dtype)
+
+    def astype(self, dtype: Any) -> Converted:
+        """The same array with its elements converted when they are read.
+
+        Examples
+        --------
+        >>> a = tessera.create("small.zarr", shape=3, dtype="<i2", fill_value=5)
+        >>> a.astype("float32")[:2]
+        array([5., 5.], dtype=float32)
+        """
+        return Converted(self, dtype)
+
+    @property
+    def vindex(self) -> VIndex:
+        """Elements at many places: ``a.vindex[rows, columns]``, or selected by a mask of the array's shape.
+
+        The index is NumPy's, as in ``a[rows, columns]``. Among slices, the dimensions of lists and arrays always come
+        first in the result: ``a.vindex[:, rows, columns]`` has shape ``(len(rows), a.shape[0])``.
+        """
+        return VIndex(self)
+
+    @property
+    def oindex(self) -> OIndex:
+        """An independent index for each dimension: ``a.oindex[[0, 5], 2:4]`` has shape ``(2, 2)``.
+
+        The index of a dimension is an integer, a slice, a list of integers or a mask, as in
+        ``numpy_array[numpy.ix_(...)]``. Assigning changes each chunk in one step.
+        """
+        return OIndex(self)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._require_writable()
+        picked = self._handle.pick(key)
+        if picked is None:
+            self._assign_otherwise(key, value)
+            return
+        self._handle.write(picked, self._values(value, picked.shape, picked.element), self._brief)
+
+    def write(self, sel: Any, values: Any, casting: str = "same_kind", *, threads: int = 0,
+              max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> None:
+        """Assign as ``a[sel] = values`` does, but refuse conversions that `casting` does not allow.
+
+        Parameters
+        ----------
+        sel : basic index
+            Integers, slices, ``...`` and None.
+        values : array_like
+            Broadcast to the selection. An array of this dtype is not copied.
+        casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
+            The conversions that are allowed, as in :func:`numpy.can_cast`.
+
+        Raises
+        ------
+        TypeError
+            If the rule does not allow the conversion. Nothing is written.
+        """
+        self._require_writable()
+        picked = self._handle.pick(sel)
+        if picked is None:
+            raise not_basic(sel)
+        values = self._castable(values, casting)
+        self._handle.write(picked, self._values(values, picked.shape, picked.element),
+                           self._work(threads, max_memory, progress))
+
+    def update(self, sel: Any, function: Callable[..., Any], *, where: bool = False, threads: int = 0,
+               progress: ProgressCallback = None) -> None:
+        """Compute new values from the present ones, so that no other writer's change is lost.
+
+        Each chunk's part of the selection is read, changed by the function and written under that chunk's lock:
+        increments from many threads and processes all count. Chunks are changed one by one, not all at once.
+
+        Parameters
+        ----------
+        sel : basic index
+            Integers, slices, ``...`` and None.
+        function : callable
+            Called as ``function(values)`` with one chunk's part, an array that it may change in place. If it returns
+            anything but None, that is written instead. Types that NumPy lacks are as without ml_dtypes. The part has all dimensions of the array; those picked by an
+            integer have length 1. The function runs in any thread. It must not write to this array, and gets an error
+            if it does. If two functions of `update` write to each other's arrays and would wait for each other for
+            ever, one of them gets an error; in two processes they wait until Ctrl-C.
+        where : bool
+            Call ``function(values, place)`` with the place of `values` in the selection, as slices.
+
+        Raises
+        ------
+        Exception
+            Any exception of the function. Its chunk is then unchanged; chunks that were changed before stay changed.
+
+        Examples
+        --------
+        >>> a = tessera.create("counts.zarr", shape=6, dtype="<i8", chunks=4)
+        >>> a.update(slice(2, 6), lambda values: values + 1)
+        >>> a[:]
+        array([0, 0, 1, 1, 1, 1])
+        """
+        self._require_writable()
+        picked = self._handle.pick(sel)
+        if picked is None:
+            raise not_basic(sel)
+        self._handle.update(picked, function, where, self._work(threads, 0, progress))
+
+    def _castable(self, values: Any, casting: str) -> Any:
+        """The values, if the rule allows converting them to this array's dtype; else raises TypeError."""
+        if isinstance(values, (Indexed, Converted)):
+            values = values[...]
+        if casting == "unsafe" or self._bfloat16 is not None or self._dtype == object:
+            return np.asanyarray(values)
+        values = padding_named(np.asanyarray(values), self._dtype)
+        texts = {values.dtype.kind, self._dtype.kind} == {"U", "S"} and casting == "same_kind"  # what is not ASCII raises
+        if not texts and not can_cast(values, self._dtype, casting):
+            raise TypeError(f"Cannot cast array data from {values.dtype!r} to {self._dtype!r} "
+                            f"according to the rule '{casting}'")
+        return values
+
+    def _values(self, value: Any, shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
+        """The value as NumPy would store it, broadcast to the shape."""
+        if isinstance(value, (Indexed, Converted)):
+            value = value[...]
+        if self._bfloat16 is not None:
+            value = _bfloat16.encode(value, self._bfloat16)
+        return stored(value, self._dtype, shape, element)
+
+    def _assign_otherwise(self, key: Any, value: Any) -> None:
+        fields, rest = split_fields(key)
+        picked = None if fields is None else self._handle.pick(rest)
+        if picked is None:
+            write_key(self, rest, value, fields)
+            return
+        part = np.empty(0, self._dtype)[fields]  # the errors of unknown names
+        shape = picked.shape + part.shape[1:]
+        values = stored(value, part.dtype, shape, False)
+        whole = with_dropped(picked, values)
+
+        def assign(elements: np.ndarray[Any, Any], place: tuple[slice, ...]) -> None:
+            elements[fields] = whole[place]
+
+        self._handle.update(picked, assign, True, self._brief)

@@ -9,10 +9,9 @@ import weakref
 from typing import Any, Sequence, Union
 
 from . import _tessera
-from ._array import Array
 from ._closing import Closing
 from ._errors import InvalidArgument, NotFound, Unsupported
-from ._group import Group, Members
+from ._node import Node
 from ._options import work
 from ._picture import Picture
 
@@ -64,7 +63,7 @@ def _close_all() -> None:
 
 
 def _path_of(path: Any) -> Any:
-    if isinstance(path, (Array, Group, Members)):
+    if isinstance(path, Node):
         return path.path
     try:
         return os.fspath(path)
