@@ -140,13 +140,13 @@ def test_store():
     values = np.arange(100 * 70).reshape(100, 70)
     source = dask.array.from_array(values, chunks=((13, 40, 47), (9, 61)))
     written = []
-    original = sys.modules["tessera._dask"]._write
+    original = sys.modules["tessera._dask_store"]._write
 
     def noting(target, begin, block):
         written.append((begin, block.shape))
         return original(target, begin, block)
 
-    sys.modules["tessera._dask"]._write = noting
+    sys.modules["tessera._dask_store"]._write = noting
     try:
         with dask.config.set(scheduler="threads"):
             tessera.store(source, "stored.zarr", chunks=(5, 7), shards=(20, 14))
@@ -170,7 +170,7 @@ def test_store():
             with module.raises(tessera.InvalidArgument, "not known"):
                 tessera.store(part[part > 3], "unknown.zarr")
     finally:
-        sys.modules["tessera._dask"]._write = original
+        sys.modules["tessera._dask_store"]._write = original
     tessera.store(dask.array.zeros((0, 4), chunks=(1, 4)), "empty.zarr", chunks=(2, 2))
     assert tessera.open("empty.zarr").shape == (0, 4)
 

@@ -40,7 +40,7 @@ from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument,
                       OverBudget, Recorded, Sealed, Unsupported)
 from ._extensions import add_codec, add_store
 from ._group import Group, GroupEdit, Members
-from ._dask import store
+from ._dask_store import store
 from ._indexing import Converted
 from ._jobs import Job, Unit, UnitDone, dask_run, plan
 from ._picture import Picture, thumbnails

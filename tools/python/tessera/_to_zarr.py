@@ -13,7 +13,7 @@ import numpy as np
 
 from ._commands import create_group
 from ._commands import open as open_path
-from ._dask import store
+from ._dask_store import store
 from ._errors import InvalidArgument
 from ._group import Group
 

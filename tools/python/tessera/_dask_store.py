@@ -1,0 +1,104 @@
+"""Arrays of dask, written so that no two tasks write into one file."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from typing import Any, Optional, Sequence, Union
+
+import numpy as np
+
+from ._array import Array
+from ._commands import create
+from ._errors import InvalidArgument
+from ._making import Path
+
+
+def _aligned(start: int, lengths: Sequence[int], unit: int) -> tuple[int, ...]:
+    """Lengths of blocks about as long as those given, which end where units of the target do."""
+    total = sum(lengths)
+    step = max(1, -(-max(lengths, default=1) // unit)) * unit
+    ends = list(range((start // unit) * unit + step, start + total, step)) + [start + total]
+    return tuple(end - begin for begin, end in zip([start, *ends], ends)) if total else (0,)
+
+
+def _cut(start: int, end: int, lengths: Sequence[int]) -> tuple[int, ...]:
+    """Lengths of blocks from start to end, of which each lies in one of the units of the target."""
+    ends = [stop for stop in itertools.accumulate(lengths) if start < stop < end] + [end]
+    return tuple(stop - begin for begin, stop in zip([start, *ends], ends)) if end > start else (0,)
+
+
+def _write(target: Array, begin: tuple[int, ...], values: Any) -> int:
+    values = np.asarray(values)
+    target[tuple(slice(b, b + n) for b, n in zip(begin, values.shape))] = values
+    return int(values.size)
+
+
+def store(source: Any, target: Union[Array, Path], *, region: Optional[Sequence[slice]] = None,
+          compute: bool = True, **options: Any) -> Any:
+    """Write a dask array, in blocks that are first made to end where chunks or shards of the target do.
+
+    So no two tasks write into one file, and nothing depends on locks between machines. Only where `region` begins or
+    ends inside a chunk is that chunk shared with others who write at the same time.
+
+    Parameters
+    ----------
+    source : dask.array.Array
+    target : Array or path
+        An array that is open for writing, or the place of a new one.
+    region : tuple of slices, optional
+        The part of an existing array to write, one slice with step 1 for each dimension.
+    compute : bool
+        False returns a delayed value that does the work when it is computed.
+    **options
+        Of a new array, as in :func:`create`; its chunks are by default those of `source`.
+
+    Examples
+    --------
+    >>> import dask.array
+    >>> tessera.store(dask.array.ones((10, 10), chunks=(3, 10)), "ones.zarr", chunks=(4, 5), overwrite=True)
+    >>> float(tessera.load("ones.zarr").sum())
+    100.0
+    """
+    delayed: Any = importlib.import_module("dask").delayed
+
+    if any(np.isnan(length) for lengths in source.chunks for length in lengths):
+        raise InvalidArgument("the lengths of the dask array's blocks are not known: compute_chunk_sizes() finds them")
+    if isinstance(target, Array):
+        if options:
+            raise TypeError(f"unexpected argument {next(iter(options))!r}: only for a new array")
+        array = target
+    else:
+        if region is not None:
+            raise InvalidArgument("region: only for an array that is there: tessera.open(path, \"r+\")")
+        if 0 not in source.shape:
+            options.setdefault("chunks", source.chunksize)
+        array = create(target, shape=source.shape, dtype=source.dtype, **options)
+    array._require_writable()
+    given = region if region is not None else (slice(None),) * array.ndim
+    if len(given) != array.ndim or any(part.step not in (None, 1) for part in given):
+        raise InvalidArgument(f"region: expected {array.ndim} slices with step 1, found {region}")
+    bounds = [part.indices(length)[:2] for part, length in zip(given, array.shape)]
+    lengths = tuple(max(0, end - begin) for begin, end in bounds)
+    if lengths != source.shape:
+        raise InvalidArgument(f"{array.path}: an array of shape {source.shape} does not fit into {lengths}")
+    if not np.can_cast(source.dtype, array.dtype, "same_kind"):
+        raise InvalidArgument(f"{array.path}: {source.dtype} would lose values in {array.dtype}: convert it before, by astype()")
+    stored = array._handle.chunk_lengths(True) if array._handle.differs() else None
+    units = array.shards or array.chunks or (1,) * array.ndim
+    starts = [begin for begin, _ in bounds]
+    if stored is None:
+        wanted = tuple(_aligned(*each) for each in zip(starts, source.chunks, units))
+    else:
+        wanted = tuple(_cut(*bound, along) for bound, along in zip(bounds, stored))
+    blocks_of = source.rechunk(wanted)
+    offsets = [np.cumsum([start, *lengths[:-1]]).tolist() for start, lengths in zip(starts, blocks_of.chunks)]
+    tasks = []
+    for index, block in np.ndenumerate(np.asarray(blocks_of.to_delayed(), dtype=object)):
+        begin = tuple(offsets[d][i] for d, i in enumerate(index))
+        tasks.append(delayed(_write, pure=False)(array, begin, block))
+    written = delayed(sum)(tasks)
+    if not compute:
+        return written
+    written.compute()
+    return None
