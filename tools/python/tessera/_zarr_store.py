@@ -12,12 +12,10 @@ from zarr.abc.store import Store as _Base
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from . import _tessera
-from ._array import Array
 from ._errors import InvalidArgument, NotFound, Unsupported
-from ._group import Group, Members
-from ._commands import open as open_path
+from ._node import Node, open_node
 from ._options import absolute
-from ._zarr import NodeKeys
+from ._zarr_keys import NodeKeys
 
 # Formats of Zarr that zarr-python 3 reads and writes by itself.
 _OWN = ("v2", "v3")
@@ -44,7 +42,7 @@ def _holds_keys(folder: str) -> bool:
 
 def _all_own(node: Any) -> bool:
     """Whether zarr-python itself reads all arrays at and below a node."""
-    if isinstance(node, Group) and node.format is None:
+    if isinstance(node._handle, _tessera.GroupHandle) and node.format is None:
         return all(_all_own(child) for child in node.values())
     return getattr(node, "format", None) in _OWN
 
@@ -169,11 +167,11 @@ class Store(_Base):
                  durability: str = "commit", locks: bool = True):
         if zarr_format not in (None, 2, 3):
             raise InvalidArgument(f"zarr_format is 2 or 3, not {zarr_format!r}")
-        node = path if isinstance(path, (Array, Group, Members)) else None
+        node = path if isinstance(path, Node) else None
         place = node.path if node is not None else os.fspath(path)
         if os.path.exists(place) or "::" not in place:
             place = absolute(place)
-        if node is not None and read_only is None and getattr(node, "mode", "r") == "r":
+        if node is not None and read_only is None and node.mode == "r":
             read_only = True
         self._options = (read_only, zarr_format, durability, locks)
         shown = self._shown(node, place, read_only, zarr_format)
@@ -192,7 +190,7 @@ class Store(_Base):
             return None
         if node is None:
             try:
-                node = open_path(place)
+                node = open_node(absolute(place))
             except NotFound:
                 if not os.path.isdir(place):
                     raise
@@ -202,7 +200,7 @@ class Store(_Base):
             if own in _OWN and zarr_format in (None, int(own[1])):
                 return None
             # A plain folder is shown as it is, unless that would hide something.
-            if own is None and isinstance(node, Group) and (read_only is False or _all_own(node)):
+            if own is None and isinstance(node._handle, _tessera.GroupHandle) and (read_only is False or _all_own(node)):
                 return None
         return _View(node, zarr_format or (2 if own == "v2" else 3))
 
