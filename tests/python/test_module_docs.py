@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""The examples in the docstrings of the Python module run (its page: tests/cli/test_pages.py), and mypy finds nothing in it."""
+"""The examples in the docstrings of the Python module run (its page: tests/cli/test_pages.py), mypy finds nothing in it, and
+its files import only those beneath them."""
+import ast
 import doctest
+import graphlib
 import importlib
 import os
 import pathlib
@@ -50,6 +53,27 @@ def test_everything_public_has_a_docstring():
                     f"Cached.{p}" for p in ("chunks", "fill_value", "format", "info")):
                 bare.append(path)
     assert not bare, bare
+
+
+def imported(tree):
+    """The files of the package that one of them imports, anywhere in it: in functions and for types, too."""
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(filter(None, ("tessera" if node.level else "", node.module)))
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        for package, _, rest in (each.partition(".") for each in names):
+            name = rest.partition(".")[0]
+            if package == "tessera" and name != "_tessera":  # which is compiled
+                yield name if (FOLDER / f"{name}.py").is_file() else "__init__"
+
+
+def test_files_import_only_those_beneath():
+    arrows = {path.stem: set(imported(ast.parse(path.read_text()))) for path in FOLDER.glob("*.py")}
+    assert "_node" in arrows["_describe"], arrows
+    list(graphlib.TopologicalSorter(arrows).static_order())  # a CycleError names the files of a circle
 
 
 def test_types():
