@@ -1,4 +1,4 @@
-#include <tessera/array_field.h>
+#include <tessera/array.h>
 
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <tessera/array_options.h>
+#include <tessera/array.h>
 
 #include <tessera/action.h>
 #include <tessera/chunk_grid.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <tessera/array_options.h>
+#include <tessera/array.h>
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 // Many regions at once: each chunk that they touch is processed once. Private to the store module.
 #pragma once
 
-#include <tessera/region_parts.h>
+#include <tessera/array.h>
 #include <span>
 #include "array_state.h"
 

@@ -1,7 +1,7 @@
 // Whether a stored chunk can be decoded. Private to the store module.
 #pragma once
 
-#include <tessera/finding.h>
+#include <tessera/verify.h>
 
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-#include <tessera/finding.h>
+#include <tessera/verify.h>
 
 #include <array>
 

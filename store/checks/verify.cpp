@@ -6,8 +6,8 @@
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
+#include <tessera/repair.h>
 #include <tessera/seal.h>
-#include <tessera/set_aside.h>
 #include <tessera/snapshot.h>
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/geo_problems.h>
 #include <tessera/geo_reference.h>
+#include <tessera/multiscales.h>
 
 #include "convention_tree.h"
 

@@ -1,7 +1,6 @@
 // Findings of verify about seals, with or without parity.
 #include <fmt/format.h>
 #include <tessera/action.h>
-#include <tessera/parity.h>
 #include <tessera/seal.h>
 
 #include "parity_archive.h"

@@ -10,6 +10,8 @@
 #include <tessera/copy_elements.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
+#include <tessera/multiscales.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
 #include <tessera/selection_items.h>

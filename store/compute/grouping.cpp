@@ -1,4 +1,4 @@
-#include <tessera/grouping.h>
+#include <tessera/reduce.h>
 
 #include <algorithm>
 #include <map>

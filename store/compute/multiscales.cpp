@@ -1,5 +1,5 @@
 #include <tessera/action.h>
-#include <tessera/coarsen.h>
+#include <tessera/multiscales.h>
 
 #include <algorithm>
 #include <array>

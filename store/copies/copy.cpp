@@ -1,4 +1,4 @@
-#include <tessera/array_field.h>
+#include <tessera/array.h>
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
 #include <tessera/field.h>

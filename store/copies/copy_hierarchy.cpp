@@ -5,6 +5,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/cast.h>
+#include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
 #include <tessera/json.h>

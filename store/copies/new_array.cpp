@@ -22,8 +22,9 @@
 #include <fmt/format.h>
 
 #include <tessera/action.h>
+#include <tessera/copy.h>
+#include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
-#include <tessera/new_array.h>
 #include <tessera/place.h>
 #include <algorithm>
 #include <array>

@@ -1,4 +1,3 @@
-#include <tessera/sync.h>
 
 #include <fmt/format.h>
 

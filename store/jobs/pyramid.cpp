@@ -8,10 +8,14 @@
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/destination.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
 #include <tessera/group.h>
+#include <tessera/multiscales.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
+#include <tessera/pyramid_plan.h>
 #include <tessera/write_computed.h>
 
 namespace tessera {

@@ -1,4 +1,4 @@
-#include <tessera/chunk_map.h>
+#include <tessera/picture.h>
 
 #include <algorithm>
 #include <limits>
@@ -10,6 +10,7 @@
 #include <tessera/array.h>
 #include <tessera/error.h>
 #include <tessera/memory_account.h>
+#include <tessera/place.h>
 #include <tessera/shard.h>
 
 #include "array_state.h"

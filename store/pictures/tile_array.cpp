@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/array_field.h>
+#include <tessera/array.h>
 #include <tessera/complex_part.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tessera/key_value_store.h>
-#include <tessera/parity.h>
+#include <tessera/seal.h>
 
 #include "seal_mark.h"
 #include "sha256.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/key_value_store.h>
-#include <tessera/parity.h>
+#include <tessera/seal.h>
 
 #include "parity_archive.h"
 #include "seal_changes.h"

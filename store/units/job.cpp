@@ -17,9 +17,11 @@
 #include <tessera/copy.h>
 #include <tessera/destination.h>
 #include <tessera/error_text.h>
+#include <tessera/multiscales.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
 #include <tessera/pyramid.h>
+#include <tessera/pyramid_plan.h>
 #include <tessera/zip_name.h>
 
 #include "directories.h"

@@ -3,7 +3,6 @@
 // mark of a broken seal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <tessera/parity.h>
 #include <tessera/seal.h>
 #include <tessera/verify.h>
 

@@ -1,4 +1,4 @@
-"""The examples in the public headers and in the pages of tools/docs must compile.
+"""The examples in the headers and in the pages of tools/docs must compile.
 
     examples.py COMPILER ROOT
 
@@ -12,8 +12,7 @@ import subprocess
 import sys
 
 compiler, root = sys.argv[1], pathlib.Path(sys.argv[2])
-PRELUDE = """#include <tessera/memory_account.h>
-#include <tessera/tessera.h>
+PRELUDE = """#include <tessera/tessera.h>
 #include <tessera/tile.h>
 #include <algorithm>
 #include <array>
@@ -60,7 +59,7 @@ def page_examples(text):
 
 
 def main():
-    headers = sorted(path for module in ("core", "codecs", "store") for path in root.glob(f"{module}/**/include/tessera/*.h"))
+    headers = sorted(path for module in ("core", "codecs", "store") for path in root.glob(f"{module}/**/tessera/*.h"))
     pages = sorted((root / "tools/docs").rglob("*.md"))
     examples = [(path, *example) for path in headers for example in header_examples(path.read_text())
                 if ";" in example[1]] + [(page, *example) for page in pages for example in page_examples(page.read_text())]
@@ -74,7 +73,8 @@ def main():
         inside = re.sub(r"\b(Reading)\b", rf"\g<1>{n}", code[cut:])
         source += [f'#line {line} "{path.relative_to(root)}"', outside, f"static void example_{n}({NAMES}) {{ {{",
                    f'#line {line + code[:cut].count(chr(10))} "{path.relative_to(root)}"', inside, "}}"]
-    folders = [f"-I{folder}" for module in ("core", "codecs", "store") for folder in sorted((root / module).glob("**/include"))]
+    folders = [f"-I{folder}" for module in ("core", "codecs", "store")
+               for kind in ("include", "internal") for folder in sorted((root / module).glob(f"**/{kind}"))]
     run = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-w", *folders, "-x", "c++", "-"], input="\n".join(source),
                          capture_output=True, text=True)
     if run.returncode:

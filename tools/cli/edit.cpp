@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/append_group.h>
-#include <tessera/array_field.h>
+#include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/array_plan.h>
 #include <tessera/boxes.h>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
-#include <tessera/parity.h>
 #include <tessera/seal.h>
 
 #include <optional>

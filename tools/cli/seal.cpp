@@ -6,7 +6,6 @@
 
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
-#include <tessera/parity.h>
 #include <tessera/place.h>
 #include <tessera/verify.h>
 #include <CLI/CLI.hpp>

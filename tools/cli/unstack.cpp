@@ -6,6 +6,7 @@
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/destination_lock.h>
 #include <tessera/difference.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>

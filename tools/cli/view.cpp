@@ -5,7 +5,6 @@
 
 #include <tessera/array.h>
 #include <tessera/byte_io.h>
-#include <tessera/chunk_map.h>
 #include <tessera/copy.h>
 #include <tessera/json.h>
 #include <tessera/picture.h>

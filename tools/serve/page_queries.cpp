@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <tessera/calendar.h>
-#include <tessera/chunk_map.h>
 #include <tessera/complex_part.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>

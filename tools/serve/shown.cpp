@@ -1,6 +1,6 @@
 #include "shown.h"
 
-#include <tessera/array_field.h>
+#include <tessera/array.h>
 #include <tessera/complex_part.h>
 #include <tessera/field.h>
 

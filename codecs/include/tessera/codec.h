@@ -149,9 +149,9 @@ struct CodecRow {
     bool shard = false;                   ///< its chunks hold smaller ones: see shard.h
     bool may_hold_no_text = false;        ///< its elements may be other than text: see no_text_mark
     std::string_view items = {};          ///< the member that holds the items' dtype, of sequences that are bytes
-    bool only_decodes = false;            ///< its chunks are read, but not written (CodecPipeline::require_encoder)
+    bool only_decodes = false;            ///< its chunks are read, but not written
     /// The members that only encoding needs, as a JSON object with values that are right for every input. Chunks are
-    /// decoded whatever an array's metadata say in these members (CodecPipeline::require_encoder).
+    /// decoded whatever an array's metadata say in these members.
     std::string_view encoding_only = {};
 };
 

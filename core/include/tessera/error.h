@@ -29,8 +29,49 @@ enum class ErrorCode {
     sealed,            ///< a change to a sealed array or group, without permission to break the seal
 };
 
-/// A setting to give, or an operation to call: the list is in <tessera/action.h>.
-enum class Action : std::uint8_t;
+/// A setting to give, or an operation to call.
+enum class Action : std::uint8_t {
+    // Settings of what was called.
+    absent_status,  ///< take a status for absent: "403"
+    accept,         ///< seal the files that are named as they are
+    allow_outside,  ///< let references lead out of their folder
+    break_seal,     ///< change sealed data
+    cast,           ///< convert by another rule: "clip"
+    chunks,         ///< chunks of another shape
+    coarsening,     ///< coarsen in another way: "nearest"
+    dimension_names,
+    drop_attributes,  ///< leave out what the format has no place for
+    dtype,            ///< read or convert to a dtype: "f8"
+    encode_cf,        ///< write times as numbers with units, as the CF conventions have it
+    fill,             ///< another fill value: "null"
+    follow_links,     ///< write and delete through links
+    format,           ///< make the array in another format: "v3"
+    max_memory,       ///< allow so much memory: "71M"
+    no_locks,         ///< go on without locks
+    overwrite,        ///< replace what is there
+    recursive,        ///< remove what lies below, too
+    resume,           ///< go on with an unfinished copy
+    selection,        ///< take a part: "0, :, :"
+    skip_damaged,     ///< restore all but what is damaged
+    // Operations on a path, which is the value unless it is the one that failed.
+    accept_snapshot,  ///< take a snapshot's files as they are
+    calc_functions,   ///< the list of functions that expressions have
+    copy,
+    drop_damaged,  ///< delete what repair set aside
+    give_up_batches,
+    make_group,
+    reduce,  ///< reduce along dimensions: "mean"
+    remove,
+    repair,
+    repair_to_seal,  ///< restore files from parity to what was sealed
+    seal,
+    seal_with_parity,
+    set_element,
+    undo,
+    unstack,
+    verify,
+    without_references,  ///< join arrays by copying them
+};
 
 /// What a person can do. The library names no option, function or command: whoever shows the message says it in the
 /// words of its own interface.

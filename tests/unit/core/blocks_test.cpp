@@ -1,4 +1,4 @@
-#include <tessera/blocks.h>
+#include <tessera/chunk_grid.h>
 #include <tessera/parallel.h>
 
 #include <gtest/gtest.h>

@@ -13,6 +13,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "expect_error.h"
 #include "temporary_folder.h"

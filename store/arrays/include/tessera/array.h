@@ -1,4 +1,5 @@
-// Array: a chunked array in a store. A thin handle; the loops live in region_io.h, resize.h and copy.h.
+// Array: a chunked array in a store, and ArrayOptions: how to create one, and in which format. A thin handle; the loops
+// live in region_io.h, resize.h and copy.h.
 #pragma once
 
 #include <concepts>
@@ -16,8 +17,6 @@
 #include <vector>
 
 #include <tessera/array_io.h>
-#include <tessera/array_options.h>
-#include <tessera/blocks.h>
 #include <tessera/cast.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
@@ -27,11 +26,69 @@
 #include <tessera/key_value_store.h>
 #include <tessera/metadata.h>
 #include <tessera/ndarray.h>
-#include <tessera/pipeline.h>
-#include <tessera/region_parts.h>
 #include <tessera/selection.h>
+#include <tessera/shape.h>
+#include <tessera/view.h>
 
 namespace tessera {
+
+/// How to create an array. Only shape and dtype are needed.
+struct ArrayOptions {
+    Shape shape;
+    Shape chunks = {};  ///< empty: about 1 MiB is chosen (choose_chunks)
+    DType dtype;
+    /// Must fit the dtype. nullopt: the dialect's default, and in v2 with names of dimensions null, because xarray
+    /// takes elements that equal v2's fill for missing ones.
+    std::optional<Value> fill_value = std::nullopt;
+    Shape shards = {};  ///< v3: shape of a shard, a multiple of chunks; empty: no sharding
+    /// v3: the lengths along each dimension, where they differ, instead of `chunks` or `shards`. In shards that differ
+    /// the chunks have one shape, of which every shard's is a multiple.
+    std::vector<ChunkEdges> edges = {};
+    std::vector<ChunkEdges> shard_edges = {};
+    std::string codec = "blosc:lz4:5:shuffle";  ///< as parse_codecs reads it
+    std::string format = "";                    ///< empty: choose_format() chooses
+    Order order = Order::C;                     ///< of the elements within a chunk
+    std::string separator = "";   ///< between the indices of chunk keys, "." or "/"; empty: the dialect's own
+    std::string structures = "";  ///< v3: the name of structures, "struct", or "structured" for zarr-python before 3.3
+    std::vector<std::optional<std::string>> dimension_names = {};  ///< empty, or one per dimension
+    Value attributes = Value::object();                            ///< written when not empty
+};
+
+/// The format of new arrays for which none is named: `preferred`, else zmeta. Throws invalid_argument for no format's
+/// name. The library reads no environment: what a user prefers is the caller's to say.
+[[nodiscard]] const Dialect& default_format(std::string_view preferred = "");
+
+struct FormatChoice {
+    const Dialect* dialect = nullptr;
+    std::optional<Note> note = std::nullopt;  ///< why it is not the default one, as a sentence
+};
+/// The format of a new array: the one that the options name; else the default one; else v3, if the default one cannot
+/// express what is asked (codecs, shards, names of dimensions, …) and v3 can.
+[[nodiscard]] FormatChoice choose_format(const ArrayOptions& options, std::string_view preferred = "");
+
+/// The metadata that these options describe, in the dialect that they name (or that choose_format() chooses). If that
+/// dialect has no dimension names, new_attributes() returns them. Throws as Array::create.
+[[nodiscard]] ArrayMetadata make_metadata(const ArrayOptions& options);
+/// The attributes, including xarray's `_ARRAY_DIMENSIONS` if the dialect has no other place for dimension names.
+[[nodiscard]] Value new_attributes(const ArrayOptions& options);
+
+/// A fill that is not defined.
+[[nodiscard]] FillValue null_fill();
+/// A warning if elements that were never written have no value in a new array, because its fill, which nobody chose, is
+/// null: in formats whose fill xarray takes for missing.
+[[nodiscard]] std::optional<Note> undefined_note(const Dialect& dialect, const ArrayMetadata& metadata);
+
+/// One of many regions to read, and the memory that receives it. `out` has the region's shape and the array's dtype, in
+/// any byte order.
+struct RegionRead {
+    Region region;
+    MutableArrayView out;
+};
+/// One of many regions to write. `in` as RegionRead::out.
+struct RegionWrite {
+    Region region;
+    ArrayView in;
+};
 
 /// How much of an array is stored. With shards each shard counts as one chunk here.
 struct StoredSize {
@@ -84,7 +141,7 @@ public:
     [[nodiscard]] static Array open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
     /// Creates a new array. Throws already_exists if something is there, and invalid_argument or unsupported for
     /// options that the dialect cannot express; nothing is written then. If another run is making something at the same
-    /// place, waits for it (see DestinationLock).
+    /// place, waits for it.
     static Array create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store = {});
     static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options);
     /// The same, with complete metadata. If `publish` is false, the metadata is not written until publish(), so that an
@@ -108,9 +165,8 @@ public:
     void refresh();
     /// Makes this handle and its copies store chunks that equal the fill, instead of erasing them.
     void store_fill();
-    /// One field of an array of structures, for reading and writing it alone: `table.field("close")`. Include
-    /// <tessera/array_field.h>. Throws not_found, listing the fields, and invalid_argument if elements are not
-    /// structures.
+    /// One field of an array of structures, for reading and writing it alone: `table.field("close")`. Throws not_found,
+    /// listing the fields, and invalid_argument if elements are not structures.
     [[nodiscard]] class ArrayField field(std::string_view name) const;
 
     /// Reads the elements of a selection into a fresh array without the dropped dimensions.
@@ -243,7 +299,7 @@ public:
     /// Whether all chunks (with shards: all shards) that a region touches are stored.
     [[nodiscard]] bool is_stored(const Region& region) const;
     /// The chunks (with shards: the shards) as blocks, each surrounded by a halo. is_stored() of a block's region says
-    /// whether the block is stored. See blocks.h for a loop with threads.
+    /// whether the block is stored. See Blocks for a loop with threads.
     [[nodiscard]] Blocks blocks(const Shape& halo = {}) const;
 
 private:
@@ -254,5 +310,35 @@ private:
 
 /// The source as a stored array; nullptr if it is none: an array file, or something that is computed as it is read.
 [[nodiscard]] const Array* as_array(const ArraySource& source);
+
+/// A handle to a field, as Array::field() gives it. The dimensions of a sub-array follow those of the array.
+/// Thread rule: as Array.
+class ArrayField final : public ArraySource {
+public:
+    ArrayField(const Array& array, std::string_view name);
+
+    [[nodiscard]] ArrayInfo info() const override { return source_->info(); }
+    [[nodiscard]] const std::string& name() const override { return source_->name(); }
+    [[nodiscard]] Value attribute_values() const override { return source_->attribute_values(); }
+    [[nodiscard]] Shape shape() const { return info().shape; }
+    [[nodiscard]] DType dtype() const { return info().dtype; }
+    [[nodiscard]] const Array& array() const { return array_; }
+
+    /// Reads the elements of a selection. Only the chunks that it touches are read, and only the field is kept.
+    [[nodiscard]] NDArray read(SelectionText selection = "", const IoOptions& io = {}) const;
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
+
+    /// Writes the field of the structures that a selection picks. Their other fields keep even concurrent changes
+    /// (Array::update). `in` has the shape of the selection and the field's dtype, in any byte order.
+    void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
+    void write(SelectionText selection, const ArrayView& in, const IoOptions& io = {});
+    /// As Array::require_direct.
+    void require_direct(const Selection& selection) const;
+
+private:
+    Array array_;
+    std::string field_;
+    std::shared_ptr<const ArraySource> source_;
+};
 
 }  // namespace tessera

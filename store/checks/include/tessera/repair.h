@@ -11,10 +11,24 @@
 #include <vector>
 
 #include <tessera/key_value_store.h>
-#include <tessera/set_aside.h>
 #include <tessera/verify.h>
 
 namespace tessera {
+
+/// Files that repair has set aside.
+struct SetAside {
+    std::int64_t files = 0;
+    std::uint64_t bytes = 0;
+    SetAside& operator+=(const SetAside& more) {
+        files += more.files;
+        bytes += more.bytes;
+        return *this;
+    }
+};
+/// In one array or group, excluding the nodes below.
+[[nodiscard]] SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix);
+/// Deletes them, and returns their number and size.
+SetAside drop_set_aside(KeyValueStore& store, std::string_view prefix);
 
 struct RepairOptions {
     IoOptions io = {};

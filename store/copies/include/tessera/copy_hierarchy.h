@@ -1,4 +1,5 @@
-// copy_hierarchy: copies all arrays and groups at and below a path to another path.
+// copy_hierarchy: copies all arrays and groups at and below a path to another path. sync_hierarchy: carries only what
+// differs.
 //
 // The source is an array, a group, a plain folder or a zip of arrays, an array file or a member of one. The end of the
 // destination's name says what it becomes: an array file (".npy", ".npz::name"), a zip (".zip"), or else a directory.
@@ -14,16 +15,51 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
-#include <tessera/array_plan.h>
-#include <tessera/folder_walk.h>
+#include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/key_value_store.h>
 #include <tessera/locate.h>
+#include <tessera/nodes.h>
 #include <tessera/parallel.h>
 
 namespace tessera {
+
+/// The members in which a copy differs from its source. All others come from the source, or from the defaults of
+/// ArrayOptions if the source is not an array in a store.
+struct ArrayWishes {
+    std::optional<Shape> chunks = std::nullopt;
+    std::optional<Shape> shards = std::nullopt;  ///< empty: no sharding
+    /// Instead of `chunks` or `shards`: as in ArrayOptions.
+    std::optional<std::vector<ChunkEdges>> edges = std::nullopt;
+    std::optional<std::vector<ChunkEdges>> shard_edges = std::nullopt;
+    std::optional<std::string> codec = std::nullopt;  ///< "delta,zstd:3"
+    std::optional<Value> fill = std::nullopt;
+    std::optional<std::string> format = std::nullopt;  ///< "v3"
+    /// Without a format, and for data that have none: that of what they were made from, and where there is none,
+    /// default_format(preferred_format).
+    std::optional<std::string> like_format = std::nullopt;
+    std::string preferred_format = {};
+    /// Whether v3 is taken, without a format, where the source's or the default one cannot express what is asked. Not
+    /// for one of several arrays, which share a format.
+    bool may_take_v3 = true;
+    std::optional<std::string> separator = std::nullopt;
+    std::optional<std::string> structures = std::nullopt;  ///< as ArrayOptions::structures
+    std::optional<Order> order = std::nullopt;             ///< of the elements in a chunk
+    std::optional<std::vector<std::optional<std::string>>> dimension_names = std::nullopt;
+};
+
+/// The complete metadata of an array to be made.
+struct PlannedArray {
+    const Dialect* dialect = nullptr;
+    ArrayMetadata metadata;
+    std::optional<Value> attributes;
+    std::vector<Note> changes;  ///< sentences about what differs from the source
+    /// Why chunks are encoded anew; nullopt if those of the source are copied as they are.
+    std::optional<std::string> recode;
+};
 
 struct HierarchyOptions {
     /// Changes applied to every array. Without a format here, the arrays get that of the group around the destination,
@@ -115,7 +151,7 @@ struct CopiedHierarchy {
 
 /// Copies everything at and below `source`. Arrays of a hierarchy that cannot be read (corrupt, unsupported) are left
 /// out and reported; any other failure is thrown, and leaves the destination as it was, apart from an unfinished copy
-/// if `resume`. The destination is locked (DestinationLock) from before the first look at it.
+/// if `resume`. The destination is locked from before the first look at it.
 /// Throws already_exists, invalid_argument, unsupported, and the errors of opening, reading and writing.
 CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& destination,
                                const HierarchyOptions& options = {});
@@ -136,5 +172,30 @@ CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& des
 /// As open_source(), but throws the error of the file's reader for objects that cannot be read.
 [[nodiscard]] std::unique_ptr<ArraySource> open_readable_source(const Located& at,
                                                                 const ArrayFileOptions& options = {});
+
+struct SyncOptions {
+    bool dry_run = false;  ///< only counts
+    IoOptions io = {};
+    StoreOptions store = {};  ///< how the destination is opened
+};
+
+struct Synced {
+    std::int64_t arrays = 0;
+    std::int64_t made = 0;     ///< of these, arrays that were not there, and are copied whole
+    std::int64_t same = 0;     ///< values (chunks, shards) that are the same on both sides
+    std::int64_t carried = 0;  ///< values that differ, or were not there
+    std::int64_t erased = 0;   ///< values that the source does not have
+    std::uint64_t bytes = 0;   ///< of the carried values
+};
+
+/// Makes each array at and below `destination` that is also at `source` equal to it: chunks as they are stored,
+/// metadata and attributes. Values differ if their sizes do, or their MD5 sums, which S3 lists; where neither side
+/// lists one, the bytes are compared. What is not at the destination is copied (copy_hierarchy, in the same format);
+/// nodes that are only there stay. An array that grew or shrank at the source does so at the destination. Data come
+/// before metadata when it grows, and no reader sees a chunk half written, but one who reads meanwhile may see some old
+/// and some new chunks. Holds the locks of the destination and of each array. Throws invalid_argument if the
+/// destination is stored otherwise (format, dtype, chunks, codecs, keys), with nothing of that array changed; and the
+/// errors of opening, reading and writing.
+Synced sync_hierarchy(const std::string& source, const std::string& destination, const SyncOptions& options = {});
 
 }  // namespace tessera

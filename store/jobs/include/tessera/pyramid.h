@@ -9,15 +9,16 @@
 
 #include <tessera/coarsen.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/destination.h>
 #include <tessera/ome.h>
 
 namespace tessera {
 
 /// What a pyramid of GeoZarr says otherwise than the array's attributes.
 struct GeoWishes {
-    std::optional<std::array<double, 6>> transform = std::nullopt;  ///< as in GeoReference
-    std::optional<std::string> crs = std::nullopt;                  ///< as parse_crs() takes it
+    /// a, b, c, d, e, f: x = a·column + b·row + c, y = d·column + e·row + f. Column and row 0 are the outer edges of
+    /// the first elements.
+    std::optional<std::array<double, 6>> transform = std::nullopt;
+    std::optional<std::string> crs = std::nullopt;  ///< "EPSG:4326", a text of WKT2, or PROJJSON
 };
 
 struct PyramidOptions {
@@ -26,8 +27,8 @@ struct PyramidOptions {
     Shape by = {2};                      ///< the factor between levels, along dimensions of space; or one for each
     std::optional<int> levels = std::nullopt;  ///< nullopt: until no dimension that shrinks is longer than 256
     Coarsening with = Coarsening::mean;
-    std::vector<double> scale = {};                      ///< as in Pyramid; empty: 1 each
-    std::vector<std::optional<std::string>> units = {};  ///< as in Pyramid
+    std::vector<double> scale = {};  ///< the distance between neighbours along each axis; empty: 1 each
+    std::vector<std::optional<std::string>> units = {};  ///< "micrometer"; empty, or one for each axis
     /// For all levels. The format is v2 (OME-NGFF 0.4) or v3 (0.5, 0.6); without one that of `ome`, else the array's if
     /// that is v2, else v3.
     ArrayWishes arrays = {};
@@ -41,19 +42,9 @@ struct PyramidOptions {
     StoreOptions store = {};
 };
 
-/// A pyramid that is planned.
-struct PlannedPyramid {
-    PlannedGroup group;
-    std::vector<Shape> factors;       ///< of each level, relative to the array
-    std::vector<PlannedCopy> levels;  ///< the first one is the array itself
-};
-/// What make_pyramid() makes, without looking at the destination. Throws invalid_argument and unsupported.
-[[nodiscard]] PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
-                                          const std::string& destination, const PyramidOptions& options);
-
 /// Makes the pyramid in a directory or a zip, and returns its levels, `planned` and `made`. `source` names the array in
 /// reports. The first level is the array bit for bit. Throws invalid_argument for axes, scale, units and factors that
-/// do not fit the array, already_exists as require_pyramid_place, and the errors of plan_array and of copying.
+/// do not fit the array, already_exists for a place that is not free, and the errors of copying.
 CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
                              const std::string& destination, const PyramidOptions& options);
 

@@ -28,7 +28,7 @@ struct Difference {
     struct Place {
         Index index;
         std::string a, b;      ///< the two elements as text
-        Value json_a, json_b;  ///< the same as element_to_json
+        Value json_a, json_b;  ///< the same as JSON: NaN as "NaN", dates as ISO 8601 text
     };
     std::vector<Place> first;  ///< the first ones in C order
     /// The largest |a − b|, infinite if one of the two is not finite; nullopt if elements are not numbers.

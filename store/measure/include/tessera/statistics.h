@@ -32,7 +32,7 @@ struct Statistics {
     /// Elements of the dtype, for real numbers and times; −0.0 is less than 0.0. For text and bytes, the first and last
     /// in byte order.
     std::optional<std::string> min, max;  ///< as element_to_text
-    Value min_json, max_json;             ///< the same as element_to_json; null if there is none
+    Value min_json, max_json;             ///< the same as JSON (see Difference); null if there is none
     /// Of real numbers, or of times in their unit; 64-bit integers are rounded to double first. The deviation has a
     /// relative error of about 1e-13. The error of the mean is about 1e-13 of the mean absolute deviation, plus the
     /// last place of the double. Both hold however far from zero the values lie (see store/measure/moments.h). The last

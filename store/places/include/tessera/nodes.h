@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <tessera/dialect.h>
-#include <tessera/folder_walk.h>
 #include <tessera/key_value_store.h>
 
 namespace tessera {
@@ -35,7 +34,23 @@ struct Node {
 /// is listed once. Plain folders behind links are not searched.
 [[nodiscard]] std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix);
 
-/// The nodes below a prefix, and the folders that the walk did not enter (see folder_walk.h).
+/// The largest number of folders that a walk descends below its start.
+inline constexpr int deepest_folder = 256;
+
+/// A folder, or a link, that a walk did not enter.
+struct PassedFolder {
+    enum class Why : std::uint8_t {
+        second_way,  ///< a link to a folder that the walk visited by another path
+        elsewhere,   ///< a link that is not followed
+        nowhere,     ///< a link that leads nowhere
+        too_deep,    ///< deeper than deepest_folder
+    };
+    std::string path;  ///< below the start of the walk
+    Why why = Why::elsewhere;
+    std::string target;  ///< for second_way, the other path; else the text of the link
+};
+
+/// The nodes below a prefix, and the folders that the walk did not enter.
 struct Hierarchy {
     std::vector<Node> nodes;  ///< as nodes_below
     /// Sorted by path. Excludes links to folders without nodes, and links to arrays, which are nodes themselves.

@@ -7,6 +7,9 @@
 // It lists every file below the root, sorted by path, with three exceptions: Tessera's own files (names that begin with
 // ".tessera"), empty lock files of other programs, and chunks outside their arrays, which nobody reads and `repair`
 // sets aside.
+//
+// With parity, `.tessera/parity/` has Reed-Solomon parity, from which `repair` recomputes damaged and missing files;
+// tools/docs/parity.md describes these files byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +24,6 @@
 #include <tessera/key_value_store.h>
 #include <tessera/locate.h>
 #include <tessera/parallel.h>
-#include <tessera/parity.h>
 #include <tessera/place.h>
 
 namespace tessera {
@@ -41,6 +43,22 @@ struct SealState {
 /// With parity, the manifest that the parity's roots name counts; a different manifest is ignored. Throws corrupt for
 /// an invalid manifest.
 [[nodiscard]] SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io = {});
+
+/// The loss that parity can restore.
+struct Redundancy {
+    enum class Kind : std::uint32_t {
+        share = 1,  ///< a share of the data
+        files = 2,  ///< a number of files
+    };
+    Kind kind = Kind::share;
+    std::uint32_t amount = 0;  ///< millionths, or files
+
+    friend bool operator==(const Redundancy&, const Redundancy&) = default;
+};
+/// "5%", "0.5%" or "2". Throws invalid_argument, listing the accepted forms.
+[[nodiscard]] Redundancy parse_redundancy(std::string_view text);
+/// The reverse: "5%", "2 files".
+[[nodiscard]] std::string redundancy_text(const Redundancy& redundancy);
 
 struct Sealed {
     std::int64_t files = 0;
@@ -98,5 +116,21 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& op
 Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view name, const std::filesystem::path& bag,
                 const IoOptions& io = {}, const StoreOptions& options = {},
                 const std::optional<Redundancy>& parity = std::nullopt);
+
+/// The loss that can certainly be restored, computed from the intact parity.
+struct ParityPromise {
+    Redundancy asked;
+    std::uint64_t parity_bytes = 0;  ///< of the parity files
+    std::int64_t segments = 0;
+    std::int64_t lost_segments = 0;  ///< segments without a readable index: their files are not covered
+    std::uint32_t block_size = 0;
+    std::uint32_t blocks = 0;  ///< blocks of one group that may be lost; the least of all groups
+    std::uint64_t run = 0;     ///< consecutive bytes of the archive, with its files in the order of their paths
+    std::uint32_t files = 0;   ///< number of files, whichever they are
+};
+/// For the seal at `prefix`; nullopt if it has no parity. Reads the parity files, not the data. Throws corrupt if none
+/// of the parity can be read.
+[[nodiscard]] std::optional<ParityPromise> parity_promise(const KeyValueStore& store, std::string_view prefix,
+                                                          const IoOptions& io = {});
 
 }  // namespace tessera

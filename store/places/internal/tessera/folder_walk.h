@@ -16,24 +16,9 @@
 #include <vector>
 
 #include <tessera/key_value_store.h>
+#include <tessera/nodes.h>
 
 namespace tessera {
-
-/// The largest number of folders that a walk descends below its start.
-inline constexpr int deepest_folder = 256;
-
-/// A folder, or a link, that a walk did not enter.
-struct PassedFolder {
-    enum class Why : std::uint8_t {
-        second_way,  ///< a link to a folder that the walk visited by another path
-        elsewhere,   ///< a link that is not followed
-        nowhere,     ///< a link that leads nowhere
-        too_deep,    ///< deeper than deepest_folder
-    };
-    std::string path;  ///< below the start of the walk
-    Why why = Why::elsewhere;
-    std::string target;  ///< for second_way, the other path; else the text of the link
-};
 
 /// Thread rule: one thread. The store must outlive it.
 class FolderWalk {

@@ -14,7 +14,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/edit.h>
 #include <tessera/group.h>
-#include <tessera/set_aside.h>
+#include <tessera/repair.h>
 
 namespace tessera {
 

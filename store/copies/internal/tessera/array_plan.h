@@ -10,44 +10,11 @@
 #include <tessera/array.h>
 #include <tessera/array_io.h>
 #include <tessera/convert.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/error.h>
 #include <tessera/selection.h>
 
 namespace tessera {
-
-/// The members in which a copy differs from its source. All others come from the source, or from the defaults of
-/// ArrayOptions if the source is not an array in a store.
-struct ArrayWishes {
-    std::optional<Shape> chunks = std::nullopt;
-    std::optional<Shape> shards = std::nullopt;  ///< empty: no sharding
-    /// Instead of `chunks` or `shards`: as in ArrayOptions.
-    std::optional<std::vector<ChunkEdges>> edges = std::nullopt;
-    std::optional<std::vector<ChunkEdges>> shard_edges = std::nullopt;
-    std::optional<std::string> codec = std::nullopt;  ///< "delta,zstd:3"
-    std::optional<Value> fill = std::nullopt;
-    std::optional<std::string> format = std::nullopt;  ///< "v3"
-    /// Without a format, and for data that have none: that of what they were made from, and where there is none,
-    /// default_format(preferred_format).
-    std::optional<std::string> like_format = std::nullopt;
-    std::string preferred_format = {};
-    /// Whether v3 is taken, without a format, where the source's or the default one cannot express what is asked. Not
-    /// for one of several arrays, which share a format.
-    bool may_take_v3 = true;
-    std::optional<std::string> separator = std::nullopt;
-    std::optional<std::string> structures = std::nullopt;  ///< as ArrayOptions::structures
-    std::optional<Order> order = std::nullopt;             ///< of the elements in a chunk
-    std::optional<std::vector<std::optional<std::string>>> dimension_names = std::nullopt;
-};
-
-/// The complete metadata of an array to be made.
-struct PlannedArray {
-    const Dialect* dialect = nullptr;
-    ArrayMetadata metadata;
-    std::optional<Value> attributes;
-    std::vector<Note> changes;  ///< sentences about what differs from the source
-    /// Why chunks are encoded anew; nullopt if those of the source are copied as they are.
-    std::optional<std::string> recode;
-};
 
 /// The source's metadata with `wishes` applied. Throws invalid_argument and unsupported, naming the option or member,
 /// but neither the source nor the array to be made: the caller knows where that will be.

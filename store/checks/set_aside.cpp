@@ -1,5 +1,5 @@
 #include <tessera/dialect.h>
-#include <tessera/set_aside.h>
+#include <tessera/repair.h>
 
 #include <string>
 #include <utility>
