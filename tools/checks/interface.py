@@ -4,7 +4,7 @@
     interface.py --write    writes it anew
 
 It holds the installed headers' declarations outside of `detail` and of private sections, without bodies, comments and
-attributes.
+attributes. tessera.h has to include each of these headers.
 """
 import difflib
 import pathlib
@@ -134,11 +134,21 @@ def listing():
     return lines
 
 
+def left_out():
+    """The public headers that tessera.h does not include. fmt.h needs another library."""
+    names = {path.name for path in headers()}
+    umbrella = next(path for path in headers() if path.name == "tessera.h").read_text()
+    return sorted(names - set(re.findall(r"^#include <tessera/([^>]+)>", umbrella, re.MULTILINE)) - {"tessera.h", "fmt.h"})
+
+
 def main():
     made = listing()
     if sys.argv[1:] == ["--write"]:
         LIST.write_text("".join(made))
         return
+    if left_out():
+        sys.exit(f"tessera.h does not include {', '.join(left_out())}: a header that is installed has to be in it, and others "
+                 "belong into a folder \"internal\"")
     there = LIST.read_text().splitlines(keepends=True) if LIST.exists() else []
     changes = list(difflib.unified_diff("".join(there).splitlines(), "".join(made).splitlines(), "tools/docs/interface.txt",
                                         "the public headers", n=0, lineterm=""))
