@@ -145,7 +145,7 @@ private:
     PackedArray array_;
     std::string name_;
     ChunkGrid grid_;
-    KeyScheme keys_{.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
+    KeyScheme keys_ = dialect_named("v2").default_keys();
     std::vector<std::pair<std::string, std::string>> documents_;
 };
 

@@ -122,6 +122,10 @@ void require_sizes(const ArrayMetadata& m) {
     (void)byte_count(m.chunks, m.dtype.size());
 }
 
+KeyScheme v2_keys() {
+    return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
+}
+
 void require_keys(const ArrayMetadata& m, const KeyScheme& only, std::string_view dialect) {
     if (m.keys == only) return;
     const Index first = Index::filled(m.shape.rank(), 0);

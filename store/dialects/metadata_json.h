@@ -77,6 +77,8 @@ void require_format(const Value& meta, int format);
 void require_numpy_dtype(const DType& dtype, std::string_view dialect);
 /// Throws unless ranks agree, elements have bytes, and no product overflows.
 void require_sizes(const ArrayMetadata& m);
+/// The keys of chunks in Zarr v2, which are v1's, too, and which v3 may use.
+[[nodiscard]] KeyScheme v2_keys();
 /// Throws unsupported unless the keys of chunks follow the dialect's only scheme.
 void require_keys(const ArrayMetadata& m, const KeyScheme& only, std::string_view dialect);
 void require_one_chunk_shape(const ArrayMetadata& m, std::string_view dialect);

@@ -23,10 +23,6 @@ constexpr std::array<std::string_view, 8> members{"chunks", "compression", "comp
 constexpr std::array<std::string_view, 6> compressions{"none", "zlib", "gzip", "bz2", "lzma", "blosc"};
 constexpr std::array<std::string_view, 2> orders{"C", "F"};
 
-KeyScheme v1_keys() {
-    return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
-}
-
 // ---- reading
 
 /// The compressor; nullopt for "none".
@@ -65,7 +61,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
     }
     m.codecs.push_back({"bytes"});
     if (compressor) m.codecs.push_back(*compressor);
-    m.keys = v1_keys();
+    m.keys = v2_keys();
     m.unknown = unknown_members(meta, members);
     return m;
 }
@@ -100,7 +96,7 @@ Value metadata_json(const ArrayMetadata& m) {
     if (m.shape.rank() == 0) {
         throw unsupported("v1 cannot store an array without dimensions: the key of its chunk would be empty");
     }
-    require_keys(m, v1_keys(), "v1");
+    require_keys(m, v2_keys(), "v1");
     require_no_dimension_names(m, "v1");
     require_one_chunk_shape(m, "v1");
 
@@ -178,7 +174,7 @@ struct V1 final : Dialect {
         const bool kept = attributes != nullptr || store.open(join_key(prefix, attributes_name)) != nullptr;
         Dialect::save(store, prefix, m, kept ? attributes : &none);
     }
-    KeyScheme default_keys() const override { return v1_keys(); }
+    KeyScheme default_keys() const override { return v2_keys(); }
     FillValue default_fill(const DType& dtype) const override { return plain_default_fill(dtype); }
     std::vector<std::string> remarks(const ArrayMetadata& m) const override { return what_zarr_1_cannot(m); }
 };

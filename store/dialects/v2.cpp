@@ -38,10 +38,6 @@ bool is_native(std::string_view name) {
     return row != nullptr && row->numcodecs;
 }
 
-KeyScheme v2_keys() {
-    return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
-}
-
 // ---- fill values
 
 ElementBytes read_fill_bytes(const DType& dtype, const Value& v) {

@@ -71,12 +71,6 @@ std::optional<DType> read_bits(std::string_view name) {
     return DType::raw(bits / 8);
 }
 
-Value sized(std::string_view name, std::int64_t bytes) {
-    CodecConfig type{std::string(name)};
-    type.configuration.set("length_bytes", bytes);
-    return codec_to_json(type);
-}
-
 Value structure_json(const DType& dtype, std::string_view name) {
     Value fields = Value::array();
     std::int64_t end = 0;
@@ -291,9 +285,18 @@ std::string_view limits(const DType& /*dtype*/) {
 
 }  // namespace
 
-bool is_optional_type(const Value& v) {
-    const std::string name = codec_from_json(v).name;
+Value named_json(std::string_view name, std::string_view member_name, Value v) {
+    CodecConfig named{std::string(name)};
+    named.configuration.set(member_name, std::move(v));
+    return codec_to_json(named);
+}
+
+bool is_optional_name(std::string_view name) {
     return name == "optional" || name == "zarrs.optional";
+}
+
+bool is_optional_type(const Value& v) {
+    return is_optional_name(codec_from_json(v).name);
 }
 
 DType read_data_type(const Value& v) {
@@ -332,11 +335,11 @@ Value data_type_json(const DType& dtype, std::string_view structures) {
         case Kind::variable_bytes:
             return "bytes";
         case Kind::bytes:
-            return sized("null_terminated_bytes", dtype.size());
+            return named_json("null_terminated_bytes", "length_bytes", dtype.size());
         case Kind::raw:
-            return sized("raw_bytes", dtype.size());
+            return named_json("raw_bytes", "length_bytes", dtype.size());
         case Kind::text:
-            return sized("fixed_length_utf32", dtype.size());
+            return named_json("fixed_length_utf32", "length_bytes", dtype.size());
         case Kind::datetime:
         case Kind::timedelta: {
             // Splits "<M8[10ns]" into the unit and its multiple, which is a member of its own.
@@ -425,17 +428,5 @@ void name_structures(const Dialect& dialect, ArrayMetadata& m, std::string_view 
 
 constinit const FillRules v3_fill_rules{.read = read_fill, .write = write_fill, .limits = limits};
 constinit const FillRules v3_structured_fill_rules{.read = read_fill, .write = write_structured_fill, .limits = limits};
-
-std::vector<CodecConfig> read_codecs(const Value& list) {
-    std::vector<CodecConfig> codecs;
-    for (const Value& codec : list.as_array()) codecs.push_back(codec_from_json(codec));
-    return codecs;
-}
-
-Value plain_codecs_json(const std::vector<CodecConfig>& codecs) {
-    Value list = Value::array();
-    for (const CodecConfig& codec : codecs) list.push_back(codec_to_json(codec));
-    return list;
-}
 
 }  // namespace tessera

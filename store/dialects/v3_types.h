@@ -1,7 +1,5 @@
-// Data types, fill values and codec lists in the spelling of Zarr v3. Private to the store module.
+// Data types and fill values in the spelling of Zarr v3. Private to the store module.
 #pragma once
-
-#include <vector>
 
 #include <tessera/small_type.h>
 
@@ -9,7 +7,12 @@
 
 namespace tessera {
 
-/// Whether a data_type is zarrs' "optional", whose elements may be missing.
+/// {"name": …, "configuration": {member: v}}, as v3 spells whatever can be extended.
+[[nodiscard]] Value named_json(std::string_view name, std::string_view member_name, Value v);
+
+/// Whether a name is that of zarrs' data type whose elements may be missing, and of its codec.
+[[nodiscard]] bool is_optional_name(std::string_view name);
+/// Whether a data_type is that one.
 [[nodiscard]] bool is_optional_type(const Value& v);
 /// The dtype of a data_type, of an optional one that of its elements; multi-byte parts are little-endian. Throws
 /// unsupported for an unknown name.
@@ -28,8 +31,5 @@ inline constexpr std::string_view older_structure_name = "structured";
 extern const FillRules v3_fill_rules;
 /// The same, but a structure is written as the base64 of its bytes, as zarr-python 3.1 did.
 extern const FillRules v3_structured_fill_rules;
-
-[[nodiscard]] std::vector<CodecConfig> read_codecs(const Value& list);
-[[nodiscard]] Value plain_codecs_json(const std::vector<CodecConfig>& codecs);
 
 }  // namespace tessera

@@ -22,9 +22,6 @@ namespace tessera {
 
 namespace {
 
-/// The keys of the v2 view, whatever the array's own are.
-const KeyScheme plain_keys{.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
-
 /// The description of the chunks in v2.
 struct InV2 {
     ArrayMetadata metadata;  ///< the array's, with its inner chunks as chunks, and without the checksum
@@ -53,7 +50,7 @@ std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
     try {
         const Dialect& to = dialect_named("v2");
         ArrayMetadata there = convert_metadata(m, {}, from, to).metadata;
-        there.keys = plain_keys;
+        there.keys = to.default_keys();  // whatever the array's own are
         there.unknown = Value::object();
         ArrayMetadata same_fill = there;  // may_be_absent() covers the fill
         same_fill.fill = m.fill;

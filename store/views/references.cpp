@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/array.h>
 #include <tessera/chunk_bytes.h>
+#include <tessera/dialect.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
@@ -45,8 +46,7 @@ public:
             at.push_back(place.offset);
             at.push_back(place.size);
         }
-        const KeyScheme keys{.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
-        add(join_key(prefix, keys.key(chunk)), std::move(at));
+        add(join_key(prefix, keys_.key(chunk)), std::move(at));
     }
     [[nodiscard]] Value result() && {
         Value all = Value::object();
@@ -59,6 +59,7 @@ private:
     /// Does not look for the key first: no key comes twice, and Value::set would search all of them.
     void add(std::string key, Value value) { refs_.emplace_back(std::move(key), std::move(value)); }
 
+    KeyScheme keys_ = dialect_named("v2").default_keys();
     Value::Object refs_;
 };
 

@@ -3,7 +3,7 @@
 #include <tessera/array_plan.h>
 
 #include "dialect_test_util.h"
-#include "v3_types.h"
+#include "v3_codecs.h"
 
 namespace tessera {
 namespace {
