@@ -1,0 +1,84 @@
+// A latent variable of pco: its bins, and the table of tANS that codes which bin comes next. Private to the codecs
+// module.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include <tessera/counted.h>
+#include <tessera/error_text.h>
+
+#include "pco_bits.h"
+
+namespace tessera {
+
+/// A state of a latent variable's tANS table, with the bin that it stands for.
+template <class L>
+struct PcoState {
+    L lower;
+    std::uint16_t next;  ///< the following state, before the bits read are added
+    std::uint8_t bits;
+    std::uint8_t offset_bits;
+};
+
+template <class L>
+struct PcoVariable {
+    int log = 0;  ///< of the table's size
+    std::size_t bins = 0;
+    CountedVector<PcoState<L>> states;
+};
+
+template <class L>
+PcoVariable<L> read_pco_variable(PcoBits& bits) {
+    struct Bin {
+        L lower;
+        std::uint32_t weight;
+        std::uint8_t offset_bits;
+    };
+    constexpr int of_offset_bits = std::bit_width(static_cast<unsigned>(pco_bits<L>));
+    PcoVariable<L> v;
+    v.log = static_cast<int>(bits.take(4));
+    v.bins = bits.take(15);
+    const std::size_t size = std::size_t{1} << v.log;
+    constexpr int most = 14;
+    if (v.log > most || v.bins > size || (v.bins == 1 && v.log > 0)) {
+        throw corrupt("{} bins in a table of 2^{} states, at most 2^{}", v.bins, v.log, most);
+    }
+    bits.require_inside(std::uint64_t{v.bins} * static_cast<unsigned>(v.log + pco_bits<L> + of_offset_bits));
+    CountedVector<Bin> bins(std::max<std::size_t>(v.bins, 1), Bin{0, 1, 0});
+    std::size_t weights = v.bins == 0 ? 1 : 0;
+    for (std::size_t i = 0; i < v.bins; ++i) {
+        Bin& bin = bins[i];
+        bin.weight = static_cast<std::uint32_t>(1 + bits.take(v.log));
+        bin.lower = bits.template take_latent<L>();
+        bin.offset_bits = static_cast<std::uint8_t>(bits.take(of_offset_bits));
+        if (bin.offset_bits > pco_bits<L>) {
+            throw corrupt("an offset of {} bits in a bin of numbers of {}", bin.offset_bits, pco_bits<L>);
+        }
+        weights += bin.weight;
+    }
+    if (weights != size) throw corrupt("the weights of the bins sum to {}, expected {}", weights, size);
+
+    // The bins are spread over the states in steps that are odd, so that each state is met once.
+    CountedVector<std::uint16_t> bin_of(size);
+    const std::size_t step = (3 * size / 5) | 1;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+        for (std::uint32_t k = 0; k < bins[i].weight; ++k, at = (at + step) & (size - 1)) {
+            bin_of[at] = static_cast<std::uint16_t>(i);
+        }
+    }
+    v.states.resize(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        Bin& bin = bins[bin_of[i]];
+        const std::uint32_t x = bin.weight++;
+        const int read = v.log + 1 - std::bit_width(x);
+        v.states[i] = {bin.lower, static_cast<std::uint16_t>((x << read) - size), static_cast<std::uint8_t>(read),
+                       bin.offset_bits};
+    }
+    return v;
+}
+
+}  // namespace tessera
