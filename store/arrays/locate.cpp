@@ -15,7 +15,7 @@
 #include "dialects.h"
 #include "directories.h"
 #include "directory_store.h"
-#include "node_files.h"
+#include "keys.h"
 #include "store_in_file.h"
 
 namespace tessera {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/own_names.h>
 #include <tessera/stop.h>
 
 #include <algorithm>
@@ -69,7 +70,7 @@ private:
                 if (const auto chunk = keys_.parse(key, rank_)) {
                     visitor_.in_the_way(&*chunk, key,
                                         fmt::format("{} is a directory, and not a regular file", name_of(key)));
-                } else if (depth > 0 && (!below.empty() || name != ".tessera")) {
+                } else if (depth > 0 && (!below.empty() || name != own_folder)) {
                     (link ? links_ : folders).push_back({key, depth - 1});
                 }
             });

@@ -12,11 +12,12 @@
 
 #include "journal.h"
 #include "kept_changes.h"
+#include "keys.h"
 
 namespace tessera {
 
 /// Where a batch lies until it is in place, below the array.
-inline constexpr std::string_view batch_folder = ".tessera/batch";
+inline constexpr std::string_view batch_folder = batch_journal_key.substr(0, batch_journal_key.rfind('/'));
 
 // ---- for what makes batches: Edit and undo()
 

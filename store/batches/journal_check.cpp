@@ -10,6 +10,7 @@
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 
 #include <algorithm>
 #include <set>
@@ -116,7 +117,7 @@ void require_own_arrays(const KeyValueStore& store, std::string_view prefix, con
     if (probe_dialect(store, prefix) != nullptr) refuse(name, "is one of a group, and lies in an array");
     std::set<std::string_view> paths;
     for (const Journal::Entry& entry : journal.entries) {
-        if (entry.key.find(".tessera") != std::string::npos) {
+        if (entry.key.find(own_folder) != std::string::npos) {
             refuse(name, fmt::format("names {}, which is no array of the group", entry.key));
         }
         if (!paths.insert(entry.key).second) refuse(name, fmt::format("names {} twice", entry.key));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
+#include <tessera/own_names.h>
 #include <tessera/shard.h>
 
 #include <algorithm>
@@ -280,7 +281,7 @@ void require_direct(const KeyValueStore& store, std::string_view prefix, const s
     for (const Finding& finding : findings) {
         // Restoring checks the same for its files.
         if (finding.remedy == Remedy::none || finding.remedy == Remedy::restore) continue;
-        const std::string own = join_key(join_key(prefix, finding.node), ".tessera");
+        const std::string own = join_key(join_key(prefix, finding.node), own_folder);
         store.require_direct(join_key(prefix, finding.key));
         if (finding.remedy == Remedy::remove_foreign) continue;
         store.require_direct(own);

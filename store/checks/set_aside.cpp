@@ -1,4 +1,5 @@
 #include <tessera/dialect.h>
+#include <tessera/own_names.h>
 #include <tessera/repair.h>
 
 #include <string>
@@ -34,7 +35,7 @@ SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix) {
     SetAside sum;
     const std::string folder = join_key(prefix, damaged_folder);
     // Repair never makes a link here.
-    if (store.is_link(join_key(prefix, ".tessera")) || store.is_link(folder)) return sum;
+    if (store.is_link(join_key(prefix, own_folder)) || store.is_link(folder)) return sum;
     add_files(store, folder, sum);
     return sum;
 }

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <tessera/repair.h>
 #include <tessera/seal.h>
@@ -17,8 +18,8 @@
 
 #include "batch.h"
 #include "destination_lock_file.h"
+#include "keys.h"
 #include "metadata_json.h"
-#include "node_files.h"
 #include "sealed_file_store.h"
 #include "snapshot_record.h"
 #include "verifier.h"
@@ -107,8 +108,8 @@ void Verifier::check_node(const std::string& path) {
         prefix, [](std::string_view, const auto&) {}, [&](std::string_view name, bool) { folders.emplace_back(name); });
     std::ranges::sort(folders);
     check_temporaries(path, path);
-    const bool own_is_whole = check_place(path, join_key(path, ".tessera"));
-    const bool unfinished = own_is_whole && holds(folders, ".tessera") && check_own(path);
+    const bool own_is_whole = check_place(path, join_key(path, own_folder));
+    const bool unfinished = own_is_whole && holds(folders, own_folder) && check_own(path);
     if (const Dialect* dialect = probe_dialect(*store_, prefix)) {
         check_array(path, *dialect, folders);
     } else {
@@ -276,7 +277,7 @@ bool Verifier::check_name(const std::string& node, const std::string& folder, st
 
 bool Verifier::check_own_folder(const std::string& node, const std::string& name) {
     if (!is_own_name(name)) return false;
-    if (name == ".tessera") return true;
+    if (name == own_folder) return true;
     add({.kind = FindingKind::leftover,
          .node = node,
          .key = join_key(node, name),
@@ -286,7 +287,7 @@ bool Verifier::check_own_folder(const std::string& node, const std::string& name
 }
 
 bool Verifier::check_own(const std::string& path) {
-    const std::string own = join_key(path, ".tessera");
+    const std::string own = join_key(path, own_folder);
     const Listing listing = store_->list(place(own));
     check_temporaries(path, own);
     for (const std::string_view name : {"lock", "batch", "damaged", "undo", "log"})

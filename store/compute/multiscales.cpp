@@ -12,6 +12,7 @@
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 
 namespace tessera {
@@ -116,7 +117,7 @@ std::vector<std::string> names_in(const std::string& path) {
 /// Whether a folder without a format holds levels and nothing else, as a killed run leaves it.
 bool holds_only_levels(const std::string& path, std::size_t levels) {
     return std::ranges::all_of(names_in(path), [&](const std::string& name) {
-        if (name.starts_with('.') && name.find(".tessera") != std::string::npos) return true;
+        if (is_own_name(name)) return true;
         for (std::size_t level = 0; level < levels; ++level) {
             if (name == std::to_string(level)) return true;
         }

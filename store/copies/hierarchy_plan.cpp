@@ -9,6 +9,7 @@
 #include <tessera/cast.h>
 #include <tessera/copy.h>
 #include <tessera/dimensions.h>
+#include <tessera/own_names.h>
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -181,7 +182,7 @@ void plan_one_of(const HierarchyCopy& o, HierarchyPlan& plan, std::string source
 void require_plain_name(const std::string& file, const std::string& member) {
     const fs::path path(member);
     const bool plain = !member.empty() && path.is_relative() && std::ranges::none_of(path, [](const fs::path& part) {
-        return part.empty() || part == "." || part == ".." || part.string().starts_with(".tessera");
+        return part.empty() || part == "." || part == ".." || part.string().starts_with(own_folder);
     });
     if (!plain) {
         throw invalid_argument("{}: the member '{}' cannot be the name of an array; import it alone: {}::{}", file,

@@ -25,6 +25,7 @@
 #include <tessera/copy.h>
 #include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <algorithm>
 #include <array>
@@ -36,6 +37,7 @@
 #include "destination_lock_file.h"
 #include "dialects.h"
 #include "directory_store.h"
+#include "keys.h"
 #include "move_aside.h"
 #include "node_files.h"
 #include "replace_directory.h"

@@ -8,6 +8,7 @@
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/folder_walk.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 
 #include <algorithm>
@@ -120,7 +121,7 @@ Value record_of(const SnapshotInfo& info) {
 /// Removes leftovers of interrupted attempts in a folder of snapshots, whose lock is held.
 void remove_interrupted(KeyValueStore& folder) {
     for (const std::string& name : folder.list("").prefixes) {
-        if (is_own_name(name) && name != ".tessera") folder.erase_below(name);
+        if (is_own_name(name) && name != own_folder) folder.erase_below(name);
     }
 }
 

@@ -20,6 +20,7 @@
 #include "directory_tree.h"
 #include <tessera/action.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ constexpr int read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 }  // namespace
 
 std::size_t own_part(std::string_view path) {
-    if (path.find(".tessera") == std::string_view::npos) return path.npos;
+    if (path.find(own_folder) == std::string_view::npos) return path.npos;
     for (std::size_t at = 0;;) {
         const std::size_t slash = path.find('/', at);
         if (is_own_name(path.substr(at, slash - at))) return at;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <tessera/own_names.h>
+
 namespace tessera {
 
 /// Throws invalid_argument unless `key` is made of parts joined by '/', none of them empty, "." or "..", without NUL.
@@ -23,14 +25,13 @@ void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit
     return slash == std::string_view::npos ? std::string_view() : prefix.substr(0, slash);
 }
 
-/// Whether a name directly below an array or group is Tessera's own: ".tessera", temporary files, the hidden
-/// directories of arrays that are being replaced (".grid.zarr.tessera-new").
-[[nodiscard]] inline bool is_own_name(std::string_view name) {
-    return name.starts_with('.') && name.find(".tessera") != std::string_view::npos;
-}
-
 /// The metadata documents of arrays and groups in all formats. The dialects (store/dialects) say more of them.
 inline constexpr std::array<std::string_view, 5> metadata_names{"zarr.json", ".zarray", "__zmeta__", ".zgroup", "meta"};
+
+/// The journal of a batch that is recorded: see batch.cpp.
+inline constexpr std::string_view batch_journal_key = ".tessera/batch/journal";
+/// Marks a directory as an unfinished copy: see new_array.cpp.
+inline constexpr std::string_view unfinished_marker_key = ".tessera/unfinished.json";
 
 /// The lock files of zarr 0.4 and similar programs; Tessera's own is `.tessera/lock`.
 [[nodiscard]] inline bool is_lock_name(std::string_view name) {

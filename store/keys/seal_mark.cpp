@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/error.h>
+#include <tessera/own_names.h>
 #include <unistd.h>
 
 #include <array>
@@ -87,7 +88,6 @@ void require_unsealed(int directory, std::string_view prefix, const StoreOptions
     folder.resize(size);
     folder.append(seal_file_suffix);
     require(folder, size, options);
-    const std::string_view own_folder = seal_sums_key.substr(0, seal_sums_key.find('/'));
     for (;;) {
         folder.resize(size);
         folder.append("/").append(own_folder);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <tessera/dialect.h>
 #include <tessera/error.h>
+#include <tessera/own_names.h>
 
 #include <string>
 #include <utility>
@@ -66,7 +67,7 @@ void carry_set_aside(const fs::path& from, const fs::path& to, const StoreOption
         }
         std::erase_if(nodes, [&](const std::string& node) {
             const std::string damaged = join_key(node, damaged_folder);
-            return old->is_link(join_key(node, ".tessera")) || old->is_link(damaged) || is_empty(old->list(damaged));
+            return old->is_link(join_key(node, own_folder)) || old->is_link(damaged) || is_empty(old->list(damaged));
         });
     }
     if (nodes.empty()) return;

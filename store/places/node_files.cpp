@@ -5,6 +5,7 @@
 #include <tessera/descriptor.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 #include <tessera/store_kind.h>
 #include <tessera/value.h>
 
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "destination_lock_file.h"
+#include "keys.h"
 
 namespace tessera {
 
@@ -95,7 +97,7 @@ void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>
 
 bool is_direct(const KeyValueStore& store, std::string_view prefix) {
     try {
-        store.require_direct(join_key(prefix, ".tessera"));
+        store.require_direct(join_key(prefix, own_folder));
         return true;
     } catch (const Error& e) {
         if (e.code() != ErrorCode::invalid_argument) throw;

@@ -10,13 +10,8 @@
 
 namespace tessera {
 
-/// Marks a directory as an unfinished copy: see new_array.cpp.
-inline constexpr std::string_view unfinished_marker_key = ".tessera/unfinished.json";
 /// In a store far away: the id of the job that made the array.
 inline constexpr std::string_view job_key = ".tessera/job";
-
-/// The folder of Tessera's own files of a node.
-inline constexpr std::string_view own_folder = ".tessera";
 
 /// The names directly below one node that are part of that node itself.
 class NodeFiles {

@@ -16,7 +16,7 @@
 
 #include "directories.h"
 #include "directory_store.h"
-#include "node_files.h"
+#include "keys.h"
 #include "store_in_file.h"
 
 namespace tessera {

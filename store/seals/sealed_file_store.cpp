@@ -1,6 +1,7 @@
 #include "sealed_file_store.h"
 
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 
 #include <utility>
 

@@ -16,6 +16,7 @@
 #include <tessera/place.h>
 
 #include "directories.h"
+#include "keys.h"
 #include "node_files.h"
 #include "recipe.h"
 #include "replace_directory.h"
@@ -43,7 +44,7 @@ bool is_finished(const Job& job) {
         }
         const fs::path place = place_of_array(job, array);
         const auto id = folder_id(place);
-        return id && id->inode == array.inode && is_published(job, array) && !fs::exists(place / ".tessera" / "units");
+        return id && id->inode == array.inode && is_published(job, array) && !fs::exists(place / units_key);
     });
 }
 

@@ -19,13 +19,14 @@
 #include <tessera/error_text.h>
 #include <tessera/multiscales.h>
 #include <tessera/node_facts.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <tessera/pyramid.h>
 #include <tessera/pyramid_plan.h>
 #include <tessera/zip_name.h>
 
 #include "directories.h"
-#include "node_files.h"
+#include "keys.h"
 #include "recipe.h"
 #include "unit_records.h"
 
@@ -119,7 +120,7 @@ Value to_json(const Job& job) {
 void require_node(const std::string& node) {
     const fs::path path(node);
     for (const fs::path& part : path) {
-        if (path.is_absolute() || part == ".." || part == "." || part == ".tessera") {
+        if (path.is_absolute() || part == ".." || part == "." || part == own_folder) {
             throw corrupt("expected a path below the target, found '{}'", node);
         }
     }

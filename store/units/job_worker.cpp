@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "array_access.h"
-#include "node_files.h"
+#include "keys.h"
 #include "recipe.h"
 #include "unit_claims.h"
 #include "unit_records.h"

@@ -17,6 +17,7 @@
 #include <tessera/file_system.h>
 #include <tessera/job.h>
 #include <tessera/joined_source.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 
 #include <time.h>
@@ -255,7 +256,7 @@ void for_each_file(const fs::path& folder, const Each& each) {
     std::error_code error;
     fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error);
     for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-        if (entry->path().filename() == ".tessera") {
+        if (entry->path().filename() == own_folder) {
             entry.disable_recursion_pending();
             continue;
         }

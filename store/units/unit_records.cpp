@@ -15,11 +15,13 @@
 
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 
 #include "array_access.h"
 #include "directories.h"
 #include "directory_store.h"
+#include "keys.h"
 #include "node_files.h"
 
 namespace tessera {
@@ -322,7 +324,7 @@ ListedValues::ListedValues(const KeyValueStore& store, const std::string& prefix
                 entries_.push_back({hash_of(join_key(folder, name)), stamp.size, stamp.id});
             },
             [&](std::string_view name, bool) {
-                if (name != ".tessera") folders.push_back(join_key(folder, name));
+                if (name != own_folder) folders.push_back(join_key(folder, name));
             });
     }
     std::ranges::sort(entries_, {}, &Entry::key);

@@ -6,6 +6,7 @@
 
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <tessera/verify.h>
 #include <CLI/CLI.hpp>
@@ -113,7 +114,7 @@ std::uint64_t largest_file(const std::filesystem::path& path) {
     std::uint64_t largest = 0;
     for (auto at = fs::recursive_directory_iterator(path, ignored); at != fs::recursive_directory_iterator();
          at.increment(ignored)) {
-        if (at->path().filename() == ".tessera") {
+        if (at->path().filename() == own_folder) {
             at.disable_recursion_pending();
         } else if (at->is_regular_file(ignored)) {
             largest = std::max<std::uint64_t>(largest, at->file_size(ignored));

@@ -6,6 +6,7 @@
 #include <tessera/array_file.h>
 #include <tessera/convert.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <tessera/zip_name.h>
 #include <CLI/CLI.hpp>
@@ -168,7 +169,7 @@ private:
         if (node) here.group = group_facts(store_, *node);
         const Listing& listing = walk_.listing();
         for (const std::string& child : listing.prefixes) {
-            if (!child.starts_with('.') || child.find(".tessera") == std::string::npos) walk_.enter(child);
+            if (!is_own_name(child)) walk_.enter(child);
         }
         if (directory_.empty()) return;
         for (const std::string& child : listing.keys) {

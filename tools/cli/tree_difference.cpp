@@ -2,6 +2,7 @@
 
 #include <tessera/byte_io.h>
 #include <tessera/dimensions.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <algorithm>
 #include <filesystem>
@@ -24,7 +25,7 @@ std::optional<Files> files_of(const fs::path& array) {
         return std::nullopt;
     Files files;
     for (fs::recursive_directory_iterator entry(array, error), end; !error && entry != end; entry.increment(error)) {
-        if (entry->path().filename() == ".tessera") {
+        if (entry->path().filename() == own_folder) {
             entry.disable_recursion_pending();
         } else if (!entry->is_directory(error)) {
             if (!fs::is_regular_file(entry->symlink_status())) return std::nullopt;

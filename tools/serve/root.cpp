@@ -7,6 +7,7 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
+#include <tessera/own_names.h>
 #include <tessera/store_kind.h>
 #include <tessera/zip_name.h>
 
@@ -23,11 +24,6 @@ constexpr std::size_t most_stores = 16;
 /// How deep listings look for array files in plain folders.
 constexpr int deepest_look = 6;
 
-/// Whether a name is one of Tessera's own, or hidden as that of a temporary file.
-bool is_own(std::string_view name) {
-    return name.starts_with('.') && name.find(".tessera") != name.npos;
-}
-
 std::vector<std::string> parts_of(std::string_view path) {
     std::vector<std::string> parts;
     while (!path.empty()) {
@@ -42,7 +38,7 @@ std::vector<std::string> parts_of(std::string_view path) {
 void require_servable(std::string_view path) {
     for (const std::string& part : parts_of(path)) {
         const bool odd = part.empty() || part == "." || part == ".." || part.find('\0') != part.npos;
-        if (odd || is_own(part)) throw not_found("nothing is here");
+        if (odd || is_own_name(part)) throw not_found("nothing is here");
     }
 }
 
