@@ -4,6 +4,7 @@
 #include <tessera/memory_account.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <array>
@@ -38,9 +39,9 @@ std::unique_ptr<ArraySource> open_member(const ZipReader& zip, const std::filesy
 ZipReader zip_of(const ArrayPath& path) {
     if (!path.is_elsewhere()) return ZipReader(path.path);
     ZipReader zip(path.opened);
-    constexpr std::array<std::string_view, 4> documents{"zarr.json", ".zarray", ".zgroup", "__zmeta__"};
-    const auto is_document = [&](const ZipMember& m) {
-        return std::ranges::count(documents, m.name.substr(m.name.rfind('/') + 1)) > 0;
+    const auto is_document = [](const ZipMember& m) {
+        const std::string_view name = std::string_view(m.name).substr(m.name.rfind('/') + 1);
+        return name != v1_metadata_name && std::ranges::count(metadata_names, name) > 0;
     };
     if (npz_members(zip).empty() && std::ranges::any_of(zip.members(), is_document)) {
         throw unsupported("{}: a zip of chunks is read where it lies on this machine; fetch it first",

@@ -6,11 +6,13 @@
 #include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
 #include <tessera/metadata.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,8 +36,8 @@ public:
           array_(std::move(array)),
           name_(fmt::format("{}::{}", file.path.string(), array_.name)),
           grid_(array_.shape, array_.chunks),
-          documents_{{".zarray", chunked_document(array_, array_.shape, array_.chunks).dump()},
-                     {".zattrs", chunked_attributes(array_).dump()}} {
+          documents_{{v2_array_name, chunked_document(array_, array_.shape, array_.chunks).dump()},
+                     {v2_attributes_name, chunked_attributes(array_).dump()}} {
         std::ranges::sort(array_.stored, {}, &PackedArray::Chunk::number);
     }
 
@@ -50,8 +52,7 @@ public:
         return slice_source(file_, chunk->offset, chunk->size, join_key(name_, key));
     }
     [[nodiscard]] bool contains(std::string_view key) const override {
-        return std::ranges::count(documents_, key, [](const auto& d) { return std::string_view(d.first); }) > 0 ||
-               find(key) != nullptr;
+        return std::ranges::count(documents_, key, [](const auto& d) { return d.first; }) > 0 || find(key) != nullptr;
     }
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {
@@ -146,7 +147,7 @@ private:
     std::string name_;
     ChunkGrid grid_;
     KeyScheme keys_ = dialect_named("v2").default_keys();
-    std::vector<std::pair<std::string, std::string>> documents_;
+    std::vector<std::pair<std::string_view, std::string>> documents_;
 };
 
 }  // namespace

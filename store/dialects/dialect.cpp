@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error_text.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <array>
@@ -98,13 +99,12 @@ const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix
 }
 
 void require_node_names(std::string_view path) {
-    constexpr std::string_view reserved = "zarr.json";
     for (std::size_t start = 0; start <= path.size();) {
         const std::size_t end = std::min(path.find('/', start), path.size());
-        if (path.substr(start, end - start) == reserved) {
+        if (path.substr(start, end - start) == v3_document_name) {
             throw invalid_argument(
                 "{}: no array or group can be named {}, as the metadata of v3 are; choose another name", path,
-                reserved);
+                v3_document_name);
         }
         start = end + 1;
     }

@@ -4,6 +4,7 @@
 // So F becomes a transpose only with blosc; otherwise it is kept as a spelling without effect.
 #include <fmt/format.h>
 #include <tessera/error_text.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <array>
@@ -15,9 +16,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view metadata_name = "meta";
-constexpr std::string_view attributes_name = "attrs";
-constexpr std::array<std::string_view, 2> document_keys{metadata_name, attributes_name};
+constexpr std::array<std::string_view, 2> document_keys{v1_metadata_name, v1_attributes_name};
 constexpr std::array<std::string_view, 8> members{"chunks", "compression", "compression_opts", "dtype", "fill_value",
                                                   "order",  "shape",       "zarr_format"};
 constexpr std::array<std::string_view, 6> compressions{"none", "zlib", "gzip", "bz2", "lzma", "blosc"};
@@ -157,21 +156,21 @@ struct V1 final : Dialect {
     constexpr V1()
         : Dialect({.name = "v1",
                    .about = "zarr-python 1 (meta, attrs)",
-                   .metadata_key = metadata_name,
+                   .metadata_key = v1_metadata_name,
                    .cannot_read_zstd = "zarr 1",
                    .documents = document_keys,
                    .common_key = true}) {}
 
     /// `meta` alone is too common a name.
     bool probe(const KeyValueStore& store, std::string_view prefix) const override {
-        return Dialect::probe(store, prefix) && store.contains(join_key(prefix, attributes_name));
+        return Dialect::probe(store, prefix) && store.contains(join_key(prefix, v1_attributes_name));
     }
     ArrayMetadata parse(std::string_view text) const override { return parse_metadata(Value::parse(text)); }
     Value document(const ArrayMetadata& m) const override { return metadata_json(m); }
     void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& m,
               const Value* attributes) const override {
         const Value none = Value::object();
-        const bool kept = attributes != nullptr || store.open(join_key(prefix, attributes_name)) != nullptr;
+        const bool kept = attributes != nullptr || store.open(join_key(prefix, v1_attributes_name)) != nullptr;
         Dialect::save(store, prefix, m, kept ? attributes : &none);
     }
     KeyScheme default_keys() const override { return v2_keys(); }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error_text.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <array>
@@ -22,11 +23,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view array_name = ".zarray";
-constexpr std::string_view group_name = ".zgroup";
-constexpr std::string_view attributes_name = ".zattrs";
-constexpr std::string_view consolidated_name = ".zmetadata";
-constexpr std::array<std::string_view, 3> document_keys{array_name, group_name, attributes_name};
+constexpr std::array<std::string_view, 3> document_keys{v2_array_name, v2_group_name, v2_attributes_name};
 constexpr std::array<std::string_view, 9> members{
     "chunks", "compressor", "dimension_separator", "dtype", "fill_value", "filters", "order", "shape", "zarr_format"};
 constexpr std::array<std::string_view, 2> orders{"C", "F"};
@@ -350,12 +347,12 @@ struct V2 final : Dialect {
     constexpr V2()
         : Dialect({.name = "v2",
                    .about = "zarr-python 2 (.zarray), which zarr-python 3 reads and writes too",
-                   .metadata_key = array_name,
+                   .metadata_key = v2_array_name,
                    .separators = true,
                    .fill_is_missing = true,  // not for v3; xarray does not read older formats
-                   .group_key = group_name,
+                   .group_key = v2_group_name,
                    .documents = document_keys,
-                   .consolidated_key = consolidated_name}) {}
+                   .consolidated_key = v2_consolidated_name}) {}
 
     ArrayMetadata parse(std::string_view text) const override { return parse_metadata(Value::parse(text)); }
     Value document(const ArrayMetadata& m) const override { return metadata_json(m); }
@@ -381,12 +378,12 @@ constexpr V2 v2;
 // ---- groups
 
 bool V2::probe_group(const KeyValueStore& store, std::string_view prefix) const {
-    return store.open(join_key(prefix, group_name)) != nullptr;
+    return store.open(join_key(prefix, v2_group_name)) != nullptr;
 }
 
 Value V2::load_group_unknown(const KeyValueStore& store, std::string_view prefix) const {
     constexpr std::array<std::string_view, 1> known{"zarr_format"};
-    const auto group = get_object(store, join_key(prefix, group_name));
+    const auto group = get_object(store, join_key(prefix, v2_group_name));
     return group ? unknown_members(*group, known) : Value::object();
 }
 
@@ -395,16 +392,17 @@ void V2::save_group(KeyValueStore& store, std::string_view prefix, const Value& 
     Value group = unknown;
     group.set("zarr_format", 2);
     // As zarr-python 2: writes no file for no attributes, but overwrites an existing one.
-    if (!attributes.as_object().empty() || store.open(join_key(prefix, attributes_name)) != nullptr) {
+    if (!attributes.as_object().empty() || store.open(join_key(prefix, v2_attributes_name)) != nullptr) {
         save_attributes(store, prefix, attributes);
     }
     // Keep the order of members: other programs may rely on it, as NCZarr's dimensions do.
     const JsonStyle as_given{.indent = 4, .sort_keys = false, .ascii = true};
-    put_object(store, join_key(prefix, group_name), group, unknown.as_object().empty() ? python_json_style : as_given);
+    put_object(store, join_key(prefix, v2_group_name), group,
+               unknown.as_object().empty() ? python_json_style : as_given);
 }
 
 std::optional<Value> V2::load_consolidated(const KeyValueStore& store, std::string_view prefix) const {
-    const std::string key = join_key(prefix, consolidated_name);
+    const std::string key = join_key(prefix, v2_consolidated_name);
     const std::optional<Value> document = get_object(store, key);
     if (!document) return {};
     return reading(name_of(store, key), [&] {
@@ -428,7 +426,7 @@ std::optional<Value> V2::load_consolidated(const KeyValueStore& store, std::stri
 
 void V2::save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const {
     Value::Object metadata;
-    for (const std::string_view key : {group_name, attributes_name}) {
+    for (const std::string_view key : {v2_group_name, v2_attributes_name}) {
         if (auto own = get_object(store, join_key(prefix, key))) metadata.emplace_back(key, std::move(*own));
     }
     for (const auto& [node, held] : nodes.as_object()) {
@@ -440,7 +438,7 @@ void V2::save_consolidated(KeyValueStore& store, std::string_view prefix, const 
     Value consolidated = Value::object();
     consolidated.set("metadata", std::move(metadata));
     consolidated.set("zarr_consolidated_format", 1);
-    put_object(store, join_key(prefix, consolidated_name), consolidated);
+    put_object(store, join_key(prefix, v2_consolidated_name), consolidated);
 }
 
 }  // namespace

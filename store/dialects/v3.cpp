@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
+#include <tessera/zarr_names.h>
 
 #include <array>
 #include <utility>
@@ -15,21 +16,20 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view document_name = "zarr.json";
-constexpr std::array<std::string_view, 1> document_keys{document_name};
+constexpr std::array<std::string_view, 1> document_keys{v3_document_name};
 
 std::optional<Value> load_document(const KeyValueStore& store, std::string_view prefix) {
-    return get_object(store, join_key(prefix, document_name));
+    return get_object(store, join_key(prefix, v3_document_name));
 }
 
 void put_document(KeyValueStore& store, std::string_view prefix, const Value& document) {
-    put_object(store, join_key(prefix, document_name), document, zarr3_json_style);
+    put_object(store, join_key(prefix, v3_document_name), document, zarr3_json_style);
 }
 
 /// The existing document, to be changed.
 Value document_at(const KeyValueStore& store, std::string_view prefix) {
     auto document = load_document(store, prefix);
-    if (!document) throw not_found("{} is not there", name_of(store, join_key(prefix, document_name)));
+    if (!document) throw not_found("{} is not there", name_of(store, join_key(prefix, v3_document_name)));
     return std::move(*document);
 }
 
@@ -59,13 +59,13 @@ struct V3 final : Dialect {
     constexpr V3()
         : Dialect({.name = "v3",
                    .about = "zarr-python 3 (zarr.json)",
-                   .metadata_key = document_name,
+                   .metadata_key = v3_document_name,
                    .dimension_names = true,
                    .shards = true,
                    .edges = true,
                    .null_fill = false,
                    .separators = true,
-                   .group_key = document_name,
+                   .group_key = v3_document_name,
                    .documents = document_keys}) {}
 
     bool probe(const KeyValueStore& store, std::string_view prefix) const override;
@@ -109,7 +109,7 @@ bool V3::is_group(std::string_view text) const {
 bool V3::probe_group(const KeyValueStore& store, std::string_view prefix) const {
     Buffer document;
     try {
-        return store.get(join_key(prefix, document_name), document, metadata_limit) && is_group(text_of(document));
+        return store.get(join_key(prefix, v3_document_name), document, metadata_limit) && is_group(text_of(document));
     } catch (const Error&) {
         return false;
     }
@@ -117,14 +117,14 @@ bool V3::probe_group(const KeyValueStore& store, std::string_view prefix) const 
 
 bool V3::probe(const KeyValueStore& store, std::string_view prefix) const {
     // An unreadable document counts as a damaged array: loading it reports the error.
-    return store.contains(join_key(prefix, document_name)) && !probe_group(store, prefix);
+    return store.contains(join_key(prefix, v3_document_name)) && !probe_group(store, prefix);
 }
 
 std::optional<Value> V3::load_attributes(const KeyValueStore& store, std::string_view prefix) const {
     const auto document = load_document(store, prefix);
     const Value* attributes = document ? document->find("attributes") : nullptr;
     if (attributes == nullptr) return {};
-    return reading(name_of(store, join_key(prefix, document_name)), [&] {
+    return reading(name_of(store, join_key(prefix, v3_document_name)), [&] {
         (void)in_member("attributes", [&] { return attributes->as_object().size(); });
         return *attributes;
     });
@@ -173,7 +173,7 @@ std::optional<Value> V3::load_consolidated(const KeyValueStore& store, std::stri
     const auto document = load_document(store, prefix);
     const Value* consolidated = document ? document->find("consolidated_metadata") : nullptr;
     if (consolidated == nullptr || consolidated->is_null()) return {};
-    return reading(name_of(store, join_key(prefix, document_name)), [&] {
+    return reading(name_of(store, join_key(prefix, v3_document_name)), [&] {
         return in_member("consolidated_metadata", [&] {
             member(*consolidated, "kind", [](const Value& v) {
                 if (v != Value("inline")) throw unsupported("{} was found, expected \"inline\"", excerpt(v));
@@ -182,7 +182,7 @@ std::optional<Value> V3::load_consolidated(const KeyValueStore& store, std::stri
             return member(*consolidated, "metadata", [](const Value& v) {
                 Value::Object nodes;
                 for (const auto& [path, node] : v.as_object()) {
-                    nodes.emplace_back(path, Value::Object{{std::string(document_name), node}});
+                    nodes.emplace_back(path, Value::Object{{std::string(v3_document_name), node}});
                 }
                 return Value(std::move(nodes));
             });
@@ -193,7 +193,7 @@ std::optional<Value> V3::load_consolidated(const KeyValueStore& store, std::stri
 void V3::save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const {
     Value::Object metadata;
     for (const auto& [path, held] : nodes.as_object()) {
-        Value node = held.at(document_name);
+        Value node = held.at(v3_document_name);
         // As zarr-python 3 writes it: a listed group has an empty copy of its own.
         const Value* type = node.find("node_type");
         if (type != nullptr && *type == Value("group")) {

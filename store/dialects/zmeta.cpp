@@ -4,20 +4,20 @@
 // for the same array. Two things keep their original spelling: the fill value (300 for a u1 stays 300 until the fill
 // changes) and members that 0.4 did not know.
 #include <tessera/error_text.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <array>
 
 #include "dialects.h"
+#include "keys.h"
 #include "metadata_json.h"
 
 namespace tessera {
 
 namespace {
 
-constexpr std::string_view metadata_name = "__zmeta__";
-constexpr std::string_view attributes_name = "__zattr__";
-constexpr std::array<std::string_view, 2> document_keys{metadata_name, attributes_name};
+constexpr std::array<std::string_view, 2> document_keys{zmeta_metadata_name, zmeta_attributes_name};
 constexpr std::array<std::string_view, 7> members{"chunks",     "clevel", "cname",  "dtype",
                                                   "fill_value", "shape",  "shuffle"};
 
@@ -98,7 +98,7 @@ struct Zmeta final : Dialect {
     constexpr Zmeta()
         : Dialect({.name = "zmeta",
                    .about = "zarr-python 0.4 (__zmeta__), Tessera's own",
-                   .metadata_key = metadata_name,
+                   .metadata_key = zmeta_metadata_name,
                    .cannot_read_zstd = "zarr 0.4",
                    .documents = document_keys,
                    .own_folder = true}) {}
@@ -110,7 +110,8 @@ struct Zmeta final : Dialect {
     std::vector<std::string> remarks(const ArrayMetadata& m) const override { return what_zarr_04_cannot(m); }
     /// zarr 0.4's synchronized arrays leave lock files behind.
     bool owns(const ArrayMetadata& m, std::string_view child) const override {
-        return Dialect::owns(m, child) || child == "__zmeta__.lock" || child == "__zattr__.lock";
+        const std::string_view locked = is_lock_name(child) ? child.substr(0, child.rfind('.')) : child;
+        return Dialect::owns(m, child) || std::ranges::count(document_keys, locked) > 0;
     }
 };
 

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 #include <tessera/descriptor.h>
+#include <tessera/zarr_names.h>
 #include <unistd.h>
 
 #include <utility>

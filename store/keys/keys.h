@@ -1,7 +1,6 @@
 // Checks of keys and prefixes, which every store makes before using them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -24,9 +23,6 @@ void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit
     const std::size_t slash = prefix.rfind('/');
     return slash == std::string_view::npos ? std::string_view() : prefix.substr(0, slash);
 }
-
-/// The metadata documents of arrays and groups in all formats. The dialects (store/dialects) say more of them.
-inline constexpr std::array<std::string_view, 5> metadata_names{"zarr.json", ".zarray", "__zmeta__", ".zgroup", "meta"};
 
 /// The journal of a batch that is recorded: see batch.cpp.
 inline constexpr std::string_view batch_journal_key = ".tessera/batch/journal";

@@ -33,6 +33,7 @@
 #include <tessera/key_value_store.h>
 #include <tessera/stop.h>
 #include <tessera/value.h>
+#include <tessera/zarr_names.h>
 #include <tessera/zip.h>
 
 #include <algorithm>
@@ -257,7 +258,7 @@ private:
 
     /// The comment of an .ozx. Throws unsupported if what is stored is no hierarchy of v3.
     [[nodiscard]] std::string ozx_comment() const {
-        const auto root = entries_.find("zarr.json");
+        const auto root = entries_.find(v3_document_name);
         if (root == entries_.end() || !root->second.document) {
             throw unsupported("{}: an .ozx is OME-Zarr of Zarr v3, with a zarr.json at its root", name_)
                 .advising(Action::format, "makes v3", "v3");
@@ -282,7 +283,7 @@ private:
         std::vector<const std::string*> names;
         for (const auto& [key, entry] : entries_) names.push_back(&key);
         const auto rank = [](const std::string* name) {
-            const bool first = *name == "zarr.json" || name->ends_with("/zarr.json");
+            const bool first = std::string_view(*name).substr(name->rfind('/') + 1) == v3_document_name;
             return std::tuple(!first, std::ranges::count(*name, '/'), *name);
         };
         std::ranges::sort(names, {}, rank);

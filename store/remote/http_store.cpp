@@ -5,6 +5,7 @@
 #include <tessera/error_text.h>
 #include <tessera/store_kind.h>
 #include <tessera/value.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "http_cache.h"
 #include "keys.h"
+#include "node_documents.h"
 #include "remote_store.h"
 #include "sorted_keys.h"
 #include "url.h"
@@ -83,22 +85,23 @@ private:
     [[nodiscard]] Keys keys_of_documents() const {
         Keys keys;
         std::vector<std::pair<std::string, HttpTicket>> asked;
-        for (const std::string_view name :
-             {"zarr.json", ".zmetadata", ".zgroup", ".zarray", ".zattrs", "__zmeta__", "meta"}) {
+        const auto start = [&](std::string_view name) {
             HttpRequest wanted = request(name);
             wanted.limit = longest_document;
             wanted.cached = true;
             asked.emplace_back(name, HttpClient::shared().start(std::move(wanted)));
-        }
+        };
+        for (const std::string_view name : root_documents) start(name);
+        start(v2_attributes_name);
         for (auto& [name, ticket] : asked) {
             const HttpResponse response = HttpClient::shared().wait(std::move(ticket));
             if (is_absent(response, name)) continue;
             keys.emplace(name, 0);
-            if (name != "zarr.json" && name != ".zmetadata" && name != ".zattrs") continue;
+            if (name != v3_document_name && name != v2_consolidated_name && name != v2_attributes_name) continue;
             const Value document =
                 Value::parse({reinterpret_cast<const char*>(response.body.data()), response.body.size()});
-            if (name != ".zattrs") add_consolidated(name, document, keys);
-            if (name != ".zmetadata") add_levels(name, document, keys);
+            if (name != v2_attributes_name) add_consolidated(name, document, keys);
+            if (name != v2_consolidated_name) add_levels(name, document, keys);
         }
         return keys;
     }
@@ -109,7 +112,7 @@ private:
             return value != nullptr && value->is_object() ? value->find(member) : nullptr;
         };
         const Value* const images =
-            in(name == ".zattrs" ? &document : in(in(&document, "attributes"), "ome"), "multiscales");
+            in(name == v2_attributes_name ? &document : in(in(&document, "attributes"), "ome"), "multiscales");
         if (images == nullptr || !images->is_array()) return;
         for (const Value& image : images->as_array()) {
             const Value* const levels = in(&image, "datasets");
@@ -117,7 +120,8 @@ private:
             for (const Value& level : levels->as_array()) {
                 const Value* const path = in(&level, "path");
                 if (path == nullptr || !path->is_string()) continue;
-                const std::string key = join_key(path->as_string(), name == ".zattrs" ? ".zarray" : name);
+                const std::string key =
+                    join_key(path->as_string(), name == v2_attributes_name ? std::string(v2_array_name) : name);
                 require_key(key);
                 keys.emplace(key, 0);
             }
@@ -125,11 +129,11 @@ private:
     }
 
     static void add_consolidated(const std::string& name, const Value& document, Keys& keys) {
-        const Value* all = name == ".zmetadata" ? &document : document.find("consolidated_metadata");
+        const Value* all = name == v2_consolidated_name ? &document : document.find("consolidated_metadata");
         const Value* nodes = all != nullptr && all->is_object() ? all->find("metadata") : nullptr;
         if (nodes == nullptr || !nodes->is_object()) return;
         for (const auto& [path, node] : nodes->as_object()) {
-            const std::string key = name == ".zmetadata" ? path : join_key(path, "zarr.json");
+            const std::string key = name == v2_consolidated_name ? path : join_key(path, v3_document_name);
             require_key(key);
             keys.emplace(key, 0);
         }

@@ -1,11 +1,13 @@
 #include "node_documents.h"
 
 #include <tessera/key_value_store.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include "keys.h"
 #include "seal_mark.h"
 
 namespace tessera {
@@ -13,18 +15,10 @@ namespace tessera {
 namespace {
 
 /// Whoever asks for one asks for others next.
-constexpr std::array<std::string_view, 12> documents{"zarr.json",
-                                                     ".zarray",
-                                                     ".zattrs",
-                                                     ".zgroup",
-                                                     ".zmetadata",
-                                                     "__zmeta__",
-                                                     "__zattr__",
-                                                     "meta",
-                                                     "attrs",
-                                                     ".tessera/batch/journal",
-                                                     ".tessera/unfinished.json",
-                                                     seal_sums_key};
+constexpr std::array<std::string_view, 12> documents{v3_document_name,      v2_array_name,         v2_attributes_name,
+                                                     v2_group_name,         v2_consolidated_name,  zmeta_metadata_name,
+                                                     zmeta_attributes_name, v1_metadata_name,      v1_attributes_name,
+                                                     batch_journal_key,     unfinished_marker_key, seal_sums_key};
 /// So long the answers serve who opens the node.
 constexpr std::chrono::seconds document_age{2};
 

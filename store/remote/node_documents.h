@@ -12,9 +12,15 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/zarr_names.h>
+
 #include "http_client.h"
 
 namespace tessera {
+
+/// Where an array or a group is, there is one of these.
+inline constexpr std::array<std::string_view, 6> root_documents{
+    v3_document_name, v2_consolidated_name, v2_group_name, v2_array_name, zmeta_metadata_name, v1_metadata_name};
 
 /// The name of the document of a node that a key is; nullopt if it is none.
 [[nodiscard]] std::optional<std::string_view> document_name(std::string_view key);

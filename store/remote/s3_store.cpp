@@ -29,6 +29,7 @@
 #include "http_cache.h"
 #include "key_services.h"
 #include "keys.h"
+#include "node_documents.h"
 #include "remote_store.h"
 #include "s3_credentials.h"
 #include "sha256.h"
@@ -463,7 +464,7 @@ std::string region_of_bucket(const std::string& bucket) {
 bool is_public(const S3Access& access) {
     const S3Service service(access);
     std::vector<HttpTicket> asked;
-    for (const std::string_view name : {"zarr.json", ".zmetadata", ".zgroup", ".zarray", "__zmeta__", "meta"}) {
+    for (const std::string_view name : root_documents) {
         HttpRequest request = service.request(name);
         request.range = HttpRange{.first = 0, .length = 1};
         request.follow = false;

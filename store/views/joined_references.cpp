@@ -10,6 +10,7 @@
 #include <tessera/place.h>
 #include <tessera/references.h>
 #include <tessera/store_kind.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -270,10 +271,10 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     const Value document =
         first.chunked ? chunked_document(*first.chunked, whole.shape, chunks) : packed_document(whole, chunks);
     if (differ) {
-        refs.emplace_back("zarr.json", rectilinear_document(document, parts, o).dump({.indent = 4}));
+        refs.emplace_back(v3_document_name, rectilinear_document(document, parts, o).dump({.indent = 4}));
     } else {
-        refs.emplace_back(".zarray", document.dump({.indent = 4}));
-        refs.emplace_back(".zattrs", o.attributes.dump({.indent = 4}));
+        refs.emplace_back(v2_array_name, document.dump({.indent = 4}));
+        refs.emplace_back(v2_attributes_name, o.attributes.dump({.indent = 4}));
     }
     const KeyScheme keys = dialect_named(differ ? "v3" : "v2").default_keys();
     std::int64_t begin = 0;

@@ -8,6 +8,7 @@
 #include <tessera/group.h>
 #include <tessera/locate.h>
 #include <tessera/store_kind.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <functional>
@@ -36,8 +37,8 @@ public:
         add(join_key(prefix, name), value.dump(indented));
     }
     void group(const std::string& prefix, const Value& attributes) {
-        add(join_key(prefix, ".zgroup"), std::string(group_document));
-        document(prefix, ".zattrs", attributes);
+        add(join_key(prefix, v2_group_name), std::string(group_document));
+        document(prefix, v2_attributes_name, attributes);
     }
     void bytes(const std::string& prefix, const Index& chunk, const std::string& file, const ChunkBytes::Place& place) {
         Value at = Value::array();
@@ -93,8 +94,8 @@ void add_array(Collector& refs, const KeyValueStore& store, const Array& array, 
         // zarr-python 2 makes a complex fill by arithmetic: beside an infinity the other part becomes NaN.
         throw unsupported(array.name() + ": other programs do not read its complex fill, which is not finite");
     }
-    refs.document(below, ".zarray", *chunks.zarray());
-    refs.document(below, ".zattrs", attributes_of(array));
+    refs.document(below, v2_array_name, *chunks.zarray());
+    refs.document(below, v2_attributes_name, attributes_of(array));
     chunks.for_each([&](const Index& chunk, const ChunkBytes::Place& place) {
         refs.bytes(below, chunk, join_key(store.name(), place.key), place);
     });
@@ -157,15 +158,15 @@ void add_chunked(Collector& refs, const std::string& prefix, const std::string& 
 void add_packed(Collector& refs, const std::string& prefix, const std::string& file, const Packed& packed) {
     if (packed.chunked) {
         const PackedArray& array = *packed.chunked;
-        refs.document(prefix, ".zarray", chunked_document(array, array.shape, array.chunks));
-        refs.document(prefix, ".zattrs", packed.attributes);
+        refs.document(prefix, v2_array_name, chunked_document(array, array.shape, array.chunks));
+        refs.document(prefix, v2_attributes_name, packed.attributes);
         return add_chunked(refs, prefix, file, array);
     }
     Shape pieces = packed.shape;
     if (packed.row_stride != 0) pieces[0] = 1;  // other arrays lie between the rows
     const ChunkGrid grid(packed.shape, packed.row_stride != 0 ? pieces : pieces_of(packed));
-    refs.document(prefix, ".zarray", packed_document(packed, grid.chunks()));
-    refs.document(prefix, ".zattrs", packed.attributes);
+    refs.document(prefix, v2_array_name, packed_document(packed, grid.chunks()));
+    refs.document(prefix, v2_attributes_name, packed.attributes);
     const auto size = static_cast<std::uint64_t>(byte_count(grid.chunks(), packed.dtype.size()));
     const auto step = packed.row_stride != 0 ? static_cast<std::uint64_t>(packed.row_stride) : size;
     // A piece is whole along all dimensions that are faster than the one that it cuts. So pieces lie in the file in

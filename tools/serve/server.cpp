@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <tessera/error.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <atomic>
@@ -134,7 +135,8 @@ void look_for_body(RawRequest& raw) {
 bool is_chunk(const HttpRequest& request) {
     const auto& segments = request.segments;
     if (segments.empty() || (segments.front() != "v2" && segments.front() != "v3")) return false;
-    return !segments.back().starts_with(".z") && segments.back() != "zarr.json";
+    // All documents of v2 begin so, and no chunk does.
+    return !segments.back().starts_with(".z") && segments.back() != v3_document_name;
 }
 
 /// The page comes first, and then what readers ask for before anything else: those are quick. The queries of the page

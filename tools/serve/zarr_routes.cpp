@@ -3,6 +3,7 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/value.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <functional>
@@ -96,16 +97,16 @@ HttpResponse consolidated(Served& served, const ServedNode& group, const HttpReq
         all.emplace_back(below.empty() ? std::string(name) : fmt::format("{}/{}", below, name), std::move(value));
     };
     const auto add_group = [&](const std::string& below, const ServedNode& node) {
-        add(below, ".zgroup", v2_group());
+        add(below, v2_group_name, v2_group());
         Value attributes = group_attributes(node);
-        if (!attributes.as_object().empty()) add(below, ".zattrs", std::move(attributes));
+        if (!attributes.as_object().empty()) add(below, v2_attributes_name, std::move(attributes));
     };
     add_group("", group);
     Walk walk(served, request, [&](const std::string& below, const ServedNode& node) {
         if (!node.is_array()) return add_group(below, node);
         const ZarrArray& array = zarr_of(node, ZarrFormat::v2);
-        add(below, ".zarray", array.document());
-        add(below, ".zattrs", array.attributes());
+        add(below, v2_array_name, array.document());
+        add(below, v2_attributes_name, array.attributes());
     });
     if (!walk.run(group)) {
         throw unsupported("more than {} nodes are not put into one document", most_consolidated);
@@ -129,13 +130,13 @@ HttpResponse answer_v2(Served& served, const HttpRequest& request) {
     const std::string& name = segments.back();
     const NodePointer node = served.node(joined(segments, 1, segments.size() - 1));
     if (node->is_array()) {
-        if (name == ".zarray") return document(zarr_of(*node, ZarrFormat::v2).document());
-        if (name == ".zattrs") return document(zarr_of(*node, ZarrFormat::v2).attributes());
+        if (name == v2_array_name) return document(zarr_of(*node, ZarrFormat::v2).document());
+        if (name == v2_attributes_name) return document(zarr_of(*node, ZarrFormat::v2).attributes());
         return v2_chunk(served, *node, name, request);
     }
-    if (name == ".zgroup") return document(v2_group());
-    if (name == ".zattrs") return document(group_attributes(*node));
-    if (name == ".zmetadata") return consolidated(served, *node, request);
+    if (name == v2_group_name) return document(v2_group());
+    if (name == v2_attributes_name) return document(group_attributes(*node));
+    if (name == v2_consolidated_name) return consolidated(served, *node, request);
     return not_found_response();
 }
 
@@ -201,7 +202,7 @@ HttpResponse v3_chunk(Served& served, const HttpRequest& request) {
 HttpResponse answer_v3(Served& served, const HttpRequest& request) {
     const auto& segments = request.segments;
     if (segments.size() < 2 || segments.back().empty()) return not_found_response();
-    if (segments.back() != "zarr.json") return v3_chunk(served, request);
+    if (segments.back() != v3_document_name) return v3_chunk(served, request);
     const NodePointer node = served.node(joined(segments, 1, segments.size() - 1));
     if (node->is_array()) return document(zarr_of(*node, ZarrFormat::v3).document());
     return v3_group_document(served, *node, request);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <tessera/dialect.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
 #include <atomic>
