@@ -4,6 +4,7 @@
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
+#include <tessera/own_names.h>
 #include <tessera/store_kind.h>
 #include <tessera/verify.h>
 
@@ -33,8 +34,6 @@ ByteRange range_within(const py::object& range, std::uint64_t size) {
     const std::uint64_t stop = pair[1].is_none() ? size : std::min(py::cast<std::uint64_t>(pair[1]), size);
     return {first, stop > first ? stop - first : 0};
 }
-
-constexpr std::string_view own_folder = ".tessera";
 
 /// The first part of a key that names what Tessera keeps for itself, and what no listing shows; empty if there is none.
 std::string_view own_part(std::string_view key) {
