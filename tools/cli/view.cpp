@@ -8,6 +8,7 @@
 #include <tessera/copy.h>
 #include <tessera/json.h>
 #include <tessera/picture.h>
+#include <tessera/place.h>
 #include <tessera/png.h>
 #include <tessera/statistics.h>
 #include <CLI/CLI.hpp>
