@@ -89,11 +89,11 @@ void Attributes::replace(const Value& attributes) {
 // ---- opening and creating
 
 Array Array::open(const std::filesystem::path& path, const StoreOptions& options) {
-    return at_place(path, options, [](const Place& place) { return open(place.store, place.prefix); });
+    return at_place(path, options, [](const Place& place) { return open(place); });
 }
 
-Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    return ArrayAccess::open_settled(settle_batch(std::move(store), prefix), prefix);
+Array Array::open(Place place) {
+    return ArrayAccess::open_settled(settle_batch(std::move(place)));
 }
 
 void Array::set_dimension_names(const std::vector<std::optional<std::string>>& names) {
@@ -116,21 +116,20 @@ void Array::set_dimension_names(const std::vector<std::optional<std::string>>& n
     });
 }
 
-Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
-    const StoreLock building = store->lock_destination(prefix);
-    return ArrayAccess::create_whole(std::move(store), prefix, options);
+Array Array::create(Place place, const ArrayOptions& options) {
+    const StoreLock building = place.store->lock_destination(place.prefix);
+    return ArrayAccess::create_whole(std::move(place), options);
 }
 
-Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
-                    ArrayMetadata metadata, bool publish) {
-    if (probe_dialect(*store, prefix) != nullptr) {
-        throw already_exists("{}: an array is there already", join_key(store->name(), prefix));
+Array Array::create(Place place, const Dialect& dialect, ArrayMetadata metadata, bool publish) {
+    if (probe_dialect(place) != nullptr) {
+        throw already_exists("{}: an array is there already", place.name());
     }
     // As it will be read back: zarr 0.4 shows padding as fields, and the array must not change when it is reopened.
     const auto there_and_back = memory_store();
-    dialect.save(*there_and_back, "", metadata, nullptr);
-    metadata = load_metadata(dialect, *there_and_back, "");
-    auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
+    dialect.save(*there_and_back, metadata, nullptr);
+    metadata = load_metadata(dialect, *there_and_back);
+    auto state = std::make_shared<ArrayState>(std::move(place.store), place.prefix, dialect);
     state->published = false;
     state->set_loaded(in_context([&] { return state->name; },
                                  [&] { return std::make_shared<const LoadedArray>(std::move(metadata)); }));
@@ -141,7 +140,7 @@ Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
 
 void Array::publish() {
     const auto versions = state_->store->begin_change(state_->prefix, false);
-    if (versions != nullptr && probe_dialect(*state_->store, state_->prefix) != nullptr) {
+    if (versions != nullptr && probe_dialect(*state_) != nullptr) {
         throw already_exists("{}: an array is there already", state_->name);
     }
     state_->published = true;

@@ -8,25 +8,23 @@
 
 namespace tessera {
 
-Array ArrayAccess::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    auto found = find_array(*store, prefix);
-    if (!found) throw absence(*store, prefix, "array");
-    return open_found(std::move(store), prefix, *found->dialect, std::move(found->document));
+Array ArrayAccess::open_settled(Place place) {
+    auto found = find_array(place);
+    if (!found) throw absence(place, "array");
+    return open_found(std::move(place), *found->dialect, std::move(found->document));
 }
 
-Array ArrayAccess::open_found(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
-                              Buffer document) {
-    auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
+Array ArrayAccess::open_found(Place place, const Dialect& dialect, Buffer document) {
+    auto state = std::make_shared<ArrayState>(std::move(place.store), place.prefix, dialect);
     state->take(std::move(document));
     return Array(std::move(state));
 }
 
-Array ArrayAccess::create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
-                                const ArrayOptions& given, Waiter* waiter) {
+Array ArrayAccess::create_whole(Place place, const ArrayOptions& given, Waiter* waiter) {
     ArrayOptions options = given;
     const FormatChoice choice = choose_format(options);
     options.format = choice.dialect->name;
-    Array array = Array::create(std::move(store), prefix, *choice.dialect, make_metadata(options), false);
+    Array array = Array::create(std::move(place), *choice.dialect, make_metadata(options), false);
     const auto undefined = options.fill_value ? std::nullopt : undefined_note(*choice.dialect, array.metadata());
     for (const auto& note : {choice.note, undefined}) {
         if (note && waiter != nullptr) waiter->notes(fmt::format("{}: {}", array.name(), note->text));

@@ -107,7 +107,7 @@ void ScratchPool::drop() {
 }
 
 NodeState::NodeState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect* d)
-    : store(std::move(s)), prefix(p), dialect(d), name(join_key(store->name(), prefix)) {}
+    : Place(std::move(s), p), dialect(d), name(Place::name()) {}
 
 namespace {
 
@@ -124,7 +124,7 @@ void require_present(const NodeState& node) {
 std::optional<Value> NodeState::attributes() const {
     if (!published) return unpublished_attributes;
     if (dialect == nullptr) return std::nullopt;
-    auto values = dialect->load_attributes(*store, prefix);
+    auto values = dialect->load_attributes({*store, prefix});
     if (!values) require_present(*this);
     return values;
 }
@@ -135,7 +135,7 @@ void NodeState::save_attributes(const Value& attributes) {
             .advising(Action::make_group, "makes it a group that can", name);
     }
     if (published) {
-        dialect->save_attributes(*store, prefix, attributes);
+        dialect->save_attributes({*store, prefix}, attributes);
         sync();
     } else {
         unpublished_attributes = attributes;
@@ -148,13 +148,13 @@ StoreLock NodeState::lock_shape(LockMode mode) const {
         StoreLock lock = store->lock(prefix, 0, mode);
         // A program that crashed since this array was opened may have left a batch that must be applied before this
         // write.
-        if (!batch_pending(*store, prefix)) {
+        if (!batch_pending({*store, prefix})) {
             store->require_unsealed(prefix);
             return lock;
         }
         lock.unlock();
         const StoreLock finishing = store->lock(prefix, 0, LockMode::exclusive);
-        finish_batch(*store, prefix);
+        finish_batch({*store, prefix});
     }
 }
 
@@ -240,7 +240,7 @@ bool same_lengths(const ArrayMetadata& a, const ArrayMetadata& b) {
 }  // namespace
 
 std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
-    ArrayMetadata metadata = parse_metadata(*dialect, *store, prefix, document);  // its errors name the document
+    ArrayMetadata metadata = parse_metadata(*dialect, {*store, prefix}, document);  // its errors name the document
     if (stores_fill) metadata.fill.always_stored = true;
     auto fresh =
         in_context([&] { return name; }, [&] { return std::make_shared<const LoadedArray>(std::move(metadata)); });
@@ -259,7 +259,9 @@ void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
         // A new array's attributes are written with its metadata, which comes last: without it there is no array.
         const std::optional<Value> attributes = std::exchange(unpublished_attributes, std::nullopt);
         in_context([&] { return name; },
-                   [&] { dialect->save(*store, prefix, l->metadata, attributes ? &*attributes : nullptr); });
+                   [&] {
+                       dialect->save({*store, prefix}, l->metadata, attributes ? &*attributes : nullptr);
+                   });
     }
     const std::lock_guard lock(mutex_);
     loaded_ = std::move(l);
@@ -271,7 +273,9 @@ std::vector<std::string> ArrayState::hold_documents(HeldValues& held) {
     const auto documents = memory_store();
     const auto& attributes = unpublished_attributes;
     in_context([&] { return name; },
-               [&] { dialect->save(*documents, prefix, loaded()->metadata, attributes ? &*attributes : nullptr); });
+               [&] {
+                   dialect->save({*documents, prefix}, loaded()->metadata, attributes ? &*attributes : nullptr);
+               });
     for (const std::string& document : documents->list(prefix).keys) {
         const std::string key = join_key(prefix, document);
         const auto from = documents->open(key);

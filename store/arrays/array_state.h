@@ -97,12 +97,10 @@ private:
 };
 
 /// An array or a group in a store, and its attributes.
-struct NodeState {
+struct NodeState : Place {
     /// `d` is nullptr for a plain directory.
     NodeState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect* d);
 
-    std::shared_ptr<KeyValueStore> store;
-    std::string prefix;
     const Dialect* dialect;
     std::string name;
     bool published = true;                        ///< false until a new array's metadata are written

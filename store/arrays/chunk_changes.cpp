@@ -123,7 +123,7 @@ void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int6
     const std::int64_t bytes = byte_count(loaded.grid.chunks(), loaded.metadata.dtype.size());
     const std::int64_t at_once =
         std::clamp(most_bytes / std::max<std::int64_t>(bytes, 1), std::max<std::int64_t>(few, thread_count(io)), most);
-    ErasedNotes notes(*array.store, array.prefix);
+    ErasedNotes notes(array);
     std::int64_t done = 0;
     while (count - done > few) {
         const auto held = array.published ? array.store->hold() : nullptr;

@@ -48,8 +48,8 @@ std::unique_ptr<ArraySource> open_beside(const Array& array, const std::string& 
     if (split_array_path(state.name).member) return open_member_beside(state.name, name);
     if (!state.prefix.empty()) {
         const std::string there = std::string(group_of(state.prefix)) + name;
-        if (!find_array(*state.store, there)) return nullptr;
-        return std::make_unique<Array>(Array::open(state.store, there));
+        if (!find_array({*state.store, there})) return nullptr;
+        return std::make_unique<Array>(Array::open({state.store, there}));
     }
     std::string path = state.name;
     if (is_local(path)) {

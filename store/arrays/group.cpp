@@ -22,26 +22,22 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string name_of(const KeyValueStore& store, std::string_view prefix) {
-    return join_key(store.name(), prefix);
-}
-
-void require_absent(const KeyValueStore& store, std::string_view prefix) {
-    if (const auto node = probe_node(store, prefix)) {
-        throw already_exists("{}: {} ({}) is there already", name_of(store, prefix),
+void require_absent(const PlaceView& place) {
+    if (const auto node = probe_node(place)) {
+        throw already_exists("{}: {} ({}) is there already", place.name(),
                              node->kind == NodeKind::array ? "an array" : "a group", node->dialect->name);
     }
 }
 
-Value document_at(const KeyValueStore& store, const std::string& key, const Buffer& bytes) {
-    return in_context([&] { return name_of(store, key); },
+Value document_at(const ReadableStore& store, const std::string& key, const Buffer& bytes) {
+    return in_context([&] { return store.name_of(key); },
                       [&] {
                           return Value::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
                       });
 }
 
 /// The documents of one node in the form of consolidated metadata; an empty object if it has none.
-Value documents_of(const KeyValueStore& store, const Dialect& dialect, std::string_view prefix) {
+Value documents_of(const ReadableStore& store, const Dialect& dialect, std::string_view prefix) {
     Value documents = Value::object();
     Buffer bytes;
     for (const std::string_view name : dialect.documents) {
@@ -69,18 +65,18 @@ using Documents = std::map<std::string, Value>;  ///< by path of the node
 
 /// zarr-python 3 fails on a copy that lists a node but not the groups around it, and does not list such nodes; version
 /// 2 lists all.
-bool parents_are_listed(const KeyValueStore& store, const Dialect& dialect, std::string_view prefix,
+bool parents_are_listed(const ReadableStore& store, const Dialect& dialect, std::string_view prefix,
                         std::string_view path) {
     if (!dialect.consolidated_key.empty()) return true;
     for (path = parent_of(path); !path.empty(); path = parent_of(path)) {
-        if (probe_group_dialect(store, join_key(prefix, path)) != &dialect) return false;
+        if (probe_group_dialect({store, join_key(prefix, path)}) != &dialect) return false;
     }
     return true;
 }
 
-Documents documents_below(const KeyValueStore& store, const Dialect& dialect, const std::string& prefix) {
+Documents documents_below(const ReadableStore& store, const Dialect& dialect, const std::string& prefix) {
     Documents documents;
-    for (const Node& node : nodes_below(store, prefix)) {
+    for (const Node& node : nodes_below({store, prefix})) {
         if (node.dialect != &dialect || !parents_are_listed(store, dialect, prefix, node.path)) continue;
         documents.emplace(node.path, documents_of(store, dialect, join_key(prefix, node.path)));
     }
@@ -89,7 +85,7 @@ Documents documents_below(const KeyValueStore& store, const Dialect& dialect, co
 
 std::optional<Value> load_consolidated(const NodeState& group) {
     if (group.dialect == nullptr) return std::nullopt;
-    return group.dialect->load_consolidated(*group.store, group.prefix);
+    return group.dialect->load_consolidated(group);
 }
 
 }  // namespace
@@ -97,9 +93,9 @@ std::optional<Value> load_consolidated(const NodeState& group) {
 namespace {
 
 /// If something else is in the place of the lock file, nobody can hold the lock, and this must not prevent removal.
-StoreLock lock_to_remove(KeyValueStore& store, std::string_view prefix) {
+StoreLock lock_to_remove(const PlaceRef& place) {
     try {
-        return store.lock(prefix, 0, LockMode::exclusive);
+        return place.store.lock(place.prefix, 0, LockMode::exclusive);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::corrupt) throw;
         return {};
@@ -108,62 +104,62 @@ StoreLock lock_to_remove(KeyValueStore& store, std::string_view prefix) {
 
 }  // namespace
 
-void remove_node(KeyValueStore& store, std::string_view prefix, RemoveOptions options) {
-    const StoreLock building = store.lock_destination(prefix);
-    std::optional<Node> node = probe_node(store, prefix);
-    if (node && store.is_link(prefix)) {
-        store.erase_below(prefix);  // the link alone
-        store.sync();
+void remove_node(const PlaceRef& at, RemoveOptions options) {
+    const StoreLock building = at.store.lock_destination(at.prefix);
+    std::optional<Node> node = probe_node(at);
+    if (node && at.store.local_files().is_link(at.prefix)) {
+        at.store.erase_below(at.prefix);  // the link alone
+        at.store.sync();
         return;
     }
     std::vector<Node> all;
     std::vector<std::string> links;  // to nodes elsewhere: removed, but not their targets
     if (!node || node->kind == NodeKind::group) {
-        Hierarchy below = hierarchy_below(store, prefix, NodeLinks::pass);
+        Hierarchy below = hierarchy_below(at, NodeLinks::pass);
         all = std::move(below.nodes);
         for (const PassedFolder& passed : below.passed) {
-            const std::string place = join_key(prefix, passed.path);
+            const std::string place = at.key(passed.path);
             if (passed.why == PassedFolder::Why::too_deep) {
                 throw invalid_argument(
                     "{}: folders are nested deeper than {}, and what lies there is not "
                     "looked at: remove the folder without tessera",
-                    name_of(store, place), deepest_folder);
+                    at.store.name_of(place), deepest_folder);
             }
-            if (passed.why == PassedFolder::Why::nowhere || probe_node(store, place)) links.push_back(place);
+            if (passed.why == PassedFolder::Why::nowhere || probe_node({at.store, place})) links.push_back(place);
         }
     }
-    if (!node && all.empty()) throw absence(store, prefix, "array or group");
+    if (!node && all.empty()) throw absence(at, "array or group");
     if (all.size() + links.size() > 0 && !options.recursive) {
-        throw invalid_argument("{}: a group that holds {} arrays and groups", name_of(store, prefix),
-                               all.size() + links.size())
+        throw invalid_argument("{}: a group that holds {} arrays and groups", at.name(), all.size() + links.size())
             .advising(Action::recursive, "removes them too");
     }
-    for (Node& below : all) below.path = join_key(prefix, below.path);
-    all.insert(all.begin(), node.value_or(Node{std::string(prefix)}));
-    require_nothing_foreign(store, all, links);
+    for (Node& below : all) below.path = at.key(below.path);
+    all.insert(all.begin(), node.value_or(Node{std::string(at.prefix)}));
+    require_nothing_foreign(at.store, all, links);
     // Metadata is removed first, so that a partly removed node does not open.
     for (const Node& one : all) {
         if (one.dialect == nullptr) continue;
         const bool is_array = one.kind == NodeKind::array;
-        const StoreLock lock = lock_to_remove(store, one.path);
-        store.erase(join_key(one.path, is_array ? one.dialect->metadata_key : one.dialect->group_key));
+        const StoreLock lock = lock_to_remove({at.store, one.path});
+        at.store.erase(join_key(one.path, is_array ? one.dialect->metadata_key : one.dialect->group_key));
     }
-    store.sync();
-    store.erase_below(prefix);
-    store.sync();
+    at.store.sync();
+    at.store.erase_below(at.prefix);
+    at.store.sync();
 }
 
 namespace {
 
 /// Finishes recorded batches of the arrays that are moved: as parts of a batch over a group they would not find it any
 /// more. The caller holds the lock of the node.
-void finish_parts_at(KeyValueStore& store, std::string_view prefix) {
-    if (batch_pending(store, prefix)) finish_batch(store, prefix);
-    for (const Node& node : nodes_below(store, prefix)) {
-        const std::string array = join_key(prefix, node.path);
-        if (node.kind != NodeKind::array || !is_direct(store, array) || !batch_pending(store, array)) continue;
-        const StoreLock lock = store.lock(array, 0, LockMode::exclusive);
-        finish_batch(store, array);
+void finish_parts_at(const PlaceRef& place) {
+    if (batch_pending(place)) finish_batch(place);
+    for (const Node& node : nodes_below(place)) {
+        const std::string array = place.key(node.path);
+        if (node.kind != NodeKind::array || !is_direct({place.store, array}) || !batch_pending({place.store, array}))
+            continue;
+        const StoreLock lock = place.store.lock(array, 0, LockMode::exclusive);
+        finish_batch({place.store, array});
     }
 }
 
@@ -171,40 +167,41 @@ void finish_parts_at(KeyValueStore& store, std::string_view prefix) {
 
 void move_node(KeyValueStore& store, std::string_view from, std::string_view to) {
     require_node_names(to);
-    if (!probe_node(store, from) && child_nodes(store, from).empty()) {
-        throw not_found("{}: no array or group here to move", name_of(store, from));
+    if (!probe_node({store, from}) && child_nodes({store, from}).empty()) {
+        throw not_found("{}: no array or group here to move", store.name_of(from));
     }
     require_movable(store.name(), from, to);
     // In sorted order, so that two opposite moves do not deadlock.
     const std::array<StoreLock, 2> building{store.lock_destination(std::min(fs::path(from), fs::path(to)).string()),
                                             store.lock_destination(std::max(fs::path(from), fs::path(to)).string())};
-    require_absent(store, to);
+    require_absent({store, to});
     // An array's writers hold this lock shared and re-check that the array exists. A link is moved as it is.
-    const StoreLock lock = store.is_link(from) ? StoreLock() : store.lock(from, 0, LockMode::exclusive);
-    if (!store.is_link(from)) finish_parts_at(store, from);
-    make_parent_groups(store, to);
+    const StoreLock lock = store.local_files().is_link(from) ? StoreLock() : store.lock(from, 0, LockMode::exclusive);
+    if (!store.local_files().is_link(from)) finish_parts_at({store, from});
+    make_parent_groups({store, to});
     store.move(from, to);
     store.sync();
 }
 
-void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
-    require_node_names(prefix);
+void make_parent_groups(const PlaceRef& place) {
+    require_node_names(place.prefix);
     std::vector<std::string_view> missing;
-    while (!prefix.empty()) {
+    for (std::string_view prefix = place.prefix; !prefix.empty();) {
         prefix = parent_of(prefix);
-        const auto above = probe_node(store, prefix);
+        const auto above = probe_node({place.store, prefix});
         if (!above) {
             missing.push_back(prefix);
             continue;
         }
         if (above->kind == NodeKind::array) {
-            throw already_exists("{}: an array, and nothing can be below it", name_of(store, prefix));
+            throw already_exists("{}: an array, and nothing can be below it", place.store.name_of(prefix));
         }
         std::ranges::reverse(missing);
         for (const std::string_view group : missing) {
-            const StoreLock building = store.lock_destination(group);
-            const auto versions = store.begin_change(group, false);
-            if (!probe_node(store, group)) above->dialect->save_group(store, group, Value::object(), Value::object());
+            const StoreLock building = place.store.lock_destination(group);
+            const auto versions = place.store.begin_change(group, false);
+            if (!probe_node({place.store, group}))
+                above->dialect->save_group({place.store, group}, Value::object(), Value::object());
         }
         return;
     }
@@ -213,30 +210,30 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
 // ---- Group
 
 Group Group::open(const fs::path& path, const StoreOptions& options) {
-    return at_place(path, options, [](const Place& place) { return open(place.store, place.prefix); });
+    return at_place(path, options, [](const Place& place) { return open(place); });
 }
 
-Group Group::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    const std::optional<Node> node = probe_node(*store, prefix);
-    if ((node && node->kind == NodeKind::array) || (!node && child_nodes(*store, prefix).empty())) {
-        throw absence(*store, prefix, "group");
+Group Group::open(Place place) {
+    const std::optional<Node> node = probe_node(place);
+    if ((node && node->kind == NodeKind::array) || (!node && child_nodes(place).empty())) {
+        throw absence(place, "group");
     }
     // The removal of a group deletes its metadata before its last nodes. The rest is not a plain folder.
-    if (!node) require_present({store, std::string(prefix)});
-    return Group(std::make_shared<NodeState>(std::move(store), prefix, node ? node->dialect : nullptr));
+    if (!node) require_present({place.store, std::string(place.prefix)});
+    return Group(std::make_shared<NodeState>(std::move(place.store), place.prefix, node ? node->dialect : nullptr));
 }
 
 Group Group::create(const fs::path& path, const Dialect& dialect, const Value& attributes,
                     const StoreOptions& options) {
     require_node_names(path.string());
     if (auto place = probe_place(path, options)) {
-        if (place->store->read_only()) return create(std::move(place->store), place->prefix, dialect, attributes);
+        if (place->store->read_only()) return create(std::move(*place), dialect, attributes);
     }
     const Place seen = enclosing_place(path, options);
-    make_parent_groups(*seen.store, seen.prefix);
+    make_parent_groups(seen);
     seen.store->sync();
     Place place = store_kind_of(path).place(path, options);
-    return create(std::move(place.store), place.prefix, dialect, attributes);
+    return create(std::move(place), dialect, attributes);
 }
 
 Group Group::create(const fs::path& path, std::string_view format, const Value& attributes,
@@ -244,21 +241,20 @@ Group Group::create(const fs::path& path, std::string_view format, const Value& 
     return create(path, dialect_named(format), attributes, options);
 }
 
-Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
-                    const Value& attributes) {
+Group Group::create(Place place, const Dialect& dialect, const Value& attributes) {
     if (!dialect.has_groups()) {
-        throw unsupported("{}: the format {} has no groups but plain directories; v2 and v3 have",
-                          name_of(*store, prefix), dialect.name);
+        throw unsupported("{}: the format {} has no groups but plain directories; v2 and v3 have", place.name(),
+                          dialect.name);
     }
     (void)attributes.as_object();
-    require_absent(*store, prefix);
-    make_parent_groups(*store, prefix);
-    const StoreLock building = store->lock_destination(prefix);
-    const auto versions = store->begin_change(prefix, false);
-    require_absent(*store, prefix);  // re-check: another run may have made one meanwhile
-    dialect.save_group(*store, prefix, attributes, Value::object());
-    store->sync();
-    return Group(std::make_shared<NodeState>(std::move(store), prefix, &dialect));
+    require_absent(place);
+    make_parent_groups(place);
+    const StoreLock building = place.store->lock_destination(place.prefix);
+    const auto versions = place.store->begin_change(place.prefix, false);
+    require_absent(place);  // re-check: another run may have made one meanwhile
+    dialect.save_group(place, attributes, Value::object());
+    place.store->sync();
+    return Group(std::make_shared<NodeState>(std::move(place.store), place.prefix, &dialect));
 }
 
 const std::string& Group::name() const {
@@ -271,7 +267,7 @@ const Dialect* Group::dialect() const {
 
 Value Group::unknown() const {
     const Dialect* d = dialect();
-    return d == nullptr ? Value::object() : d->load_group_unknown(*state_->store, state_->prefix);
+    return d == nullptr ? Value::object() : d->load_group_unknown(*state_);
 }
 
 Attributes Group::attributes() const {
@@ -279,36 +275,36 @@ Attributes Group::attributes() const {
 }
 
 std::vector<Node> Group::children() const {
-    return child_nodes(*state_->store, state_->prefix);
+    return child_nodes(*state_);
 }
 
 std::vector<Node> Group::nodes() const {
-    return nodes_below(*state_->store, state_->prefix);
+    return nodes_below(*state_);
 }
 
 Array Group::open_array(std::string_view path) const {
-    return Array::open(state_->store, join_key(state_->prefix, path));
+    return Array::open({state_->store, join_key(state_->prefix, path)});
 }
 
 Group Group::open_group(std::string_view path) const {
-    return open(state_->store, join_key(state_->prefix, path));
+    return open({state_->store, join_key(state_->prefix, path)});
 }
 
 Array Group::create_array(std::string_view path, ArrayOptions options) {
     const std::string prefix = join_key(state_->prefix, path);
     if (state_->dialect != nullptr) options.format = state_->dialect->name;
-    require_absent(*state_->store, prefix);
-    make_parent_groups(*state_->store, prefix);
-    return Array::create(state_->store, prefix, options);
+    require_absent({*state_->store, prefix});
+    make_parent_groups({*state_->store, prefix});
+    return Array::create({state_->store, prefix}, options);
 }
 
 Group Group::create_group(std::string_view path, const Value& attributes, std::string_view format) {
     const Dialect& dialect = state_->dialect != nullptr ? *state_->dialect : dialect_named(format);
-    return create(state_->store, join_key(state_->prefix, path), dialect, attributes);
+    return create({state_->store, join_key(state_->prefix, path)}, dialect, attributes);
 }
 
 void Group::remove(std::string_view path, RemoveOptions options) {
-    remove_node(*state_->store, join_key(state_->prefix, path), options);
+    remove_node({*state_->store, join_key(state_->prefix, path)}, options);
 }
 
 void Group::move(std::string_view from, std::string_view to) {
@@ -329,7 +325,7 @@ void Group::consolidate() {
     }
     const Value consolidated(std::move(nodes));
     state_->change_documents([&] {
-        dialect->save_consolidated(*state_->store, state_->prefix, consolidated);
+        dialect->save_consolidated(*state_, consolidated);
         state_->store->sync();
     });
 }
@@ -356,7 +352,7 @@ bool Group::consolidated_matches(std::string_view path) const {
     const std::optional<Value> consolidated = load_consolidated(*state_);
     if (!consolidated) return true;
     const std::string prefix = join_key(state_->prefix, path);
-    const auto node = probe_node(*state_->store, prefix);
+    const auto node = probe_node({*state_->store, prefix});
     const bool listed = node && node->dialect == state_->dialect &&
                         parents_are_listed(*state_->store, *state_->dialect, state_->prefix, path);
     const Value* entry = consolidated->find(path);
@@ -373,10 +369,10 @@ std::vector<fs::path> stale_elsewhere(const fs::path& path) {
     const Place node = find_place(path, {.read_only = true});
     for (std::string_view above = node.prefix;; above = parent_of(above)) {
         const std::string below = fs::path(node.prefix).lexically_relative(above).generic_string();
-        const auto there = probe_node(*node.store, above);
+        const auto there = probe_node({*node.store, above});
         if (there && there->kind == NodeKind::group &&
-            !Group::open(node.store, above).consolidated_matches(below == "." ? "" : below)) {
-            stale.emplace_back(name_of(*node.store, above));
+            !Group::open({node.store, above}).consolidated_matches(below == "." ? "" : below)) {
+            stale.emplace_back(node.store->name_of(above));
         }
         if (above.empty()) return stale;
     }
@@ -390,7 +386,7 @@ std::vector<fs::path> stale_above(const fs::path& path) {
     const fs::path node = real_path(path);
     for (fs::path above = node; above != above.root_path(); above = above.parent_path()) {
         const auto store = directory_store(above, {.read_only = true});
-        if (probe_group_dialect(*store, "") == nullptr || probe_dialect(*store, "") != nullptr) continue;
+        if (probe_group_dialect(*store) == nullptr || probe_dialect(*store) != nullptr) continue;
         const std::string path_below = above == node ? "" : node.lexically_relative(above).generic_string();
         if (!Group::open(store).consolidated_matches(path_below)) stale.push_back(above);
     }
@@ -401,7 +397,7 @@ const Dialect* format_above(const fs::path& path, const StoreOptions& options) {
     const Place seen = enclosing_place(path, to_read(options));
     for (std::string above = seen.prefix; !above.empty();) {
         above = fs::path(above).parent_path().string();
-        if (const Dialect* dialect = probe_group_dialect(*seen.store, above)) return dialect;
+        if (const Dialect* dialect = probe_group_dialect({*seen.store, above})) return dialect;
     }
     return nullptr;
 }

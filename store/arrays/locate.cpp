@@ -99,8 +99,8 @@ bool is_named_as_file(const ArrayPath& path) {
 }  // namespace
 
 void Located::look_in_place() {
-    settled_ = settle_batch(place->store, place->prefix);
-    if (auto found = find_array(*settled_, place->prefix)) {
+    settled_ = settle_batch(*place);
+    if (auto found = find_array(settled_)) {
         dialect = found->dialect;
         document_ = std::make_shared<const Buffer>(std::move(found->document));
         kind = file.member ? PathKind::part : PathKind::array;
@@ -110,7 +110,7 @@ void Located::look_in_place() {
     const bool may_be_unfinished = is_directory() || !is_local(file.path);
     if (may_be_unfinished && place->store->open(join_key(place->prefix, unfinished_marker_key)) != nullptr) {
         kind = PathKind::unfinished;
-    } else if ((dialect = probe_group_dialect(*place->store, place->prefix)) != nullptr) {
+    } else if ((dialect = probe_group_dialect(*place)) != nullptr) {
         kind = PathKind::group;
     } else {
         kind = is_directory() || !holds_nothing(*place) ? PathKind::folder : PathKind::nothing;
@@ -119,11 +119,11 @@ void Located::look_in_place() {
 
 Array Located::array() const {
     if (document_ == nullptr) {
-        if (place) throw absence(*place->store, place->prefix, "array");
+        if (place) throw absence(*place, "array");
         (void)find_place(file.path);  // throws, naming what is there
         throw not_found("{}: no array is here", path);
     }
-    return ArrayAccess::open_found(settled_, place->prefix, *dialect, Buffer(document_->span()));
+    return ArrayAccess::open_found(settled_, *dialect, Buffer(document_->span()));
 }
 
 Located Located::look(std::string_view path, const StoreOptions& options) {

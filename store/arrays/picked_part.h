@@ -178,8 +178,8 @@ inline void read_absent(const ArrayState& array, const LoadedArray& loaded, cons
     // In v3, "c" is the only chunk of a 0-d array, and the folder of all chunks of any other array.
     if (loaded.grid.shape().rank() == 0) {
         const std::string key = array.chunk_key(loaded, {});
-        if (array.store->folder_id(key)) {
-            throw corrupt("{} is a directory, and not a regular file", join_key(array.store->name(), key));
+        if (array.store->local_files().folder_id(key)) {
+            throw corrupt("{} is a directory, and not a regular file", array.store->name_of(key));
         }
     }
     fill_elements(out, loaded.metadata.dtype, loaded.fill());

@@ -249,7 +249,7 @@ void update_selected(const ArrayState& array, const LoadedArray& loaded, const S
                      const std::function<void(const Region& place, const MutableArrayView& elements)>& change,
                      const IoOptions& io) {
     if (one_per_folder(loaded, selection.bounds()).count() > 1) require_direct(array, loaded, selection.bounds());
-    ErasedNotes notes(*array.store, array.prefix);
+    ErasedNotes notes(array);
     const auto each = [&](const LoadedArray& own, const Index& index, const Picked& part, const IoOptions& within) {
         const std::string key = array.chunk_key(own, index);
         in_context([&] { return where(array, index, key); },
@@ -272,7 +272,7 @@ void require_direct(const ArrayState& array, const LoadedArray& loaded, const Re
     require_inside(array, loaded, region);
     const Region chunks = one_per_folder(loaded, region);
     for (std::int64_t n = 0; n < chunks.count(); ++n) {
-        array.store->require_direct(array.chunk_key(loaded, index_in(chunks, n)));
+        array.store->local_files().require_direct(array.chunk_key(loaded, index_in(chunks, n)));
     }
 }
 
@@ -393,12 +393,12 @@ void cover_with_fill(const ArrayState& array, const LoadedArray& all, const Inde
 void require_direct(const ArrayState& array, const LoadedArray& loaded) {
     const KeyScheme& keys = loaded.metadata.keys;
     const int rank = loaded.grid.shape().rank();
-    array.store->require_direct(array.chunk_key(loaded, Index::filled(rank, 0)));
+    array.store->local_files().require_direct(array.chunk_key(loaded, Index::filled(rank, 0)));
     if (keys.separator != "/") return;
     const std::function<void(const std::string&, int)> walk = [&](const std::string& place, int depth) {
         for (const std::string& name : array.store->list(place).prefixes) {
             if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-            array.store->require_direct(join_key(join_key(place, name), "0"));
+            array.store->local_files().require_direct(join_key(join_key(place, name), "0"));
             if (depth > 1) walk(join_key(place, name), depth - 1);
         }
     };

@@ -250,7 +250,7 @@ private:
             made = all_elements_equal(elements.view(), old_->fill());
         }
         if (!made) return;
-        ErasedNotes(*array_.store, array_.prefix).add({&key, 1});
+        ErasedNotes(array_).add({&key, 1});
         array_.store->erase(key);
     }
 
@@ -353,8 +353,8 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     require_direct(array, *old);
     // The metadata changes once, so that a crash leaves the old or the new shape, even if one dimension grows and
     // another shrinks. Newly visible chunks are cleared before, invisible ones removed after.
-    note_grid(*array.store, array.prefix, old->grid.grid());
-    note_grid(*array.store, array.prefix, target->grid.grid());
+    note_grid(array, old->grid.grid());
+    note_grid(array, target->grid.grid());
     clear_newly_exposed(array, *old, *target, io);
     array.sync();
     change.save(target);
@@ -403,7 +403,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
     const bool stores_all = array.published && array.store->has_versions();
     OffsetSink sink(array, stores_all ? with_all_stored(*grown) : grown, place);
     if (!place.empty()) require_direct(array, *grown, place);
-    note_grid(*array.store, array.prefix, old->grid.grid());
+    note_grid(array, old->grid.grid());
     Append append(array, old, grown, axis, io);
     try {
         copy_array(in, sink, {.io = io, .selection = {}});

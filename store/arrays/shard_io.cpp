@@ -157,7 +157,7 @@ public:
           key_(array.chunk_key(*loaded_, index)),
           shape_lock_(std::move(shape_lock)),
           whole_(region == shard_ && !keeps_beyond_edge(array, *loaded_, index)),
-          notes_(*array.store, array.prefix),
+          notes_(array),
           output_(begun(array, *loaded_, index, key_, !whole_, notes_)),
           writer_(shard_writer(array, *loaded_, key_, index, whole_, output_)) {}
 

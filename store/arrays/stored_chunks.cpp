@@ -78,7 +78,7 @@ private:
     }
 
     void go_on(const Folder& folder) {
-        const auto id = ids_ ? store_.folder_id(join_key(prefix_, folder.path)) : std::nullopt;
+        const auto id = ids_ ? store_.local_files().folder_id(join_key(prefix_, folder.path)) : std::nullopt;
         if (id && !ids_->insert(*id).second) {
             visitor_.in_the_way(nullptr, folder.path,
                                 fmt::format("{} leads to chunks that have other names, too", name_of(folder.path)));
@@ -90,7 +90,7 @@ private:
     /// Remembers the visited real folders, once a link was found.
     void remember(const std::string& below, int depth) {
         const std::string place = join_key(prefix_, below);
-        if (const auto id = store_.folder_id(place)) ids_->insert(*id);
+        if (const auto id = store_.local_files().folder_id(place)) ids_->insert(*id);
         if (depth == 0) return;
         const Listing listing = store_.list(place);
         for (const std::string& name : listing.prefixes) {
@@ -98,9 +98,7 @@ private:
         }
     }
 
-    [[nodiscard]] std::string name_of(const std::string& key) const {
-        return join_key(store_.name(), join_key(prefix_, key));
-    }
+    [[nodiscard]] std::string name_of(const std::string& key) const { return store_.name_of(join_key(prefix_, key)); }
 
     void value(const std::string& key, int depth, const KeyValueStore::ValueSize& size) {
         if (const auto chunk = keys_.parse(key, rank_)) {
@@ -121,7 +119,7 @@ private:
         }
     }
 
-    const KeyValueStore& store_;
+    const ReadableStore& store_;
     const std::string& prefix_;
     const KeyScheme& keys_;
     int rank_;
@@ -170,7 +168,7 @@ void record_stored_chunks(const ArrayState& array, const LoadedArray& loaded) {
         for_each_stored(array, loaded,
                         {.each = each, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
         std::ranges::sort(numbers);
-        write_stored_record(*array.store, array.prefix, stored_grid(loaded), numbers);
+        write_stored_record(array, stored_grid(loaded), numbers);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::budget) throw;
     }

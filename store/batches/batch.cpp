@@ -74,15 +74,15 @@ std::string journal_key(std::string_view prefix, std::string_view folder) {
     return fmt::format("{}/journal", join_key(prefix, folder));
 }
 
-std::optional<Journal> journal_in(const KeyValueStore& store, std::string_view prefix, std::string_view folder) {
-    const std::string key = journal_key(prefix, folder);
-    const auto file = store.open(key);
+std::optional<Journal> journal_in(const PlaceView& place, std::string_view folder) {
+    const std::string key = journal_key(place.prefix, folder);
+    const auto file = place.store.open(key);
     if (file == nullptr) return std::nullopt;
-    return read_journal(*file, join_key(store.name(), key));
+    return read_journal(*file, place.store.name_of(key));
 }
 
 void keep_value(KeyValueStore& store, const std::string& from, const std::string& key) {
-    if (store.link(key, store, from) || store.contains(key)) return;
+    if (store.local_files().link(key, store, from) || store.contains(key)) return;
     if (const auto value = store.open(from)) copy_bytes(*value, store, key);
 }
 
@@ -102,11 +102,11 @@ void sort_batch(Journal& journal, std::string_view document) {
 
 /// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array
 /// could have recorded it, because the array may come from an untrusted sender.
-std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view prefix) {
-    auto journal = journal_in(store, prefix, batch_folder);
+std::optional<Journal> read_pending(const PlaceView& place) {
+    auto journal = journal_in(place, batch_folder);
     if (journal) {
-        require_applicable(store, prefix, join_key(prefix, batch_folder), *journal,
-                           join_key(store.name(), journal_key(prefix, batch_folder)));
+        require_applicable(place, place.key(batch_folder), *journal,
+                           place.store.name_of(journal_key(place.prefix, batch_folder)));
     }
     return journal;
 }
@@ -116,60 +116,60 @@ namespace {
 /// Calls body(), which looks at the batch without the lock: somebody may finish it meanwhile, so that values are
 /// missing.
 template <class Body>
-auto unlocked(const KeyValueStore& store, std::string_view prefix, const Body& body) {
-    const auto journal = [&] { return store.stamp(journal_key(prefix, batch_folder)); };
+auto unlocked(const PlaceView& place, const Body& body) {
+    const auto journal = [&] { return place.store.stamp(journal_key(place.prefix, batch_folder)); };
     return retry_when_replaced(
         journal, [&](const auto&) { return body(); },
         [&](const auto& before, const Error&) { return journal() != before; });
 }
 
-std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::string_view prefix) {
-    return unlocked(store, prefix, [&] { return read_pending(store, prefix); });
+std::optional<Journal> read_pending_unlocked(const PlaceView& place) {
+    return unlocked(place, [&] { return read_pending(place); });
 }
 
 }  // namespace
 
 /// Whether an entry's value is at its key, as far as the staged values tell.
-bool is_moved(const KeyValueStore& store, std::string_view prefix, const Journal& journal, const Entry& entry) {
-    return entry.kind == Entry::Kind::put && !store.contains(staged_key(prefix, journal, entry));
+bool is_moved(const PlaceView& place, const Journal& journal, const Entry& entry) {
+    return entry.kind == Entry::Kind::put && !place.store.contains(staged_key(place.prefix, journal, entry));
 }
 
 namespace {
 
-void keep_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+void keep_old_values(const PlaceRef& place, const Journal& journal) {
     for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
         const Entry& entry = journal.entries[i];
-        if (!entry.had_old || is_moved(store, prefix, journal, entry)) continue;
-        keep_value(store, join_key(prefix, entry.key), kept_key(prefix, journal.id, i));
+        if (!entry.had_old || is_moved(place, journal, entry)) continue;
+        keep_value(place.store, place.key(entry.key), kept_key(place.prefix, journal.id, i));
     }
 }
 
 /// Removes the kept old values of a batch that will not happen.
-void forget_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+void forget_old_values(const PlaceRef& place, const Journal& journal) {
     for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
-        if (journal.entries[i].had_old) store.erase(kept_key(prefix, journal.id, i));
+        if (journal.entries[i].had_old) place.store.erase(kept_key(place.prefix, journal.id, i));
     }
 }
 
 /// Puts a recorded batch in place, after its old values were kept.
-void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& journal, bool arrays_locked) {
+void put_in_place(const PlaceRef& place, const Journal& journal, bool arrays_locked) {
     std::size_t in_place = 0;
     try {
         std::vector<std::string> erased;
         for (const Entry& entry : journal.entries) {
-            if (entry.kind == Entry::Kind::erase) erased.push_back(join_key(prefix, entry.key));
+            if (entry.kind == Entry::Kind::erase) erased.push_back(place.key(entry.key));
         }
-        ErasedNotes(store, prefix).add(erased);
+        ErasedNotes(place).add(erased);
         for (const Entry& entry : journal.entries) {
-            const std::string key = join_key(prefix, entry.key);
+            const std::string key = place.key(entry.key);
             if (entry.kind == Entry::Kind::erase) {
-                store.erase(key);
+                place.store.erase(key);
             } else if (entry.kind == Entry::Kind::array) {
-                if (!batch_pending(store, key)) continue;
-                const StoreLock lock = arrays_locked ? StoreLock() : store.lock(key, 0, LockMode::exclusive);
-                finish_batch(store, key);
+                if (!batch_pending({place.store, key})) continue;
+                const StoreLock lock = arrays_locked ? StoreLock() : place.store.lock(key, 0, LockMode::exclusive);
+                finish_batch({place.store, key});
             } else {
-                store.replace(staged_key(prefix, journal, entry), key);  // does nothing if already done
+                place.store.replace(staged_key(place.prefix, journal, entry), key);  // does nothing if already done
             }
             ++in_place;
         }
@@ -178,28 +178,29 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
     }
 }
 
-void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal, bool arrays_locked) {
+void apply(const PlaceRef& place, const Journal& journal, bool arrays_locked) {
     const FinishScope finishes;  // what is recorded
-    const std::string undo = join_key(prefix, undo_folder);
+    const std::string undo = place.key(undo_folder);
     for (const std::string_view record : {std::string_view("journal"), changes_name}) {
-        store.erase(join_key(undo, record));  // from now on it is outdated
+        place.store.erase(join_key(undo, record));  // from now on it is outdated
     }
-    store.sync();
-    put_in_place(store, prefix, journal, arrays_locked);
-    store.sync();
+    place.store.sync();
+    put_in_place(place, journal, arrays_locked);
+    place.store.sync();
     if (journal.keeps_old) {
-        store.replace(journal_key(prefix, batch_folder), journal_key(prefix, undo_folder));
+        place.store.replace(journal_key(place.prefix, batch_folder), journal_key(place.prefix, undo_folder));
     } else {
-        store.erase(journal_key(prefix, batch_folder));
+        place.store.erase(journal_key(place.prefix, batch_folder));
     }
-    store.sync();
-    store.erase_below(join_key(prefix, batch_folder));
+    place.store.sync();
+    place.store.erase_below(place.key(batch_folder));
     // Old values of earlier batches.
     const std::string own = fmt::format("{:016x}.", journal.id);
-    for (const std::string& name : store.list(undo).keys) {
-        if (!name.starts_with(own) && (name != "journal" || !journal.keeps_old)) store.erase(join_key(undo, name));
+    for (const std::string& name : place.store.list(undo).keys) {
+        if (!name.starts_with(own) && (name != "journal" || !journal.keeps_old))
+            place.store.erase(join_key(undo, name));
     }
-    store.sync();
+    place.store.sync();
 }
 
 }  // namespace
@@ -212,7 +213,7 @@ std::uint64_t new_batch_id() {
 namespace {
 
 /// The stamp of a value, of the same kind as `like`.
-std::optional<ValueStamp> stamp_like(const KeyValueStore& store, const std::string& key, const ValueStamp& like) {
+std::optional<ValueStamp> stamp_like(const ReadableStore& store, const std::string& key, const ValueStamp& like) {
     const auto stamp = store.stamp(key);
     if (!stamp || stamp->by_content == like.by_content || !like.by_content) return stamp;
     const auto value = store.open(key);
@@ -221,31 +222,32 @@ std::optional<ValueStamp> stamp_like(const KeyValueStore& store, const std::stri
 
 }  // namespace
 
-bool is_as_left(const KeyValueStore& store, std::string_view prefix, const Entry& entry) {
-    const std::string key = join_key(prefix, entry.key);
-    if (entry.kind == Entry::Kind::erase) return !store.contains(key);
-    return stamp_like(store, key, entry.stamp) == entry.stamp;
+bool is_as_left(const PlaceView& place, const Entry& entry) {
+    const std::string key = place.key(entry.key);
+    if (entry.kind == Entry::Kind::erase) return !place.store.contains(key);
+    return stamp_like(place.store, key, entry.stamp) == entry.stamp;
 }
 
 namespace {
 
 /// Checks every target of the batch and keeps the old values. Its staged values are in place.
-void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
+void prepare(const PlaceRef& place, Journal& journal) {
     for (Entry& entry : journal.entries) {
         if (entry.kind == Entry::Kind::array) continue;
-        const auto target = store.prepare_replace(join_key(prefix, entry.key));
+        const auto target = place.store.prepare_replace(place.key(entry.key));
         entry.had_old = target.exists;
         if (entry.kind != Entry::Kind::put || !target.crosses) continue;
-        if (const auto value = store.open(staged_key(prefix, journal, entry))) entry.stamp = content_stamp(*value);
+        if (const auto value = place.store.open(staged_key(place.prefix, journal, entry)))
+            entry.stamp = content_stamp(*value);
     }
-    keep_old_values(store, prefix, journal);
-    store.sync();
+    keep_old_values(place, journal);
+    place.store.sync();
 }
 
 /// Whether this batch is the recorded one; also true if that is unknown.
-bool is_recorded(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+bool is_recorded(const PlaceView& place, const Journal& journal) {
     try {
-        const auto recorded = journal_in(store, prefix, batch_folder);
+        const auto recorded = journal_in(place, batch_folder);
         return recorded && recorded->id == journal.id;
     } catch (const Error&) {
         return true;
@@ -255,51 +257,50 @@ bool is_recorded(const KeyValueStore& store, std::string_view prefix, const Jour
 }  // namespace
 
 /// As forget_old_values, before an error is thrown.
-void try_to_forget(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+void try_to_forget(const PlaceRef& place, const Journal& journal) {
     try {
-        forget_old_values(store, prefix, journal);
+        forget_old_values(place, journal);
     } catch (const Error&) {
         // The next batch does it.
     }
 }
 
 /// Does all that comes before a journal is written; returns its bytes. After an error nothing has changed.
-Buffer prepared(KeyValueStore& store, std::string_view prefix, Journal& journal) {
+Buffer prepared(const PlaceRef& place, Journal& journal) {
     try {
-        store.require_direct(journal_key(prefix, undo_folder));
-        prepare(store, prefix, journal);
+        place.store.local_files().require_direct(journal_key(place.prefix, undo_folder));
+        prepare(place, journal);
     } catch (const Error& e) {
-        try_to_forget(store, prefix, journal);
-        throw e.within(
-            fmt::format("{}: the batch cannot be applied; nothing was changed", join_key(store.name(), prefix)));
+        try_to_forget(place, journal);
+        throw e.within(fmt::format("{}: the batch cannot be applied; nothing was changed", place.name()));
     }
     Buffer bytes = encode_journal(journal);
     if (bytes.size() > journal_limit) {
-        try_to_forget(store, prefix, journal);
-        throw over_budget("{}: {} values change, too many for one batch; use several", join_key(store.name(), prefix),
+        try_to_forget(place, journal);
+        throw over_budget("{}: {} values change, too many for one batch; use several", place.name(),
                           journal.entries.size());
     }
     return bytes;
 }
 
-void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journal) {
-    const Buffer bytes = prepared(store, prefix, journal);
+void record_batch(const PlaceRef& place, Journal& journal) {
+    const Buffer bytes = prepared(place, journal);
     bool begun = false;
     bool recorded = false;
     try {
-        const auto file = store.create(journal_key(prefix, batch_folder));
+        const auto file = place.store.create(journal_key(place.prefix, batch_folder));
         file->append(bytes);
         begun = true;
         file->finish();
         recorded = true;
-        store.sync();
-        apply(store, prefix, journal, true);
+        place.store.sync();
+        apply(place, journal, true);
     } catch (const std::exception& e) {
-        if (!begun || (!recorded && !is_recorded(store, prefix, journal))) {
-            try_to_forget(store, prefix, journal);
+        if (!begun || (!recorded && !is_recorded(place, journal))) {
+            try_to_forget(place, journal);
             throw;
         }
-        const std::string name = join_key(store.name(), prefix);
+        const std::string name = place.name();
         throw Error(ErrorCode::recorded,
                     fmt::format("{}: the batch is recorded and takes effect, do not repeat it; the next opening goes "
                                 "on with it, once this is mended: {}",
@@ -311,18 +312,19 @@ void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journa
 
 /// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
 /// numbers of the batch's entries, for kept_key(). If an old value is unknown, throws corrupt, naming it.
-Journal way_back(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+Journal way_back(const PlaceView& place, const Journal& journal) {
     Journal back{.id = new_batch_id(), .keeps_old = false, .gives_up = true, .entries = {}};
     for (std::size_t i = journal.entries.size(); i-- > 0;) {
         const Entry& entry = journal.entries[i];
-        const std::string key = join_key(prefix, entry.key);
-        const auto now = store.stamp(key);
-        const std::string kept = kept_key(prefix, journal.id, i);
-        if (entry.had_old ? store.contains(kept) && now == store.stamp(kept) : !now) continue;  // as before the batch
-        if (entry.had_old && !store.contains(kept)) {
-            if (!is_moved(store, prefix, journal, entry) && !is_as_left(store, prefix, entry)) continue;
-            throw corrupt("{}: the batch cannot be taken back: the old value of {} is not known",
-                          join_key(store.name(), prefix), entry.key);
+        const std::string key = place.key(entry.key);
+        const auto now = place.store.stamp(key);
+        const std::string kept = kept_key(place.prefix, journal.id, i);
+        if (entry.had_old ? place.store.contains(kept) && now == place.store.stamp(kept) : !now)
+            continue;  // as before the batch
+        if (entry.had_old && !place.store.contains(kept)) {
+            if (!is_moved(place, journal, entry) && !is_as_left(place, entry)) continue;
+            throw corrupt("{}: the batch cannot be taken back: the old value of {} is not known", place.name(),
+                          entry.key);
         }
         back.entries.push_back({.kind = entry.had_old ? Entry::Kind::put : Entry::Kind::erase,
                                 .had_old = now.has_value(),
@@ -336,12 +338,12 @@ Journal way_back(const KeyValueStore& store, std::string_view prefix, const Jour
 namespace {
 
 /// Moves a folder to `.tessera/damaged` under a free name; returns its place.
-std::string set_aside(KeyValueStore& store, std::string_view prefix, std::string_view folder) {
+std::string set_aside(const PlaceRef& place, std::string_view folder) {
     const std::string name(folder.substr(folder.rfind('/') + 1));
     for (int n = 1;; ++n) {
-        const std::string aside = join_key(prefix, fmt::format(".tessera/damaged/{}.{}", name, n));
+        const std::string aside = place.key(fmt::format(".tessera/damaged/{}.{}", name, n));
         try {
-            store.move(join_key(prefix, folder), aside);
+            place.store.move(place.key(folder), aside);
             return aside;
         } catch (const Error& e) {
             if (e.code() != ErrorCode::already_exists) throw;
@@ -350,8 +352,8 @@ std::string set_aside(KeyValueStore& store, std::string_view prefix, std::string
 }
 
 /// Whether there are files of a batch: living, committed, or left behind.
-bool has_batch(const KeyValueStore& store, std::string_view prefix) {
-    const Listing listing = store.list(join_key(prefix, batch_folder));
+bool has_batch(const PlaceView& place) {
+    const Listing listing = place.store.list(place.key(batch_folder));
     return !listing.keys.empty() || !listing.prefixes.empty();
 }
 
@@ -360,56 +362,56 @@ bool has_batch(const KeyValueStore& store, std::string_view prefix) {
 namespace {
 
 /// Reverts a batch of an array, which may be a part of a batch that is given up. Returns the number of changes.
-std::int64_t revert(KeyValueStore& store, std::string_view prefix, const Journal& journal, std::string_view document) {
-    Journal back = way_back(store, prefix, journal);
+std::int64_t revert(const PlaceRef& place, const Journal& journal, std::string_view document) {
+    Journal back = way_back(place, journal);
     for (Entry& entry : back.entries) {
         if (entry.kind == Entry::Kind::erase) continue;
-        const std::string staged = staged_key(prefix, back, entry);
-        keep_value(store, kept_key(prefix, journal.id, entry.number), staged);
-        entry.stamp = store.stamp(staged).value_or(ValueStamp{});
+        const std::string staged = staged_key(place.prefix, back, entry);
+        keep_value(place.store, kept_key(place.prefix, journal.id, entry.number), staged);
+        entry.stamp = place.store.stamp(staged).value_or(ValueStamp{});
     }
     sort_batch(back, document);
-    record_batch(store, prefix, back);
+    record_batch(place, back);
     return std::ssize(back.entries);
 }
 
-std::string_view document_of(const KeyValueStore& store, std::string_view prefix) {
-    const Dialect* const dialect = probe_dialect(store, prefix);
+std::string_view document_of(const PlaceView& place) {
+    const Dialect* const dialect = probe_dialect(place);
     return dialect == nullptr ? "" : dialect->metadata_key;
 }
 
 }  // namespace
 
-bool batch_pending(const KeyValueStore& store, std::string_view prefix) {
-    return store.contains(journal_key(prefix, batch_folder));
+bool batch_pending(const PlaceView& place) {
+    return place.store.contains(journal_key(place.prefix, batch_folder));
 }
 
-bool batch_takes_effect(const KeyValueStore& store, std::string_view prefix) {
-    return unlocked(store, prefix, [&] {
-        const auto journal = read_pending(store, prefix);
-        return journal && fate_of(store, prefix, *journal) != Fate::never;
+bool batch_takes_effect(const PlaceView& place) {
+    return unlocked(place, [&] {
+        const auto journal = read_pending(place);
+        return journal && fate_of(place, *journal) != Fate::never;
     });
 }
 
-void finish_batch(KeyValueStore& store, std::string_view prefix, bool arrays_locked) {
-    const auto journal = read_pending(store, prefix);
+void finish_batch(const PlaceRef& place, bool arrays_locked) {
+    const auto journal = read_pending(place);
     if (!journal) return;
-    const Fate fate = fate_of(store, prefix, *journal);
+    const Fate fate = fate_of(place, *journal);
     if (fate == Fate::never) {
-        retract(store, prefix, *journal);
-        store.erase_below(join_key(prefix, batch_folder));
-        store.sync();
+        retract(place, *journal);
+        place.store.erase_below(place.key(batch_folder));
+        place.store.sync();
         return;
     }
     if (fate == Fate::given_up) {
-        (void)revert(store, prefix, *journal, document_of(store, prefix));
+        (void)revert(place, *journal, document_of(place));
         return;
     }
     try {
-        keep_old_values(store, prefix, *journal);
-        apply(store, prefix, *journal, arrays_locked);
+        keep_old_values(place, *journal);
+        apply(place, *journal, arrays_locked);
     } catch (const Error& e) {
-        const std::string name = join_key(store.name(), prefix);
+        const std::string name = place.name();
         throw Error(e.code(),
                     fmt::format("{}: a batch of edits that was recorded before cannot be put in place: {}; once that "
                                 "is mended the next opening finishes it",
@@ -418,114 +420,113 @@ void finish_batch(KeyValueStore& store, std::string_view prefix, bool arrays_loc
     }
 }
 
-std::string pending_batch(const KeyValueStore& store, std::string_view prefix) {
-    const auto journal = read_pending_unlocked(store, prefix);
+std::string pending_batch(const PlaceView& place) {
+    const auto journal = read_pending_unlocked(place);
     if (!journal) return "finished by now";
     const auto done = std::ranges::count_if(journal->entries, [&](const Entry& entry) {
-        if (entry.kind == Entry::Kind::array) return !batch_pending(store, join_key(prefix, entry.key));
-        return is_as_left(store, prefix, entry);
+        if (entry.kind == Entry::Kind::array) return !batch_pending({place.store, place.key(entry.key)});
+        return is_as_left(place, entry);
     });
     if (journal->of_group) return fmt::format("{} of its {} arrays are changed", done, journal->entries.size());
     return fmt::format("{} of its {} changes are in place", done, journal->entries.size());
 }
 
-std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix) {
-    const auto journal = read_pending_unlocked(store, prefix);
+std::string giving_up_batch(const PlaceView& place) {
+    const auto journal = read_pending_unlocked(place);
     if (!journal) return "finished by now";
-    require_whole(store, prefix, *journal);
+    require_whole(place, *journal);
     if (journal->of_group) return fmt::format("{} arrays would be as before", journal->entries.size());
-    const std::size_t count =
-        journal->gives_up ? journal->entries.size() : way_back(store, prefix, *journal).entries.size();
+    const std::size_t count = journal->gives_up ? journal->entries.size() : way_back(place, *journal).entries.size();
     return fmt::format("{} would be put back or removed", count);
 }
 
-std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document) {
-    const auto journal = read_pending(store, prefix);
+std::int64_t give_up_batch(const PlaceRef& place, std::string_view document) {
+    const auto journal = read_pending(place);
     if (!journal) return 0;
-    require_whole(store, prefix, *journal);
-    if (journal->of_group) return give_up_group(store, prefix, *journal);
+    require_whole(place, *journal);
+    if (journal->of_group) return give_up_group(place, *journal);
     if (journal->gives_up) {  // an earlier attempt was interrupted
-        finish_batch(store, prefix);
+        finish_batch(place);
         return std::ssize(journal->entries);
     }
-    return revert(store, prefix, *journal, document);
+    return revert(place, *journal, document);
 }
 
-std::string set_aside_batch(KeyValueStore& store, std::string_view prefix) {
+std::string set_aside_batch(const PlaceRef& place) {
     // While there is a record of earlier changes, the kept values belong to it, and undo() may need them.
-    const std::string undo = join_key(prefix, undo_folder);
-    const bool kept = !store.contains(journal_key(prefix, undo_folder)) &&
-                      !store.contains(join_key(undo, changes_name)) && !store.list(undo).keys.empty();
-    const std::string aside = set_aside(store, prefix, batch_folder);
-    if (kept) (void)set_aside(store, prefix, undo_folder);
-    store.sync();
+    const std::string undo = place.key(undo_folder);
+    const bool kept = !place.store.contains(journal_key(place.prefix, undo_folder)) &&
+                      !place.store.contains(join_key(undo, changes_name)) && !place.store.list(undo).keys.empty();
+    const std::string aside = set_aside(place, batch_folder);
+    if (kept) (void)set_aside(place, undo_folder);
+    place.store.sync();
     return aside;
 }
 
-bool discard_batch(KeyValueStore& store, std::string_view prefix) {
-    if (!has_batch(store, prefix)) return false;
-    const auto lock = store.try_lock(prefix);
+bool discard_batch(const PlaceRef& place) {
+    if (!has_batch(place)) return false;
+    const auto lock = place.store.try_lock(place.prefix);
     // The batch lives, or was finished meanwhile.
-    if (!lock || batch_pending(store, prefix) || !has_batch(store, prefix)) return false;
-    store.erase_below(join_key(prefix, batch_folder));
-    store.sync();
+    if (!lock || batch_pending(place) || !has_batch(place)) return false;
+    place.store.erase_below(place.key(batch_folder));
+    place.store.sync();
     return true;
 }
 
-std::string pending_text(const KeyValueStore& store, std::string_view prefix) {
-    const auto journal = read_pending_unlocked(store, prefix);
+std::string pending_text(const PlaceView& place) {
+    const auto journal = read_pending_unlocked(place);
     return journal ? changes_text(*journal) : "it was finished meanwhile";
 }
 
 namespace {
 
 /// What a pending batch changes; nullopt if nothing. Of a part that is given up, the values are the kept ones.
-std::optional<Journal> overlay_of(const KeyValueStore& store, std::string_view prefix) {
-    auto journal = read_pending(store, prefix);
+std::optional<Journal> overlay_of(const PlaceView& place) {
+    auto journal = read_pending(place);
     if (!journal || journal->of_group) return std::nullopt;
-    const Fate fate = fate_of(store, prefix, *journal);
+    const Fate fate = fate_of(place, *journal);
     journal->gives_up = false;
     if (fate == Fate::takes_effect) return journal;
     if (fate == Fate::never) return std::nullopt;
-    Journal back = way_back(store, prefix, *journal);
+    Journal back = way_back(place, *journal);
     back.id = journal->id;
     for (Entry& entry : back.entries) {
-        entry.stamp = store.stamp(kept_key(prefix, back.id, entry.number)).value_or(ValueStamp{});
+        entry.stamp = place.store.stamp(kept_key(place.prefix, back.id, entry.number)).value_or(ValueStamp{});
     }
     return back;
 }
 
 /// The store with a pending batch laid over it, for reading only.
-std::shared_ptr<KeyValueStore> overlaid(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    const auto journal = unlocked(*store, prefix, [&] { return overlay_of(*store, prefix); });
-    if (!journal) return store;
+Place overlaid(const Place& place) {
+    const auto journal = unlocked(place, [&] { return overlay_of(place); });
+    if (!journal) return place;
     const std::string_view folder = journal->gives_up ? undo_folder : batch_folder;
-    return std::make_shared<StagedStore>(store, std::string(prefix), join_key(prefix, folder), *journal,
-                                         [store, key = journal_key(prefix, batch_folder), id = journal->id] {
-                                             const auto file = store->open(key);
-                                             return file != nullptr && journal_id(*file) == id;
-                                         });
+    const auto pending = [store = place.store, key = journal_key(place.prefix, batch_folder), id = journal->id] {
+        const auto file = store->open(key);
+        return file != nullptr && journal_id(*file) == id;
+    };
+    return {std::make_shared<StagedStore>(place, place.key(folder), *journal, pending), place.prefix};
 }
 
 }  // namespace
 
-std::shared_ptr<KeyValueStore> settle_batch(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    if (store->read_only()) return overlaid(std::move(store), prefix);
-    if (!has_batch(*store, prefix)) return store;
+Place settle_batch(Place place) {
+    if (place.store->read_only()) return overlaid(place);
+    if (!has_batch(place)) return place;
     StoreLock lock;
     try {
-        if (!batch_pending(*store, prefix)) {
-            discard_batch(*store, prefix);
-            return store;
+        if (!batch_pending(place)) {
+            discard_batch(place);
+            return place;
         }
-        lock = store->lock(prefix, 0, LockMode::exclusive);
+        lock = place.store->lock(place.prefix, 0, LockMode::exclusive);
     } catch (const Error& e) {
         // A directory that is not writable, or has no locks, can still be read.
         if (e.code() != ErrorCode::io) throw;
-        return overlaid(std::move(store), prefix);
+        return overlaid(place);
     }
-    finish_batch(*store, prefix);
-    return store;
+    finish_batch(place);
+    return place;
 }
 
 }  // namespace tessera

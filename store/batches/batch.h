@@ -23,8 +23,7 @@ inline constexpr std::string_view batch_folder = batch_journal_key.substr(0, bat
 
 [[nodiscard]] std::string journal_key(std::string_view prefix, std::string_view folder);
 /// The journal in a folder; nullopt if there is none.
-[[nodiscard]] std::optional<Journal> journal_in(const KeyValueStore& store, std::string_view prefix,
-                                                std::string_view folder);
+[[nodiscard]] std::optional<Journal> journal_in(const PlaceView& place, std::string_view folder);
 [[nodiscard]] std::uint64_t new_batch_id();
 /// Where the new value of an entry is staged.
 [[nodiscard]] std::string staged_key(std::string_view prefix, const Journal& journal, const Journal::Entry& entry);
@@ -33,72 +32,70 @@ inline constexpr std::string_view batch_folder = batch_journal_key.substr(0, bat
 /// Makes `key` the same value as `from`, by a link if possible. An existing value is kept.
 void keep_value(KeyValueStore& store, const std::string& from, const std::string& key);
 /// Whether the value at an entry's key is still as the batch left it.
-[[nodiscard]] bool is_as_left(const KeyValueStore& store, std::string_view prefix, const Journal::Entry& entry);
+[[nodiscard]] bool is_as_left(const PlaceView& place, const Journal::Entry& entry);
 /// Orders the entries: values first, then the metadata document, then erasures.
 void sort_batch(Journal& journal, std::string_view document);
 /// Records a batch, which makes it happen, and applies it. Its values are staged, and the caller holds the shape lock
 /// exclusively. If it throws Error(recorded), the batch takes effect all the same; after any other error nothing has
 /// changed.
-void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journal);
+void record_batch(const PlaceRef& place, Journal& journal);
 
 // ---- what batches over a group share with others: see group_batch.h
 
 /// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array or
 /// group could have recorded it, because it may come from an untrusted sender.
-[[nodiscard]] std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::optional<Journal> read_pending(const PlaceView& place);
 /// Whether an entry's value is at its key, as far as the staged values tell.
-[[nodiscard]] bool is_moved(const KeyValueStore& store, std::string_view prefix, const Journal& journal,
-                            const Journal::Entry& entry);
+[[nodiscard]] bool is_moved(const PlaceView& place, const Journal& journal, const Journal::Entry& entry);
 /// Does all that comes before a journal is written; returns its bytes. After an error nothing has changed.
-[[nodiscard]] Buffer prepared(KeyValueStore& store, std::string_view prefix, Journal& journal);
+[[nodiscard]] Buffer prepared(const PlaceRef& place, Journal& journal);
 /// Removes the kept old values of a batch that will not happen, if possible.
-void try_to_forget(KeyValueStore& store, std::string_view prefix, const Journal& journal);
+void try_to_forget(const PlaceRef& place, const Journal& journal);
 /// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
 /// numbers of the batch's entries, for kept_key(). If an old value is unknown, throws corrupt, naming it.
-[[nodiscard]] Journal way_back(const KeyValueStore& store, std::string_view prefix, const Journal& journal);
+[[nodiscard]] Journal way_back(const PlaceView& place, const Journal& journal);
 
 // ---- for what finds one
 
 /// Whether a batch of the array or group at `prefix` was committed but not yet applied, because its program was
 /// stopped. Also true for an array's part of a batch over a group that was not committed. Checks only one key.
-[[nodiscard]] bool batch_pending(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] bool batch_pending(const PlaceView& place);
 
 /// The same, and tells the two apart. Throws as pending_text.
-[[nodiscard]] bool batch_takes_effect(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] bool batch_takes_effect(const PlaceView& place);
 
 /// What it would change: "3 values are written (…) and 1 removed (…)". Throws corrupt or unsupported for a journal that
 /// cannot be read, or that no batch of this array could have recorded.
-[[nodiscard]] std::string pending_text(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::string pending_text(const PlaceView& place);
 
 /// Applies it. The caller holds the shape lock exclusively; of a group's batch, this locks the arrays, unless
 /// `arrays_locked`. Discards an array's part of a batch that was not committed. Throws as pending_text, and then
 /// nothing has changed.
-void finish_batch(KeyValueStore& store, std::string_view prefix, bool arrays_locked = false);
+void finish_batch(const PlaceRef& place, bool arrays_locked = false);
 
 /// A description of it: how many of its changes are in place. Throws corrupt or unsupported, about the journal.
-[[nodiscard]] std::string pending_batch(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::string pending_batch(const PlaceView& place);
 
 /// Reverts it instead. `document` is the key of the array's metadata, which is restored after the chunks. Returns the
 /// number of values restored or removed. If an old value is unknown, throws corrupt, naming it, and nothing has
 /// changed. The caller holds the shape lock exclusively. A batch over a group is reverted at the group, whose arrays
 /// this locks; for one of its arrays, throws invalid_argument.
-std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document);
+std::int64_t give_up_batch(const PlaceRef& place, std::string_view document);
 /// A description of what that would do.
-[[nodiscard]] std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::string giving_up_batch(const PlaceView& place);
 
 /// Moves a batch with an unreadable journal to `.tessera/damaged`; returns its new place. The caller holds the shape
 /// lock exclusively.
-std::string set_aside_batch(KeyValueStore& store, std::string_view prefix);
+std::string set_aside_batch(const PlaceRef& place);
 
 /// For opening an array: finishes a committed batch, and discards the leftovers of an uncommitted one. Returns the
 /// store to continue with. If the directory cannot be written, that may be a read-only store with the batch laid over
 /// it.
-[[nodiscard]] std::shared_ptr<KeyValueStore> settle_batch(std::shared_ptr<KeyValueStore> store,
-                                                          std::string_view prefix);
+[[nodiscard]] Place settle_batch(Place place);
 
 /// Discards what was staged in a batch that was not recorded. The caller holds the shape lock exclusively.
-void drop_batch(KeyValueStore& store, std::string_view prefix);
+void drop_batch(const PlaceRef& place);
 /// Discards the leftovers of an uncommitted batch, unless its program still runs. Returns whether there were any.
-bool discard_batch(KeyValueStore& store, std::string_view prefix);
+bool discard_batch(const PlaceRef& place);
 
 }  // namespace tessera

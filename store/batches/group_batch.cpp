@@ -21,37 +21,37 @@ std::string folders(std::uint32_t count) {
     return count == 1 ? "one folder" : fmt::format("{} folders", count);
 }
 
-void write_journal(KeyValueStore& store, std::string_view prefix, ByteSpan bytes) {
-    store.put(journal_key(prefix, batch_folder), bytes);
+void write_journal(const PlaceRef& place, ByteSpan bytes) {
+    place.store.put(journal_key(place.prefix, batch_folder), bytes);
 }
 
 /// Checks that an array's part of a batch over a group can be reverted. Returns whether it is in place.
-bool require_way_back(const KeyValueStore& store, std::string_view prefix, std::uint64_t batch) {
-    const auto pending = journal_in(store, prefix, batch_folder);
+bool require_way_back(const PlaceView& place, std::uint64_t batch) {
+    const auto pending = journal_in(place, batch_folder);
     const bool done = !pending || pending->id != batch;
-    const auto journal = done ? journal_in(store, prefix, undo_folder) : pending;
+    const auto journal = done ? journal_in(place, undo_folder) : pending;
     const bool known =
         journal && journal->id == batch &&
-        (!done || std::ranges::all_of(journal->entries, [&](const Entry& e) { return is_as_left(store, prefix, e); }));
+        (!done || std::ranges::all_of(journal->entries, [&](const Entry& e) { return is_as_left(place, e); }));
     if (!known) {
         throw corrupt(
             "{}: the batch cannot be taken back: its part here is in place, and the old values "
             "are not known, or were changed since",
-            join_key(store.name(), prefix));
+            place.name());
     }
-    (void)way_back(store, prefix, *journal);
+    (void)way_back(place, *journal);
     return done;
 }
 
 }  // namespace
 
-Fate fate_of(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+Fate fate_of(const PlaceView& place, const Journal& journal) {
     if (journal.group_above == 0) return Fate::takes_effect;
     // First, because the group's journal stays until all values are in place.
     const bool begun =
-        std::ranges::any_of(journal.entries, [&](const Entry& e) { return is_moved(store, prefix, journal, e); });
+        std::ranges::any_of(journal.entries, [&](const Entry& e) { return is_moved(place, journal, e); });
     try {
-        if (const auto file = open_above(store, prefix, journal.group_above, journal_key("", batch_folder))) {
+        if (const auto file = open_above(place, journal.group_above, journal_key("", batch_folder))) {
             const Journal group = read_journal(*file, file->name());
             if (group.of_group && group.id == journal.id) return group.gives_up ? Fate::given_up : Fate::takes_effect;
         }
@@ -61,7 +61,7 @@ Fate fate_of(const KeyValueStore& store, std::string_view prefix, const Journal&
             throw corrupt(
                 "{}: a part of a batch over a group is recorded here, and the group is not there, {} above; open the "
                 "array in its group",
-                join_key(store.name(), prefix), folders(journal.group_above))
+                place.name(), folders(journal.group_above))
                 .advising(Action::repair, "sets the part aside, and the array stays as it is");
         }
     }
@@ -69,80 +69,81 @@ Fate fate_of(const KeyValueStore& store, std::string_view prefix, const Journal&
 }
 
 // The journal goes first: one with a staged value missing would say that the batch was recorded.
-void retract(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    store.erase(journal_key(prefix, batch_folder));
-    store.sync();
-    try_to_forget(store, prefix, journal);
+void retract(const PlaceRef& place, const Journal& journal) {
+    place.store.erase(journal_key(place.prefix, batch_folder));
+    place.store.sync();
+    try_to_forget(place, journal);
 }
 
-void drop_batch(KeyValueStore& store, std::string_view prefix) {
-    if (store.erase(journal_key(prefix, batch_folder))) store.sync();
-    store.erase_below(join_key(prefix, batch_folder));
+void drop_batch(const PlaceRef& place) {
+    if (place.store.erase(journal_key(place.prefix, batch_folder))) place.store.sync();
+    place.store.erase_below(place.key(batch_folder));
 }
 
 std::uint32_t folders_above(std::string_view path) {
     return static_cast<std::uint32_t>(1 + std::ranges::count(path, '/'));
 }
 
-void record_group_batch(KeyValueStore& store, std::string_view prefix, std::vector<BatchPart>& parts) {
+void record_group_batch(const PlaceRef& place, std::vector<BatchPart>& parts) {
     Journal whole{
         .id = parts.front().journal.id, .keeps_old = parts.front().journal.keeps_old, .of_group = true, .entries = {}};
-    const std::string batch = join_key(prefix, batch_folder);
+    const std::string batch = place.key(batch_folder);
     std::size_t begun = 0;  // parts whose journal may be there
     try {
-        (void)store.prepare_replace(journal_key(prefix, batch_folder));  // also makes the folder, for fate_of()
+        (void)place.store.prepare_replace(
+            journal_key(place.prefix, batch_folder));  // also makes the folder, for fate_of()
         for (BatchPart& part : parts) {
-            const std::string array = join_key(prefix, part.path);
+            const std::string array = place.key(part.path);
             part.journal.group_above = folders_above(part.path);
-            const Buffer bytes = prepared(store, array, part.journal);
+            const Buffer bytes = prepared({place.store, array}, part.journal);
             ++begun;
-            write_journal(store, array, bytes.span());
+            write_journal({place.store, array}, bytes.span());
             whole.entries.push_back({.kind = Entry::Kind::array, .stamp = {}, .key = part.path});
         }
-        record_batch(store, prefix, whole);
+        record_batch(place, whole);
     } catch (const Error& e) {
         for (std::size_t i = 0; i < begun && e.code() != ErrorCode::recorded; ++i) {
             try {
-                retract(store, join_key(prefix, parts[i].path), parts[i].journal);
+                retract({place.store, place.key(parts[i].path)}, parts[i].journal);
             } catch (const Error&) {
                 // Without the group's journal it is nothing: the next opening discards it.
             }
         }
-        if (e.code() != ErrorCode::recorded) store.erase_below(batch);
+        if (e.code() != ErrorCode::recorded) place.store.erase_below(batch);
         throw;
     }
 }
 
-void require_whole(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    if (journal.group_above == 0 || fate_of(store, prefix, journal) != Fate::takes_effect) return;
+void require_whole(const PlaceView& place, const Journal& journal) {
+    if (journal.group_above == 0 || fate_of(place, journal) != Fate::takes_effect) return;
     throw invalid_argument(
-        "{}: a part of a batch over the arrays of a group, {} above; give it up there, or finish it here",
-        join_key(store.name(), prefix), folders(journal.group_above));
+        "{}: a part of a batch over the arrays of a group, {} above; give it up there, or finish it here", place.name(),
+        folders(journal.group_above));
 }
 
-std::int64_t give_up_group(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+std::int64_t give_up_group(const PlaceRef& place, const Journal& journal) {
     std::vector<std::string> arrays;
-    for (const Entry& entry : journal.entries) arrays.push_back(join_key(prefix, entry.key));
+    for (const Entry& entry : journal.entries) arrays.push_back(place.key(entry.key));
     std::ranges::sort(arrays, {}, [](const std::string& path) { return std::filesystem::path(path); });
     std::vector<StoreLock> locks;
-    for (const std::string& array : arrays) locks.push_back(store.lock(array, 0, LockMode::exclusive));
+    for (const std::string& array : arrays) locks.push_back(place.store.lock(array, 0, LockMode::exclusive));
     if (!journal.gives_up) {
         std::vector<std::string> done;
         for (const std::string& array : arrays) {
-            if (require_way_back(store, array, journal.id)) done.push_back(array);
+            if (require_way_back({place.store, array}, journal.id)) done.push_back(array);
         }
         for (const std::string& array : done) {
-            store.replace(journal_key(array, undo_folder), journal_key(array, batch_folder));
+            place.store.replace(journal_key(array, undo_folder), journal_key(array, batch_folder));
         }
-        store.sync();
+        place.store.sync();
         Journal back = journal;
         back.keeps_old = false;
         back.gives_up = true;
         const Buffer bytes = encode_journal(back);
-        write_journal(store, prefix, bytes.span());
-        store.sync();
+        write_journal(place, bytes.span());
+        place.store.sync();
     }
-    finish_batch(store, prefix, true);
+    finish_batch(place, true);
     return std::ssize(arrays);
 }
 

@@ -19,7 +19,7 @@ struct BatchPart {
 [[nodiscard]] std::uint32_t folders_above(std::string_view path);
 /// The same for arrays of the group at `prefix`: all happen, or none. The caller holds the shape locks of the group and
 /// of the arrays exclusively. The parts are in the order of their paths, at least one.
-void record_group_batch(KeyValueStore& store, std::string_view prefix, std::vector<BatchPart>& parts);
+void record_group_batch(const PlaceRef& place, std::vector<BatchPart>& parts);
 
 /// What becomes of a journal that was found.
 enum class Fate : std::uint8_t {
@@ -28,13 +28,13 @@ enum class Fate : std::uint8_t {
     given_up,  ///< a part of one that is given up
 };
 
-[[nodiscard]] Fate fate_of(const KeyValueStore& store, std::string_view prefix, const Journal& journal);
+[[nodiscard]] Fate fate_of(const PlaceView& place, const Journal& journal);
 
 /// Takes back an array's part of a batch that was not recorded; its staged values stay.
-void retract(KeyValueStore& store, std::string_view prefix, const Journal& journal);
+void retract(const PlaceRef& place, const Journal& journal);
 /// Throws invalid_argument for a part of a recorded batch over a group.
-void require_whole(const KeyValueStore& store, std::string_view prefix, const Journal& journal);
+void require_whole(const PlaceView& place, const Journal& journal);
 /// Reverts the recorded batch of a group, whose lock the caller holds. Returns the number of its arrays.
-std::int64_t give_up_group(KeyValueStore& store, std::string_view prefix, const Journal& journal);
+std::int64_t give_up_group(const PlaceRef& place, const Journal& journal);
 
 }  // namespace tessera

@@ -35,10 +35,10 @@ struct Owner {
     throw corrupt("{}: the journal of a batch of edits {}: it is not applied, and nothing was changed", name, why);
 }
 
-Owner owner_of(const KeyValueStore& store, std::string_view prefix, std::string_view name) {
-    const Dialect* dialect = probe_dialect(store, prefix);
+Owner owner_of(const PlaceView& place, std::string_view name) {
+    const Dialect* dialect = probe_dialect(place);
     if (dialect == nullptr) refuse(name, "lies where no array is");
-    return {*dialect, load_metadata(*dialect, store, prefix)};
+    return {*dialect, load_metadata(*dialect, place)};
 }
 
 bool is_document(const Owner& owner, std::string_view key) {
@@ -68,25 +68,24 @@ void require_own_keys(const Owner& owner, const Journal& journal, std::string_vi
 
 }  // namespace
 
-void require_own_keys(const KeyValueStore& store, std::string_view prefix, const Journal& journal,
-                      std::string_view name) {
-    require_own_keys(owner_of(store, prefix, name), journal, name);
+void require_own_keys(const PlaceView& place, const Journal& journal, std::string_view name) {
+    require_own_keys(owner_of(place, name), journal, name);
 }
 
-void require_applicable(const KeyValueStore& store, std::string_view prefix, std::string_view folder,
-                        const Journal& journal, std::string_view name) {
-    if (journal.of_group) return require_own_arrays(store, prefix, journal, name);
-    Owner owner = owner_of(store, prefix, name);
+void require_applicable(const PlaceView& place, std::string_view folder, const Journal& journal,
+                        std::string_view name) {
+    if (journal.of_group) return require_own_arrays(place, journal, name);
+    Owner owner = owner_of(place, name);
     require_own_keys(owner, journal, name);
     const auto staged_key = [&](const Journal::Entry& entry) { return join_key(folder, journal.staged_name(entry)); };
     // If the batch changes the shape, its chunks are in the new grid.
     for (const Journal::Entry& entry : journal.entries) {
         Buffer document;
         if (entry.kind != EntryKind::put || entry.key != owner.dialect.metadata_key) continue;
-        if (store.get(staged_key(entry), document, metadata_limit)) {
-            owner.metadata = parse_metadata(owner.dialect, store, prefix, document);
+        if (place.store.get(staged_key(entry), document, metadata_limit)) {
+            owner.metadata = parse_metadata(owner.dialect, place, document);
         } else {  // in place already, perhaps only since the metadata were read
-            owner.metadata = load_metadata(owner.dialect, store, prefix);
+            owner.metadata = load_metadata(owner.dialect, place);
         }
     }
     const ChunkGrid grid = chunk_grid(owner.metadata);
@@ -97,9 +96,9 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
             refuse(name, fmt::format("writes {}, a chunk outside the array, whose shape is {}", entry.key,
                                      owner.metadata.shape.to_string()));
         }
-        auto value = store.stamp(staged_key(entry));
+        auto value = place.store.stamp(staged_key(entry));
         const bool staged = value.has_value();
-        if (!staged) value = store.stamp(join_key(prefix, entry.key));
+        if (!staged) value = place.store.stamp(place.key(entry.key));
         if (value && value->size == entry.stamp.size) {
             if (!staged || may_be_recorded(entry.stamp, *value)) continue;
             refuse(name, fmt::format("gives {} the staged value {}, which was changed since", entry.key,
@@ -112,9 +111,8 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
     }
 }
 
-void require_own_arrays(const KeyValueStore& store, std::string_view prefix, const Journal& journal,
-                        std::string_view name) {
-    if (probe_dialect(store, prefix) != nullptr) refuse(name, "is one of a group, and lies in an array");
+void require_own_arrays(const PlaceView& place, const Journal& journal, std::string_view name) {
+    if (probe_dialect(place) != nullptr) refuse(name, "is one of a group, and lies in an array");
     std::set<std::string_view> paths;
     for (const Journal::Entry& entry : journal.entries) {
         if (entry.key.find(own_folder) != std::string::npos) {

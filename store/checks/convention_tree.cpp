@@ -85,10 +85,10 @@ VerifyReport verify_conventions(std::string_view path, const VerifyOptions& opti
     VerifyReport report;
     at_place(std::string(path), {.read_only = true}, [&](const Place& place) {
         report = {};
-        const std::optional<Node> node = probe_node(*place.store, place.prefix);
+        const std::optional<Node> node = probe_node(place);
         if (node && node->kind == NodeKind::array) {
             try {
-                const Array array = Array::open(place.store, place.prefix);
+                const Array array = Array::open(place);
                 if (options.geo && !options.ome) return verify_geo(array, report);
             } catch (const Error& e) {
                 if (e.code() != ErrorCode::corrupt) throw;
@@ -98,7 +98,7 @@ VerifyReport verify_conventions(std::string_view path, const VerifyOptions& opti
                 return;
             }
         }
-        const Group root = Group::open(place.store, place.prefix);
+        const Group root = Group::open(place);
         if (options.ome) verify_ome(root, report);
         if (!options.geo) return;
         VerifyReport geo;

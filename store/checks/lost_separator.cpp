@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-std::optional<std::string> chunk_of_lost_separator(const KeyValueStore& store, std::string_view prefix,
-                                                   const ArrayMetadata& metadata, std::string_view name) {
+std::optional<std::string> chunk_of_lost_separator(const PlaceView& place, const ArrayMetadata& metadata,
+                                                   std::string_view name) {
     const int rank = metadata.shape.rank();
     const KeyScheme& keys = metadata.keys;
     if (rank < 2 || keys.separator != "." || !keys.prefix.empty()) return std::nullopt;
@@ -18,12 +18,12 @@ std::optional<std::string> chunk_of_lost_separator(const KeyValueStore& store, s
     std::string folder(name);
     if (!is_index(folder)) return std::nullopt;
     for (int d = 1; d < rank - 1; ++d) {
-        const Listing listing = store.list(join_key(prefix, folder));
+        const Listing listing = place.store.list(place.key(folder));
         const auto next = std::ranges::find_if(listing.prefixes, is_index);
         if (next == listing.prefixes.end()) return std::nullopt;
         folder = join_key(folder, *next);
     }
-    for (const std::string& key : store.list(join_key(prefix, folder)).keys) {
+    for (const std::string& key : place.store.list(place.key(folder)).keys) {
         if (lost.parse(join_key(folder, key), rank)) return join_key(folder, key);
     }
     return std::nullopt;

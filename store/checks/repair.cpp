@@ -35,10 +35,10 @@ struct Outcome {
 };
 
 /// The elements of a damaged chunk inside its array. 0 if they cannot be told.
-std::int64_t elements_of(const KeyValueStore& store, const std::string& prefix, const Finding& finding) {
-    const Dialect* dialect = probe_dialect(store, prefix);
+std::int64_t elements_of(const PlaceView& place, const Finding& finding) {
+    const Dialect* dialect = probe_dialect(place);
     if (dialect == nullptr || !finding.chunk) return 0;
-    const LoadedArray loaded(load_metadata(*dialect, store, prefix));
+    const LoadedArray loaded(load_metadata(*dialect, place));
     if (!in_grid(loaded.grid, *finding.chunk)) return 0;
     const Region chunk = loaded.grid.chunk_region(*finding.chunk);
     const ShardCodec* shard = loaded.pipeline.shard();
@@ -55,15 +55,15 @@ bool loses_elements(Remedy remedy) {
 /// Mends the findings in one array or group. Holds an array's shape lock as long as it lives.
 class Mender {
 public:
-    Mender(const std::shared_ptr<KeyValueStore>& store, std::string prefix, const RepairOptions& options)
-        : store_(store),
-          prefix_(std::move(prefix)),
+    Mender(const Place& place, const RepairOptions& options)
+        : store_(place.store),
+          prefix_(std::move(place.prefix)),
           io_(options.io),
           give_up_batches_(options.give_up_batches),
-          dialect_(probe_dialect(*store, prefix_)) {
+          dialect_(probe_dialect({*place.store, prefix_})) {
         if (dialect_ == nullptr) return;
-        lock_ = store->lock(prefix_, 0, LockMode::exclusive);
-        array_ = std::make_unique<ArrayState>(store, prefix_, *dialect_);
+        lock_ = place.store->lock(prefix_, 0, LockMode::exclusive);
+        array_ = std::make_unique<ArrayState>(place.store, prefix_, *dialect_);
     }
 
     /// `key` is the finding's key in the store.
@@ -94,7 +94,7 @@ public:
 private:
     Outcome consolidate() {
         try {
-            Group::open(store_, prefix_).consolidate();
+            Group::open({store_, prefix_}).consolidate();
             return {true, "consolidated anew"};
         } catch (const Error& e) {
             if (e.code() != ErrorCode::sealed) throw;
@@ -105,7 +105,7 @@ private:
     Outcome remove_temporary(const std::string& key) {
         const std::size_t slash = key.rfind('/');
         const std::string folder = slash == std::string::npos ? "" : key.substr(0, slash);
-        if (store_->remove_temporary(folder, key.substr(slash + 1))) return {true, "removed"};
+        if (store_->local_files().remove_temporary(folder, key.substr(slash + 1))) return {true, "removed"};
         if (is_destination_lock(key.substr(slash + 1))) return {false, "left: a run that is at work holds it"};
         return {false,
                 "left: its writer may be at work (a process of this machine, or one of another machine), and it was "
@@ -117,11 +117,11 @@ private:
         const StoreLock group_lock = dialect_ != nullptr ? StoreLock() : store_->lock(prefix_, 0, LockMode::exclusive);
         try {
             if (!give_up_batches_) {
-                finish_batch(*store_, prefix_);
+                finish_batch({*store_, prefix_});
                 return {true, "finished"};
             }
             const std::string_view document = dialect_ == nullptr ? "" : dialect_->metadata_key;
-            const std::int64_t changed = give_up_batch(*store_, prefix_, document);
+            const std::int64_t changed = give_up_batch({*store_, prefix_}, document);
             return {true, fmt::format("taken back: {} put back or removed", changed)};
         } catch (const Error& e) {
             if (give_up_batches_ && e.code() == ErrorCode::unsupported) return set_aside_batch();  // a newer journal
@@ -130,16 +130,16 @@ private:
     }
 
     Outcome set_aside_batch() {
-        if (!batch_pending(*store_, prefix_)) return {true, "gone by now"};
+        if (!batch_pending({*store_, prefix_})) return {true, "gone by now"};
         return {true, fmt::format("set aside as {}; its changes that were already in place stay",
-                                  tessera::set_aside_batch(*store_, prefix_))};
+                                  tessera::set_aside_batch({*store_, prefix_}))};
     }
 
     Outcome discard_batch(const std::string& key) {
         // No batch is alive: it would hold the shape lock, which is held here.
-        if (batch_pending(*store_, prefix_)) {
-            if (batch_takes_effect(*store_, prefix_)) return {false, "left: it was committed meanwhile"};
-            finish_batch(*store_, prefix_);  // a part of a batch over a group, of which nothing takes effect
+        if (batch_pending({*store_, prefix_})) {
+            if (batch_takes_effect({*store_, prefix_})) return {false, "left: it was committed meanwhile"};
+            finish_batch({*store_, prefix_});  // a part of a batch over a group, of which nothing takes effect
         }
         store_->erase_below(key);
         return {true, "discarded: it was never committed"};
@@ -164,18 +164,18 @@ private:
     }
 
     const LoadedArray& load() {
-        if (!loaded_) loaded_ = std::make_unique<LoadedArray>(load_metadata(*dialect_, *store_, prefix_));
+        if (!loaded_) loaded_ = std::make_unique<LoadedArray>(load_metadata(*dialect_, {*store_, prefix_}));
         return *loaded_;
     }
 
     /// A free key in .tessera/damaged.
     [[nodiscard]] std::string aside_key(const std::string& key) const {
-        return tessera::aside_key(*store_, prefix_, key);
+        return tessera::aside_key({*store_, prefix_}, key);
     }
 
     Outcome set_aside(const std::string& key) {
         const std::string aside = aside_key(key);
-        ErasedNotes(*store_, prefix_).add({&key, 1});
+        ErasedNotes({*store_, prefix_}).add({&key, 1});
         if (!store_->replace(key, aside)) return {true, "gone by now"};
         return {true, fmt::format("set aside as {}", aside), true};
     }
@@ -193,7 +193,7 @@ private:
     /// Gives a file a second name in .tessera/damaged, which it returns.
     std::string keep_aside(const std::string& key, const ByteSource& old) {
         std::string aside = aside_key(key);
-        if (!store_->link(aside, *store_, key)) copy_bytes(old, *store_, aside);
+        if (!store_->local_files().link(aside, *store_, key)) copy_bytes(old, *store_, aside);
         return aside;
     }
 
@@ -215,7 +215,7 @@ private:
             },
             io_);
         if (writer.empty()) {
-            ErasedNotes(*store_, prefix_).add({&key, 1});
+            ErasedNotes({*store_, prefix_}).add({&key, 1});
             store_->erase(key);
         } else {
             writer.finish();
@@ -234,10 +234,10 @@ private:
     std::unique_ptr<const LoadedArray> loaded_;
 };
 
-Outcome plan_for_batch(const KeyValueStore& store, const std::string& prefix, bool give_up) {
+Outcome plan_for_batch(const PlaceView& place, bool give_up) {
     try {
-        if (give_up) return {true, "would be taken back: " + giving_up_batch(store, prefix)};
-        return {true, "would be finished: " + pending_batch(store, prefix)};
+        if (give_up) return {true, "would be taken back: " + giving_up_batch(place)};
+        return {true, "would be finished: " + pending_batch(place)};
     } catch (const Error& e) {
         if (give_up && e.code() == ErrorCode::unsupported) return {true, "would be set aside in .tessera/damaged"};
         return {false, e.what()};
@@ -273,39 +273,40 @@ std::string_view plan(Remedy remedy) {
 using Findings = std::map<std::string, std::vector<Finding>, std::greater<>>;
 
 /// Called before anything is mended. Throws if a finding lies behind a link that must not be followed.
-void require_direct(const KeyValueStore& store, std::string_view prefix, const std::vector<Finding>& findings) {
+void require_direct(const PlaceView& place, const std::vector<Finding>& findings) {
     std::set<std::string> removed;
     for (const Finding& f : findings) {
-        if (f.remedy == Remedy::remove_foreign) removed.insert(join_key(prefix, f.key));
+        if (f.remedy == Remedy::remove_foreign) removed.insert(place.key(f.key));
     }
     for (const Finding& finding : findings) {
         // Restoring checks the same for its files.
         if (finding.remedy == Remedy::none || finding.remedy == Remedy::restore) continue;
-        const std::string own = join_key(join_key(prefix, finding.node), own_folder);
-        store.require_direct(join_key(prefix, finding.key));
+        const std::string own = join_key(place.key(finding.node), own_folder);
+        place.store.local_files().require_direct(place.key(finding.key));
         if (finding.remedy == Remedy::remove_foreign) continue;
-        store.require_direct(own);
+        place.store.local_files().require_direct(own);
         const bool sets_aside = finding.remedy == Remedy::set_aside || finding.remedy == Remedy::rewrite_shard ||
                                 finding.remedy == Remedy::cut_off;
-        if (sets_aside && !removed.contains(own + "/damaged")) store.require_direct(own + "/damaged/" + finding.key);
+        if (sets_aside && !removed.contains(own + "/damaged"))
+            place.store.local_files().require_direct(own + "/damaged/" + finding.key);
     }
 }
 
 /// Counts the files set aside in these nodes, and deletes them if that was requested.
-void count_set_aside(KeyValueStore& store, std::string_view prefix, const std::set<std::string>& nodes,
-                     const RepairOptions& options, RepairReport& report) {
+void count_set_aside(const PlaceRef& at, const std::set<std::string>& nodes, const RepairOptions& options,
+                     RepairReport& report) {
     for (const std::string& node : nodes) {
-        const std::string place = join_key(prefix, node);
+        const std::string place = at.key(node);
         if (!options.drop_damaged) {
-            report.set_aside += set_aside_in(store, place);
+            report.set_aside += set_aside_in({at.store, place});
         } else {
-            report.dropped += options.dry_run ? set_aside_in(store, place) : drop_set_aside(store, place);
+            report.dropped += options.dry_run ? set_aside_in({at.store, place}) : drop_set_aside({at.store, place});
         }
     }
 }
 
 /// Whether a link or another thing has the place of one of Tessera's own files. Throws the error of any other failure.
-bool is_foreign(const KeyValueStore& store, const std::string& key) {
+bool is_foreign(const ReadableStore& store, const std::string& key) {
     try {
         (void)store.stamp(key);
         return false;
@@ -317,14 +318,13 @@ bool is_foreign(const KeyValueStore& store, const std::string& key) {
 
 /// Removes links and other things in the places of Tessera's own files, and their findings. Takes no lock, because the
 /// lock file may be one of them.
-void remove_foreign(KeyValueStore& store, std::string_view prefix, std::vector<Finding>& findings, RepairReport& report,
-                    bool dry_run) {
+void remove_foreign(const PlaceRef& place, std::vector<Finding>& findings, RepairReport& report, bool dry_run) {
     const auto others = std::stable_partition(findings.begin(), findings.end(),
                                               [](const Finding& f) { return f.remedy == Remedy::remove_foreign; });
     for (auto finding = findings.begin(); finding != others; ++finding) {
-        const std::string key = join_key(prefix, finding->key);
-        const bool there = is_foreign(store, key);
-        if (!dry_run && there) store.erase(key);
+        const std::string key = place.key(finding->key);
+        const bool there = is_foreign(place.store, key);
+        if (!dry_run && there) place.store.erase(key);
         ++report.done;
         const std::string text(!there    ? "nothing is in the way any more"
                                : dry_run ? plan(finding->remedy)
@@ -336,11 +336,10 @@ void remove_foreign(KeyValueStore& store, std::string_view prefix, std::vector<F
 
 /// Verifies, and first of all removes what is foreign. Behind it nothing was looked at, such as a seal whose parity has
 /// a link in its place. So everything is looked at again afterwards.
-std::vector<Finding> findings_without_foreign(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                                              const RepairOptions& options, std::set<std::string>& nodes,
-                                              RepairReport& report) {
+std::vector<Finding> findings_without_foreign(const Place& place, const RepairOptions& options,
+                                              std::set<std::string>& nodes, RepairReport& report) {
     constexpr int most = 4;  // more appears only while somebody puts it there
-    std::vector<Finding> findings = verify(store, prefix, {.io = options.io}).findings;
+    std::vector<Finding> findings = verify(place, {.io = options.io}).findings;
     for (int round = 0; round < most; ++round) {
         bool any = false;
         for (const Finding& finding : findings) {
@@ -349,26 +348,26 @@ std::vector<Finding> findings_without_foreign(const std::shared_ptr<KeyValueStor
             any = true;
         }
         if (!any) break;
-        if (!options.dry_run) require_direct(*store, prefix, findings);
-        remove_foreign(*store, prefix, findings, report, options.dry_run);
+        if (!options.dry_run) require_direct(place, findings);
+        remove_foreign(place, findings, report, options.dry_run);
         if (options.dry_run) break;
-        findings = verify(store, prefix, {.io = options.io}).findings;
+        findings = verify(place, {.io = options.io}).findings;
     }
     return findings;
 }
 
 /// Ends the batches over groups, before those of their arrays, which are parts of them: outer groups first. Takes them
 /// out of the findings, and returns the groups.
-std::set<std::string> end_group_batches(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                                        const RepairOptions& options, Findings& by_node, RepairReport& report) {
+std::set<std::string> end_group_batches(const Place& here, const RepairOptions& options, Findings& by_node,
+                                        RepairReport& report) {
     std::set<std::string> groups;
     for (auto at = by_node.rbegin(); at != by_node.rend(); ++at) {
         auto& [node, findings] = *at;
-        const std::string place = join_key(prefix, node);
+        const std::string place = here.key(node);
         const auto batch = std::ranges::find(findings, Remedy::finish_batch, &Finding::remedy);
-        if (batch == findings.end() || probe_dialect(*store, place) != nullptr) continue;
-        const Outcome last = options.dry_run ? plan_for_batch(*store, place, options.give_up_batches)
-                                             : Mender(store, place, options).mend(*batch, join_key(prefix, batch->key));
+        if (batch == findings.end() || probe_dialect({*here.store, place}) != nullptr) continue;
+        const Outcome last = options.dry_run ? plan_for_batch({*here.store, place}, options.give_up_batches)
+                                             : Mender({here.store, place}, options).mend(*batch, here.key(batch->key));
         if (!last.done) batch->kind = FindingKind::damage;  // nobody can write any more
         report.done += last.done ? 1 : 0;
         report.actions.push_back({std::move(*batch), last.done, last.text});
@@ -391,15 +390,14 @@ bool RepairReport::mended() const {
            std::ranges::all_of(actions, [](const Repaired& r) { return r.done || is_harmless(r.finding.kind); });
 }
 
-RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                    const RepairOptions& options) {
+RepairReport repair(const Place& place, const RepairOptions& options) {
     RepairReport report;
     // By node, groups after their members: mending these may make consolidated metadata stale or fresh.
     Findings by_node;
     std::set<std::string> nodes;  // where files were or may be set aside
-    std::vector<Finding> found = findings_without_foreign(store, prefix, options, nodes, report);
-    found = findings_after_parity(store, prefix, options, std::move(found), nodes, report);
-    if (!options.dry_run) require_direct(*store, prefix, found);
+    std::vector<Finding> found = findings_without_foreign(place, options, nodes, report);
+    found = findings_after_parity(place, options, std::move(found), nodes, report);
+    if (!options.dry_run) require_direct(place, found);
     for (Finding& finding : found) {
         nodes.insert(finding.node);
         if (finding.remedy != Remedy::none) {
@@ -408,10 +406,10 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
             report.remaining.push_back(std::move(finding));
         }
     }
-    const std::set<std::string> groups = end_group_batches(store, prefix, options, by_node, report);
+    const std::set<std::string> groups = end_group_batches(place, options, by_node, report);
     for (auto& [node, findings] : by_node) {
         std::unique_ptr<Mender> mender;
-        if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options);
+        if (!options.dry_run) mender = std::make_unique<Mender>(Place(place.store, place.key(node)), options);
         // A batch comes first, because it may change the other findings.
         const auto is_batch = [](const Finding& f) {
             return f.remedy == Remedy::finish_batch || f.remedy == Remedy::set_aside_batch;
@@ -420,14 +418,14 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
         std::set<std::string> mended;  // a shard is written anew once, however many of its chunks are damaged
         Outcome last;
         for (Finding& finding : findings) {
-            const std::string key = join_key(prefix, finding.key);
+            const std::string key = place.key(finding.key);
             if (options.dry_run && finding.remedy == Remedy::finish_batch && options.give_up_batches &&
                 std::ranges::any_of(groups, [&node = node](const std::string& group) {
                     return group.empty() || node.starts_with(group + "/");
                 })) {
                 last = {true, "would be taken back, with the batch of the group around it if it is a part of that"};
             } else if (options.dry_run && finding.remedy == Remedy::finish_batch) {
-                last = plan_for_batch(*store, join_key(prefix, node), options.give_up_batches);
+                last = plan_for_batch({*place.store, place.key(node)}, options.give_up_batches);
             } else if (options.dry_run) {
                 last = {true, std::string(plan(finding.remedy)), loses_elements(finding.remedy)};
             } else if (mended.insert(key).second) {
@@ -435,14 +433,15 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
             }
             if (!last.done && is_batch(finding)) finding.kind = FindingKind::damage;  // nobody can write any more
             report.done += last.done ? 1 : 0;
-            const std::int64_t lost =
-                last.loses && loses_elements(finding.remedy) ? elements_of(*store, join_key(prefix, node), finding) : 0;
+            const std::int64_t lost = last.loses && loses_elements(finding.remedy)
+                                          ? elements_of({*place.store, place.key(node)}, finding)
+                                          : 0;
             report.actions.push_back({std::move(finding), last.done, last.text, lost});
         }
     }
-    if (!options.dry_run) store->sync();
-    count_set_aside(*store, prefix, nodes, options, report);
-    if (const auto* beside = as_sealed_file(*store)) {
+    if (!options.dry_run) place.store->sync();
+    count_set_aside(place, nodes, options, report);
+    if (const auto* beside = as_sealed_file(*place.store)) {
         for (Repaired& one : report.actions) one.finding.key = beside->shown(one.finding.key);
         for (Finding& finding : report.remaining) finding.key = beside->shown(finding.key);
     }

@@ -23,9 +23,13 @@ namespace {
 class SealMender {
 public:
     /// `restored` are the keys of files that were restored before, or would be. They are not restored again.
-    SealMender(KeyValueStore& store, std::string_view prefix, const RepairOptions& options,
-               const std::vector<Finding>& findings, std::set<std::string> restored = {})
-        : store_(store), prefix_(prefix), options_(options), findings_(findings), restored_(std::move(restored)) {}
+    SealMender(const PlaceRef& place, const RepairOptions& options, const std::vector<Finding>& findings,
+               std::set<std::string> restored = {})
+        : store_(place.store),
+          prefix_(place.prefix),
+          options_(options),
+          findings_(findings),
+          restored_(std::move(restored)) {}
 
     /// Whether there is anything to do.
     [[nodiscard]] bool needed() const {
@@ -40,7 +44,7 @@ public:
             throw invalid_argument(
                 "the seal of {} was broken on purpose, so that only files that are named are "
                 "restored, such as {}",
-                join_key(store_.name(), join_key(prefix_, f.node)), f.key);
+                store_.name_of(join_key(prefix_, f.node)), f.key);
         }
     }
 
@@ -90,7 +94,7 @@ private:
     }
 
     [[nodiscard]] bool is_broken(const std::string& node) const {
-        return seal_broken(store_, join_key(prefix_, node)).has_value();
+        return seal_broken({store_, join_key(prefix_, node)}).has_value();
     }
 
     [[nodiscard]] bool has_parity(const std::string& node) const {
@@ -117,10 +121,10 @@ private:
         {
             LockedNodes locked;
             if (!options_.dry_run) {
-                for (const std::string& path : wanted) store_.require_direct(join_key(place, path));
-                locked = lock_nodes(store_, place);
+                for (const std::string& path : wanted) store_.local_files().require_direct(join_key(place, path));
+                locked = lock_nodes({store_, place});
             }
-            restored = restore_from_parity(store_, place, differing, wanted, options_.dry_run, options_.io);
+            restored = restore_from_parity({store_, place}, differing, wanted, options_.dry_run, options_.io);
         }
         mend_in_snapshots(node, restored);
         for (Restored& one : restored) {
@@ -138,7 +142,7 @@ private:
 
     /// A snapshot shares the files of chunks that have not changed since, and so their damage.
     void mend_in_snapshots(const std::string& node, std::vector<Restored>& restored) {
-        if (!store_.folder_id("") || as_sealed_file(store_) != nullptr) return;
+        if (!store_.local_files().folder_id("") || as_sealed_file(store_) != nullptr) return;
         std::vector<MendedFile> files;
         std::vector<Restored*> of;
         for (Restored& one : restored) {
@@ -196,18 +200,17 @@ bool is_for_want_of_metadata(const Finding& finding, const std::set<std::string>
 
 /// Once metadata are restored, chunks that do not decode show, and are restored in the next round. `findings` become
 /// those of a check afterwards. `count` is the number of seals: one inside another takes a round of its own.
-void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                       const RepairOptions& options, std::size_t count, std::vector<Finding>& findings,
-                       RepairReport& report) {
+void restore_in_rounds(const Place& place, const RepairOptions& options, std::size_t count,
+                       std::vector<Finding>& findings, RepairReport& report) {
     std::set<std::string> restored;
     for (std::size_t round = 0; round < count + 3; ++round) {
-        SealMender seals(*store, prefix, options, findings, std::move(restored));
+        SealMender seals(place, options, findings, std::move(restored));
         if (!seals.needed()) return;
         std::erase_if(report.actions, [](const Repaired& r) { return !r.done; });  // it is tried anew
         const std::int64_t before = report.done;
         seals.run(report);
         if (options.dry_run) {
-            const auto* beside = as_sealed_file(*store);
+            const auto* beside = as_sealed_file(*place.store);
             const bool whole_file = beside != nullptr && beside->of_file() && !seals.restored().empty();
             std::erase_if(findings, [&](const Finding& f) {
                 return whole_file || f.remedy == Remedy::restore || seals.restored().contains(f.key) ||
@@ -216,25 +219,25 @@ void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_
             return;
         }
         restored = seals.restored();
-        findings = verify(store, prefix, {.io = options.io}).findings;
+        findings = verify(place, {.io = options.io}).findings;
         if (report.done == before) return;
     }
 }
 
 }  // namespace
 
-std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                                           const RepairOptions& options, std::vector<Finding> findings,
-                                           std::set<std::string>& nodes, RepairReport& report) {
+std::vector<Finding> findings_after_parity(const Place& place, const RepairOptions& options,
+                                           std::vector<Finding> findings, std::set<std::string>& nodes,
+                                           RepairReport& report) {
     std::set<std::string> sealed;  // nodes with parity
     for (const Finding& finding : findings) {
         if (finding.key == join_key(finding.node, parity_folder)) sealed.insert(finding.node);
     }
     SealMender::require_names(options, findings);
-    SealMender(*store, prefix, options, findings).require_named();
-    if (options.to_seal || SealMender(*store, prefix, options, findings).needed()) {
+    SealMender(place, options, findings).require_named();
+    if (options.to_seal || SealMender(place, options, findings).needed()) {
         nodes.insert(sealed.begin(), sealed.end());
-        restore_in_rounds(store, prefix, options, sealed.size(), findings, report);
+        restore_in_rounds(place, options, sealed.size(), findings, report);
         for (Finding& f : findings) {
             if (f.remedy == Remedy::restore) f.remedy = Remedy::none;  // it was tried
         }

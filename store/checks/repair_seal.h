@@ -13,8 +13,7 @@ namespace tessera {
 
 /// Restores what parity gives of what was found, and returns what is found then, or would be. What became of it goes
 /// into `report`, nodes in which something may have been set aside into `nodes`.
-[[nodiscard]] std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>& store,
-                                                         std::string_view prefix, const RepairOptions& options,
+[[nodiscard]] std::vector<Finding> findings_after_parity(const Place& place, const RepairOptions& options,
                                                          std::vector<Finding> findings, std::set<std::string>& nodes,
                                                          RepairReport& report);
 

@@ -33,10 +33,9 @@ inline bool holds(const std::vector<std::string>& names, std::string_view name) 
 class Verifier {
 public:
     Verifier(const std::shared_ptr<KeyValueStore>& store, std::string_view root, const VerifyOptions& options)
-        : store_(store),
-          root_(root),
-          options_(options),
-          walk_(*store, root, [this](const std::string& link) { return probe_node(*store_, link).has_value(); }) {}
+        : store_(store), root_(root), options_(options), walk_({*store, root}, [this](const std::string& link) {
+              return probe_node({*store_, link}).has_value();
+          }) {}
 
     VerifyReport run();
     /// Compares a SealedFileStore with its seal, after what was found otherwise.

@@ -94,7 +94,7 @@ VerifyReport Verifier::run_beside(VerifyReport found) {
 
 void Verifier::add(Finding finding) {
     // A report shows the key of each finding. So the file's name is removed from a read error that begins with it.
-    const std::string named = join_key(store_->name(), place(finding.key)) + ": ";
+    const std::string named = store_->name_of(place(finding.key)) + ": ";
     if (!finding.key.empty() && finding.text.starts_with(named)) finding.text.erase(0, named.size());
     const std::lock_guard lock(mutex_);
     report_.findings.push_back(std::move(finding));
@@ -110,10 +110,10 @@ void Verifier::check_node(const std::string& path) {
     check_temporaries(path, path);
     const bool own_is_whole = check_place(path, join_key(path, own_folder));
     const bool unfinished = own_is_whole && holds(folders, own_folder) && check_own(path);
-    if (const Dialect* dialect = probe_dialect(*store_, prefix)) {
+    if (const Dialect* dialect = probe_dialect({*store_, prefix})) {
         check_array(path, *dialect, folders);
     } else {
-        check_group(path, probe_group_dialect(*store_, prefix), walk_.listing(), unfinished);
+        check_group(path, probe_group_dialect({*store_, prefix}), walk_.listing(), unfinished);
     }
     if (!own_is_whole) return;
     if (options_.seals) maybe_sealed_.push_back(path);
@@ -158,9 +158,9 @@ void Verifier::check_group(const std::string& path, const Dialect* dialect, cons
     }
     for (const std::string& name : listing.prefixes) {
         const std::string child = join_key(path, name);
-        if (orphans && (is_chunk_name(name) || is_chunk_folder(name)) && !probe_node(*store_, place(child))) continue;
+        if (orphans && (is_chunk_name(name) || is_chunk_folder(name)) && !probe_node({*store_, place(child)})) continue;
         if (check_own_folder(path, name)) continue;
-        if (!name.starts_with('.') || probe_node(*store_, place(child))) {
+        if (!name.starts_with('.') || probe_node({*store_, place(child)})) {
             walk_.enter(name);
         } else if (dialect != nullptr) {
             add_stray(path, child, "a directory that is no part of the group");
@@ -175,12 +175,13 @@ void Verifier::check_group_documents(const std::string& path, const Dialect& dia
     if (dialect.documents.back() != dialect.group_key) check_attributes(path, dialect);
     const std::string consolidated =
         join_key(path, dialect.consolidated_key.empty() ? dialect.group_key : dialect.consolidated_key);
-    const bool readable = guarded({.remedy = Remedy::consolidate, .node = path, .key = consolidated},
-                                  [&] { (void)dialect.load_consolidated(*store_, prefix); });
+    const bool readable = guarded({.remedy = Remedy::consolidate, .node = path, .key = consolidated}, [&] {
+        (void)dialect.load_consolidated({*store_, prefix});
+    });
     if (!readable) return;
     ConsolidatedState state;
     try {
-        state = Group::open(store_, prefix).consolidated_state();
+        state = Group::open({store_, prefix}).consolidated_state();
     } catch (...) {
         (void)current_fault();  // the document of a node, which reports it
         return;
@@ -197,8 +198,9 @@ void Verifier::check_group_documents(const std::string& path, const Dialect& dia
 }
 
 void Verifier::check_attributes(const std::string& path, const Dialect& dialect) {
-    guarded({.node = path, .key = join_key(path, dialect.documents.back())},
-            [&] { (void)dialect.load_attributes(*store_, place(path)); });
+    guarded({.node = path, .key = join_key(path, dialect.documents.back())}, [&] {
+        (void)dialect.load_attributes({*store_, place(path)});
+    });
 }
 
 bool Verifier::check_orphans(const std::string& path, const Listing& listing) {
@@ -232,7 +234,7 @@ std::string Verifier::chunk_named(const std::string& path) const {
     std::string folder;
     for (int depth = 0; depth <= max_rank; ++depth) {
         const std::string prefix = place(join_key(path, folder));
-        if (depth > 0 && (deeper_looks_ == 0 || probe_node(*store_, prefix))) return "";
+        if (depth > 0 && (deeper_looks_ == 0 || probe_node({*store_, prefix}))) return "";
         if (depth > 0) --deeper_looks_;
         const Listing listing = store_->list(prefix);
         const auto key = std::ranges::find_if(listing.keys, [](const auto& name) { return is_chunk_name(name); });
@@ -305,7 +307,7 @@ bool Verifier::check_own(const std::string& path) {
     }
     if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
     // By itself nothing opens it. Beside sound arrays it is only left over, as is the mark of one that was completed.
-    const bool alone = path.empty() && probe_dialect(*store_, place(path)) == nullptr;
+    const bool alone = path.empty() && probe_dialect({*store_, place(path)}) == nullptr;
     add({.kind = alone ? FindingKind::damage : FindingKind::leftover,
          .node = path,
          .key = join_key(path, unfinished_marker_key),
@@ -328,7 +330,7 @@ void Verifier::check_own_part(const std::string& node, const std::string& key, s
 }
 
 std::string Verifier::set_aside_text(const std::string& node) const {
-    const SetAside size = set_aside_in(*store_, place(node));
+    const SetAside size = set_aside_in({*store_, place(node)});
     return fmt::format("what repair set aside: {} files, {} bytes", size.files, size.bytes);
 }
 
@@ -341,14 +343,14 @@ void Verifier::check_batch(const std::string& node, const std::string& key) {
     if (holds(store_->list(place(key)).keys, "journal")) {
         finding.remedy = Remedy::finish_batch;
         try {
-            if (!batch_takes_effect(*store_, place(node))) {
+            if (!batch_takes_effect({*store_, place(node)})) {
                 finding.remedy = Remedy::discard_batch;
                 return add(std::move(finding));
             }
             finding.text = fmt::format(
                 "pending: a batch of edits that is committed but not yet in place ({}); the next opening for "
                 "writing finishes it: {}",
-                pending_batch(*store_, place(node)), pending_text(*store_, place(node)));
+                pending_batch({*store_, place(node)}), pending_text({*store_, place(node)}));
         } catch (const Error& e) {
             if (e.code() == ErrorCode::cancelled) throw;
             const bool newer = e.code() == ErrorCode::unsupported;
@@ -362,7 +364,7 @@ void Verifier::check_batch(const std::string& node, const std::string& key) {
 }
 
 void Verifier::check_temporaries(const std::string& node, const std::string& folder) {
-    for (const std::string& name : store_->temporaries(place(folder))) {
+    for (const std::string& name : store_->local_files().temporaries(place(folder))) {
         add({.kind = FindingKind::leftover,
              .remedy = Remedy::remove_temporary,
              .node = node,
@@ -372,7 +374,7 @@ void Verifier::check_temporaries(const std::string& node, const std::string& fol
 }
 
 void Verifier::check_snapshot(const std::string& path) {
-    const auto state = snapshot_state(*store_, place(path), options_.io);
+    const auto state = snapshot_state({*store_, place(path)}, options_.io);
     if (!state) return;
     for (const std::string& file : state->changed) {
         add({.node = path,
@@ -410,9 +412,8 @@ bool VerifyReport::sound() const {
     return std::ranges::all_of(findings, [](const Finding& f) { return is_harmless(f.kind); });
 }
 
-VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                    const VerifyOptions& options) {
-    if (const auto* beside = as_sealed_file(*store)) {
+VerifyReport verify(const Place& place, const VerifyOptions& options) {
+    if (const auto* beside = as_sealed_file(*place.store)) {
         VerifyReport report = verify_with_seal({beside->path(), {}}, options);
         // Sealed files and bags are changed by nothing but a restoration from parity.
         for (Finding& finding : report.findings) {
@@ -420,9 +421,9 @@ VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_vie
         }
         return report;
     }
-    VerifyReport report = Verifier(store, prefix, options).run();
+    VerifyReport report = Verifier(place.store, place.prefix, options).run();
     if (report.arrays == 0 && report.groups == 0 && report.findings.empty()) {
-        throw absence(*store, prefix, "array or group");
+        throw absence(place, "array or group");
     }
     return report;
 }

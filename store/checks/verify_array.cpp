@@ -32,8 +32,9 @@ void Verifier::check_array(const std::string& path, const Dialect& dialect, cons
     ArrayState array(store_, place(path), dialect);
     const std::string metadata_key = join_key(path, dialect.metadata_key);
     std::shared_ptr<const LoadedArray> loaded;
-    guarded({.node = path, .key = metadata_key},
-            [&] { loaded = std::make_shared<const LoadedArray>(load_metadata(dialect, *store_, array.prefix)); });
+    guarded({.node = path, .key = metadata_key}, [&] {
+        loaded = std::make_shared<const LoadedArray>(load_metadata(dialect, {*store_, array.prefix}));
+    });
     if (loaded || dialect.documents.back() != dialect.metadata_key) check_attributes(path, dialect);
     if (!loaded) return;
     store_->for_each(place(path), [&](std::string_view name, const auto&) {
@@ -46,7 +47,7 @@ void Verifier::check_array(const std::string& path, const Dialect& dialect, cons
         if (check_own_folder(path, name)) continue;
         if (dialect.owns(loaded->metadata, name)) {
             check_chunk_folders(path, join_key(path, name));
-        } else if (const auto key = chunk_of_lost_separator(*store_, array.prefix, loaded->metadata, name)) {
+        } else if (const auto key = chunk_of_lost_separator({*store_, array.prefix}, loaded->metadata, name)) {
             if (!lost_separator) add_lost_separator(path, dialect, *key);
             lost_separator = true;
         } else {
@@ -73,7 +74,7 @@ std::string Verifier::dotted(std::string key) {
 }
 
 void Verifier::check_chunk_folders(const std::string& node, const std::string& folder) {
-    FolderWalk walk(*store_, place(folder), [](const std::string&) { return true; });
+    FolderWalk walk({*store_, place(folder)}, [](const std::string&) { return true; });
     while (walk.next()) {
         check_temporaries(node, join_key(folder, walk.path()));
         std::vector<std::pair<std::string, bool>> folders;  // and whether each is a link

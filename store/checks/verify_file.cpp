@@ -142,7 +142,7 @@ VerifyReport verify_content(const ArrayPath& path, const VerifyOptions& options)
     const bool readable = guarded_damage(broken, [&] { place = probe_place(path.path, {.read_only = true}); });
     if (!readable) return broken;  // a zip that cannot be opened
     if (place) {
-        VerifyReport report = verify(place->store, place->prefix, options);
+        VerifyReport report = verify(*place, options);
         require_present(*place);  // else the report is about a directory that is being removed
         return report;
     }

@@ -14,7 +14,7 @@ namespace tessera {
 void Verifier::check_seal(const std::string& path) {
     if (!check_place(path, join_key(path, parity_folder))) return;  // such as a link, which repair removes
     const std::string manifest = join_key(path, seal_key);
-    if (is_first_unfinished(*store_, place(path))) {
+    if (is_first_unfinished({*store_, place(path)})) {
         add({.kind = FindingKind::leftover,
              .node = path,
              .key = join_key(path, parity_folder),
@@ -22,12 +22,12 @@ void Verifier::check_seal(const std::string& path) {
              .advice = {{Action::seal_with_parity, "begins again"}}});
     }
     SealState state;
-    if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state(*store_, place(path), options_.io); })) {
+    if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state({*store_, place(path)}, options_.io); })) {
         return;
     }
     if (!state.present) return;
     ++report_.seals;
-    if (seal_broken(*store_, place(path))) {
+    if (seal_broken({*store_, place(path)})) {
         add({.kind = FindingKind::note,
              .node = path,
              .key = join_key(path, seal_mark_key),
@@ -64,7 +64,7 @@ std::string promise_text(const ParityPromise& promise) {
 }  // namespace
 
 void Verifier::check_parity(const std::string& path, const SealState& state) {
-    const auto archive = ParityArchive::open(*store_, place(path));
+    const auto archive = ParityArchive::open({*store_, place(path)});
     if (!archive) return;
     PathSet undecodable;
     const auto* beside = as_sealed_file(*store_);
@@ -120,7 +120,7 @@ void Verifier::add_differing(const std::string& path, const Differing& file, con
 }
 
 void Verifier::add_parity(const std::string& path, const ParityArchive& archive, const ParityState& state) {
-    const auto promise = parity_promise(*store_, place(path), options_.io);
+    const auto promise = parity_promise({*store_, place(path)}, options_.io);
     if (!promise) return;
     Finding finding{.kind = FindingKind::note, .node = path, .key = join_key(path, parity_folder)};
     const std::string about = fmt::format("parity of {}", redundancy_text(archive.root().redundancy));

@@ -410,9 +410,10 @@ CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& o
         // A resumed copy may find a chunk that was cut short: it has another size.
         if (fetches) {
             if (!fetch_one(index, key, new_key)) return;
-        } else if (options.link && target.store->link(new_key, *source.store, key)) {
+        } else if (options.link && target.store->local_files().link(new_key, *source.store, key)) {
             ++linked;
-        } else if (target.published || options.link || !target.store->copy_new(new_key, *source.store, key)) {
+        } else if (target.published || options.link ||
+                   !target.store->local_files().copy_new(new_key, *source.store, key)) {
             const auto value = source.store->open(key);
             if (value == nullptr) return;          // erased since it was listed
             if (value->size() == 0) check(index);  // damaged: says so

@@ -32,16 +32,16 @@ std::unique_ptr<NewArray> begin_array(const fs::path& place, const std::string& 
 
 /// Writes a group's document. One of another format is removed if it is replaced: other programs take one of the two,
 /// and see nothing of what lies there in the other's format.
-void save_document(const PlannedGroup& group, KeyValueStore& store, const std::string& prefix, bool replaces) {
-    group.dialect->save_group(store, prefix, group.attributes.value_or(Value::object()), group.unknown);
+void save_document(const PlannedGroup& group, const PlaceRef& place, bool replaces) {
+    group.dialect->save_group(place, group.attributes.value_or(Value::object()), group.unknown);
     if (!replaces || !group.attributes) return;
     for (const Dialect* other : dialect_table()) {
         if (!other->has_groups() || other->group_key == group.dialect->group_key) continue;
-        if (store.open(join_key(prefix, other->group_key)) == nullptr) continue;
+        if (place.store.open(place.key(other->group_key)) == nullptr) continue;
         for (const std::string_view key : other->documents) {
-            if (std::ranges::count(group.dialect->documents, key) == 0) store.erase(join_key(prefix, key));
+            if (std::ranges::count(group.dialect->documents, key) == 0) place.store.erase(place.key(key));
         }
-        if (!other->consolidated_key.empty()) store.erase(join_key(prefix, other->consolidated_key));
+        if (!other->consolidated_key.empty()) place.store.erase(place.key(other->consolidated_key));
     }
 }
 
@@ -159,7 +159,7 @@ private:
     }
 
     [[nodiscard]] bool has_document(const PlannedGroup& group) const {
-        return probe_group_dialect(*directory_store(place_of(group), {.read_only = true}), "") != nullptr;
+        return probe_group_dialect(*directory_store(place_of(group), {.read_only = true})) != nullptr;
     }
 
     void add_document(const PlannedGroup& group, const StoreOptions& options) const {
@@ -168,7 +168,7 @@ private:
         if (group.dialect == nullptr || !group.dialect->has_groups()) return;
         if (!group.attributes && has_document(group)) return;
         const auto store = directory_store(place, options);
-        save_document(group, *store, "", existing_.overwrite);
+        save_document(group, *store, existing_.overwrite);
         store->sync();
     }
 
@@ -233,8 +233,8 @@ private:
     void add_document(const PlannedGroup& group) {
         if (group.dialect == nullptr || !group.dialect->has_groups()) return;
         const std::string prefix = join_key(place_.prefix, group.node);
-        if (!group.attributes && probe_group_dialect(*place_.store, prefix) != nullptr) return;
-        save_document(group, *place_.store, prefix, existing_.overwrite);
+        if (!group.attributes && probe_group_dialect({*place_.store, prefix}) != nullptr) return;
+        save_document(group, {*place_.store, prefix}, existing_.overwrite);
     }
 
     std::string path_;
@@ -260,7 +260,7 @@ public:
     }
 
     Array& add(const std::string& node, const PlannedArray& plan, std::string_view /*made_from*/) override {
-        arrays_.push_back(Array::create(store_, node, *plan.dialect, plan.metadata, false));
+        arrays_.push_back(Array::create({store_, node}, *plan.dialect, plan.metadata, false));
         if (plan.attributes) arrays_.back().attributes().replace(*plan.attributes);
         return arrays_.back();
     }
@@ -268,7 +268,7 @@ public:
     bool drop() override { return false; }  // its chunks are in the zip
     void add_group(const PlannedGroup& group) override {
         if (group.dialect == nullptr || !group.dialect->has_groups()) return;
-        group.dialect->save_group(*store_, group.node, group.attributes.value_or(Value::object()), group.unknown);
+        group.dialect->save_group({*store_, group.node}, group.attributes.value_or(Value::object()), group.unknown);
     }
     void commit() override {
         for (Array& array : arrays_) array.publish();

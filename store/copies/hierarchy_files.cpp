@@ -51,7 +51,7 @@ std::string extensions_of_bundles() {
 std::vector<ArrayFileGroup> groups_of(const HierarchyCopy& o) {
     if (const std::optional<Group> root = group_at(*o.at)) {
         std::vector<ArrayFileGroup> groups{{"", root->attributes().all()}};
-        for (const Node& node : hierarchy_below(*o.at->place->store, o.at->place->prefix).nodes) {
+        for (const Node& node : hierarchy_below(*o.at->place).nodes) {
             if (node.kind == NodeKind::array || is_excluded(o, node.path)) continue;
             groups.push_back({node.path, root->open_group(node.path).attributes().all()});
         }
@@ -198,7 +198,7 @@ private:
 std::vector<std::string> arrays_below(const HierarchyCopy& o, std::vector<PassedFolder>& passed) {
     std::vector<std::string> names;
     if (o.at->kind != PathKind::group && o.at->kind != PathKind::folder) return names;
-    Hierarchy hierarchy = hierarchy_below(*o.at->place->store, o.at->place->prefix);
+    Hierarchy hierarchy = hierarchy_below(*o.at->place);
     for (const Node& node : hierarchy.nodes) {
         if (node.kind == NodeKind::array && !is_excluded(o, node.path)) names.push_back(node.path);
     }

@@ -55,7 +55,7 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
         source = open_file_source(part, options);
     } else if (o.at->place && !o.at->is_directory()) {
         const std::string node = join_key(o.at->place->prefix, path.substr(o.source.size() + 1));
-        source = std::make_unique<Array>(Array::open(o.at->place->store, node));
+        source = std::make_unique<Array>(Array::open({o.at->place->store, node}));
     } else {
         source = at_located(
             path, [&](const Located& at) { return open_source(at, options); }, to_read(o.from));
@@ -109,7 +109,7 @@ std::optional<Group> group_at(const Located& at) {
     if (at.file.member) return std::nullopt;
     if (at.kind == PathKind::group) return GroupAccess::open_found(*at.place, at.dialect);
     const bool folder = at.kind == PathKind::folder && at.place;
-    if (!folder || child_nodes(*at.place->store, at.place->prefix).empty()) return std::nullopt;
+    if (!folder || child_nodes(*at.place).empty()) return std::nullopt;
     // As in Group::open: what is left of a group that is being removed is no plain folder.
     require_present(*at.place);
     return GroupAccess::open_found(*at.place, nullptr);
@@ -239,7 +239,7 @@ void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& 
         o.tell({fmt::format("{}: the server lists nothing: copied is what metadata at the top name",
                             place.store->name())});
     }
-    Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
+    Hierarchy hierarchy = hierarchy_below(place);
     plan.passed = std::move(hierarchy.passed);
     plan.groups.push_back(plan_group(o, root, ""));
     for (const tessera::Node& node : hierarchy.nodes) {

@@ -59,12 +59,12 @@ Place place_at(const fs::path& path, const StoreOptions& options) {
 }
 
 bool has_marker(const Place& place) {
-    return place.store->open(join_key(place.prefix, marker_key)) != nullptr;
+    return place.store->open(place.key(marker_key)) != nullptr;
 }
 
 /// The array at a place; without dialect, an unfinished one.
 Node array_at(const Place& place) {
-    return {place.prefix, NodeKind::array, probe_dialect(*place.store, place.prefix)};
+    return {place.prefix, NodeKind::array, probe_dialect(place)};
 }
 
 void refuse_foreign(const fs::path& path, const StoreOptions& options) {
@@ -79,7 +79,7 @@ void erase_owned(const Place& place, const NodeFiles& files) {
     for (const auto* names : {&top.prefixes, &top.keys}) {
         for (const std::string& name : *names) {
             if (name == own_folder || !(files.owns(name) || is_destination_lock(name))) continue;
-            const std::string key = join_key(place.prefix, name);
+            const std::string key = place.key(name);
             place.store->erase(key);
             place.store->erase_below(key);
         }
@@ -91,14 +91,14 @@ void erase_array(const Place& place) {
     place.store->abandon_uploads(place.prefix);
     const Node array = array_at(place);
     const NodeFiles files(*place.store, array);
-    if (array.dialect != nullptr) place.store->erase(join_key(place.prefix, array.dialect->metadata_key));
+    if (array.dialect != nullptr) place.store->erase(place.key(array.dialect->metadata_key));
     erase_owned(place, files);
-    place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
+    place.store->erase_below(place.key(own_folder));  // last: until then its marker explains the rest
 }
 
 /// Empties `.tessera/`, except for these keys.
 void erase_own_but(const Place& place, std::initializer_list<std::string_view> kept) {
-    const std::string own = join_key(place.prefix, own_folder);
+    const std::string own = place.key(own_folder);
     const Listing listing = place.store->list(own);
     const auto is_kept = [&](const std::string& name) {
         return std::ranges::count(kept, join_key(own_folder, name)) > 0;
@@ -126,7 +126,7 @@ void move_values(KeyValueStore& store, const std::string& from, const std::strin
 /// The identity of an unfinished copy, compared before it is resumed.
 Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::string_view made_from) {
     const auto store = memory_store();
-    dialect.save(*store, "", metadata, nullptr);
+    dialect.save(*store, metadata, nullptr);
     Buffer text;
     (void)store->get(dialect.metadata_key, text);
     Value marker = Value::object();
@@ -145,21 +145,21 @@ void replace_elsewhere(const Place& place, const Dialect& dialect, const ArrayMe
     const NodeFiles old(store, array);
     // Matches no copy, so that --resume refuses it: some chunks may be the old array's.
     const std::string marker = make_marker(dialect, metadata, "a replacement that was interrupted").dump();
-    store.put(join_key(place.prefix, marker_key), std::as_bytes(std::span(marker)));
+    store.put(place.key(marker_key), std::as_bytes(std::span(marker)));
     store.sync();
-    if (array.dialect != nullptr) store.erase(join_key(place.prefix, array.dialect->metadata_key));
+    if (array.dialect != nullptr) store.erase(place.key(array.dialect->metadata_key));
     erase_owned(place, old);
     erase_own_but(place, {marker_key, damaged_folder, new_folder});
     store.sync();
-    move_values(store, join_key(place.prefix, new_folder), place.prefix, dialect.metadata_key);
+    move_values(store, place.key(new_folder), place.prefix, dialect.metadata_key);
     store.sync();
-    store.erase(join_key(place.prefix, marker_key));
+    store.erase(place.key(marker_key));
     store.sync();
 }
 
 Occupant occupant_elsewhere(const fs::path& path, const StoreOptions& options) {
     const Place place = place_at(path, to_read(options));
-    if (probe_dialect(*place.store, place.prefix) != nullptr) return Occupant::array;
+    if (probe_dialect(place) != nullptr) return Occupant::array;
     if (has_marker(place)) return Occupant::unfinished;
     if (!is_anything_at(path, options)) return Occupant::nothing;
     const Listing top = place.store->list(place.prefix);
@@ -167,9 +167,8 @@ Occupant occupant_elsewhere(const fs::path& path, const StoreOptions& options) {
     const auto passes = [](const std::string& name) {
         return join_key(own_folder, name) == lease_key || name.starts_with("probe-");
     };
-    return own && std::ranges::all_of(place.store->list(join_key(place.prefix, own_folder)).keys, passes)
-               ? Occupant::nothing
-               : Occupant::other;
+    return own && std::ranges::all_of(place.store->list(place.key(own_folder)).keys, passes) ? Occupant::nothing
+                                                                                             : Occupant::other;
 }
 
 }  // namespace
@@ -184,7 +183,7 @@ Occupant occupant(const fs::path& path, const StoreOptions& options) {
     }
     if (!fs::is_directory(status)) return Occupant::other;
     const auto store = directory_store(path, {.read_only = true});
-    if (probe_dialect(*store, "") != nullptr) return Occupant::array;
+    if (probe_dialect(*store) != nullptr) return Occupant::array;
     if (store->open(marker_key) != nullptr) return Occupant::unfinished;
     // If not even the marker could be written, temporary files and an empty .tessera/ are left.
     bool ours = true;
@@ -311,7 +310,7 @@ namespace {
 void require_same_copy(const fs::path& path, const Value& wanted, const StoreOptions& options) {
     Buffer text;
     const Place at = place_at(path, to_read(options));
-    (void)at.store->get(join_key(at.prefix, marker_key), text, metadata_limit);
+    (void)at.store->get(at.key(marker_key), text, metadata_limit);
     const std::string place = path.string();
     const Value found = in_context([&] { return fmt::format("{}: {}", place, marker_key); },
                                    [&] {
@@ -393,7 +392,7 @@ void NewArray::State::begin(const Dialect& dialect, ArrayMetadata metadata, cons
             throw already_exists("{}: another program is writing this copy just now", place.string());
         }
         shape = *std::move(lock_of_shape);
-        array = Array::create(store, prefix, dialect, std::move(metadata), false);
+        array = Array::create({store, prefix}, dialect, std::move(metadata), false);
         store->sync_later();
     } catch (...) {
         if (!resumed && !(others && !in_folder)) remove_unfinished();
@@ -531,7 +530,7 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
     const DestinationLock building(path, store);
     require_may_replace(path, occupant(path, store), {});
     Place place = store_kind_of(path).place(path, store);
-    return ArrayAccess::create_whole(std::move(place.store), place.prefix, options, store.waiter);
+    return ArrayAccess::create_whole(std::move(place), options, store.waiter);
 }
 
 }  // namespace tessera

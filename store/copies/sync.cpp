@@ -45,11 +45,11 @@ struct Folder {
     MemoryHold held;
 };
 
-Folder list_folder(const KeyValueStore& store, const std::string& prefix) {
+Folder list_folder(const PlaceView& place) {
     constexpr std::uint64_t each_takes = 200;
     Folder folder;
-    store.for_each_sum(
-        prefix,
+    place.store.for_each_sum(
+        place.prefix,
         [&](std::string_view name, std::uint64_t size, std::string_view md5) {
             folder.values.emplace(name, Listed{size, std::string(md5)});
         },
@@ -141,8 +141,8 @@ private:
     }
 
     void compare_folder(const std::string& below) {
-        const Folder source = list_folder(*from_.store, join_key(from_.prefix, below));
-        const Folder there = list_folder(*to_.store, join_key(to_.prefix, below));
+        const Folder source = list_folder({*from_.store, join_key(from_.prefix, below)});
+        const Folder there = list_folder({*to_.store, join_key(to_.prefix, below)});
         for (const auto& [name, listed] : source.values) {
             std::string key = join_key(below, name);
             if (!is_chunk(key)) continue;
@@ -283,7 +283,7 @@ private:
         std::vector<std::string> keys;
         keys.reserve(extra_.size());
         for (const std::string& key : extra_) keys.push_back(join_key(to_.prefix, key));
-        ErasedNotes(*to_.store, to_.prefix).add(keys);
+        ErasedNotes(to_).add(keys);
         parallel_for(std::ssize(keys), options_.io,
                      [&](std::int64_t i) { to_.store->erase(keys[static_cast<std::size_t>(i)]); });
     }
@@ -310,19 +310,19 @@ void sync_node(const Located& from, const Node& node, const std::string& source,
     if (node.kind == NodeKind::group) {
         if (to.kind == PathKind::array) throw invalid_argument("{}: is an array, and a group at {}", there, from.path);
         if (node.dialect == nullptr || options.dry_run) return;
-        const Value wanted = Group::open(from.place->store, prefix).attributes().all();
+        const Value wanted = Group::open({from.place->store, prefix}).attributes().all();
         if (to.kind != PathKind::group) {
             Group::create(there, *node.dialect, wanted, options.store);
             return;
         }
-        const Group group = Group::open(to.place->store, to.place->prefix);
+        const Group group = Group::open(*to.place);
         if (!(group.attributes().all() == wanted)) group.attributes().replace(wanted);
         return;
     }
     ++result.arrays;
     if (to.kind == PathKind::array) {
         const DestinationLock building = options.dry_run ? DestinationLock() : DestinationLock(there, options.store);
-        const Array array = Array::open(from.place->store, prefix);
+        const Array array = Array::open({from.place->store, prefix});
         ArraySync(array, to.array(), options, result).run();
         return;
     }
@@ -357,7 +357,7 @@ Synced sync_hierarchy(const std::string& source, const std::string& destination,
     }
     sync_node(from, {.path = "", .kind = NodeKind::group, .dialect = from.dialect}, source, destination, options,
               result);
-    for (const Node& below : nodes_below(*from.place->store, from.place->prefix)) {
+    for (const Node& below : nodes_below(*from.place)) {
         sync_node(from, below, source, destination, options, result);
     }
     if (result.arrays == 0 && from.kind == PathKind::folder) throw not_found("{}: there is no array or group", source);

@@ -48,43 +48,41 @@ const Dialect* newest(const Is& is) {
 
 // ---- what most dialects have in common
 
-bool Dialect::probe(const KeyValueStore& store, std::string_view prefix) const {
-    return store.contains(join_key(prefix, metadata_key));
+bool Dialect::probe(const PlaceView& place) const {
+    return place.store.contains(place.key(metadata_key));
 }
 
-void Dialect::save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata,
-                   const Value* attributes) const {
+void Dialect::save(const PlaceRef& place, const ArrayMetadata& metadata, const Value* attributes) const {
     const Value json = document(metadata);
-    if (attributes != nullptr) save_attributes(store, prefix, *attributes);
-    put_object(store, join_key(prefix, metadata_key), json);
+    if (attributes != nullptr) save_attributes(place, *attributes);
+    put_object(place.store, place.key(metadata_key), json);
 }
 
-bool Dialect::probe_group(const KeyValueStore& /*store*/, std::string_view /*prefix*/) const {
+bool Dialect::probe_group(const PlaceView& /*place*/) const {
     return false;
 }
 
-void Dialect::save_group(KeyValueStore& /*store*/, std::string_view /*prefix*/, const Value& /*attributes*/,
-                         const Value& /*unknown*/) const {
+void Dialect::save_group(const PlaceRef& /*place*/, const Value& /*attributes*/, const Value& /*unknown*/) const {
     throw unsupported("{} has no groups", name);
 }
 
-Value Dialect::load_group_unknown(const KeyValueStore& /*store*/, std::string_view /*prefix*/) const {
+Value Dialect::load_group_unknown(const PlaceView& /*place*/) const {
     return Value::object();
 }
 
-std::optional<Value> Dialect::load_attributes(const KeyValueStore& store, std::string_view prefix) const {
-    return get_object(store, join_key(prefix, documents.back()));
+std::optional<Value> Dialect::load_attributes(const PlaceView& place) const {
+    return get_object(place.store, place.key(documents.back()));
 }
 
-void Dialect::save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) const {
-    put_object(store, join_key(prefix, documents.back()), attributes);
+void Dialect::save_attributes(const PlaceRef& place, const Value& attributes) const {
+    put_object(place.store, place.key(documents.back()), attributes);
 }
 
-std::optional<Value> Dialect::load_consolidated(const KeyValueStore& /*store*/, std::string_view /*prefix*/) const {
+std::optional<Value> Dialect::load_consolidated(const PlaceView& /*place*/) const {
     return std::nullopt;
 }
 
-void Dialect::save_consolidated(KeyValueStore& /*store*/, std::string_view /*prefix*/, const Value& /*nodes*/) const {
+void Dialect::save_consolidated(const PlaceRef& /*place*/, const Value& /*nodes*/) const {
     throw unsupported("{} has no consolidated metadata", name);
 }
 
@@ -94,8 +92,8 @@ bool Dialect::owns(const ArrayMetadata& metadata, std::string_view child) const 
 
 // ---- finding them
 
-const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix) {
-    return newest([&](const Dialect& d) { return d.probe(store, prefix); });
+const Dialect* probe_dialect(const PlaceView& place) {
+    return newest([&](const Dialect& d) { return d.probe(place); });
 }
 
 void require_node_names(std::string_view path) {
@@ -110,34 +108,33 @@ void require_node_names(std::string_view path) {
     }
 }
 
-std::optional<FoundArray> find_array(const KeyValueStore& store, std::string_view prefix) {
+std::optional<FoundArray> find_array(const PlaceView& place) {
     FoundArray found;
     found.dialect = newest([&](const Dialect& d) {
-        if (d.common_key && !d.probe(store, prefix)) return false;
-        if (!store.get(join_key(prefix, d.metadata_key), found.document, metadata_limit)) return false;
+        if (d.common_key && !d.probe(place)) return false;
+        if (!place.store.get(place.key(d.metadata_key), found.document, metadata_limit)) return false;
         return !d.is_group(text_of(found.document));
     });
     if (found.dialect == nullptr) return std::nullopt;
     return found;
 }
 
-ArrayMetadata parse_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix,
-                             const Buffer& document) {
-    return reading(name_of(store, join_key(prefix, dialect.metadata_key)),
+ArrayMetadata parse_metadata(const Dialect& dialect, const PlaceView& place, const Buffer& document) {
+    return reading(place.store.name_of(place.key(dialect.metadata_key)),
                    [&] { return dialect.parse(text_of(document)); });
 }
 
-ArrayMetadata load_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix) {
-    const std::string key = join_key(prefix, dialect.metadata_key);
+ArrayMetadata load_metadata(const Dialect& dialect, const PlaceView& place) {
+    const std::string key = place.key(dialect.metadata_key);
     Buffer document;
-    if (!store.get(key, document, metadata_limit)) {
-        throw not_found("{} is not there: no {} array", name_of(store, key), dialect.name);
+    if (!place.store.get(key, document, metadata_limit)) {
+        throw not_found("{} is not there: no {} array", place.store.name_of(key), dialect.name);
     }
-    return parse_metadata(dialect, store, prefix, document);
+    return parse_metadata(dialect, place, document);
 }
 
-const Dialect* probe_group_dialect(const KeyValueStore& store, std::string_view prefix) {
-    return newest([&](const Dialect& d) { return d.probe_group(store, prefix); });
+const Dialect* probe_group_dialect(const PlaceView& place) {
+    return newest([&](const Dialect& d) { return d.probe_group(place); });
 }
 
 }  // namespace tessera

@@ -16,10 +16,9 @@ struct FoundArray {
 };
 
 /// Finds the array at `prefix` as probe_dialect does, but reads each document only once; nullopt if there is none.
-[[nodiscard]] std::optional<FoundArray> find_array(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::optional<FoundArray> find_array(const PlaceView& place);
 /// Parses the document that was read there. Throws as parse, naming the key.
-[[nodiscard]] ArrayMetadata parse_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix,
-                                           const Buffer& document);
+[[nodiscard]] ArrayMetadata parse_metadata(const Dialect& dialect, const PlaceView& place, const Buffer& document);
 
 /// Throws invalid_argument if a part of a path to a new node has the name of v3's metadata, which no node may have.
 void require_node_names(std::string_view path);

@@ -15,14 +15,10 @@ namespace tessera {
 
 // ---- documents
 
-std::string name_of(const KeyValueStore& store, std::string_view key) {
-    return fmt::format("{}/{}", store.name(), key);
-}
-
-std::optional<Value> get_object(const KeyValueStore& store, std::string_view key) {
+std::optional<Value> get_object(const ReadableStore& store, std::string_view key) {
     Buffer bytes;
     if (!store.get(key, bytes, metadata_limit)) return {};
-    return reading(name_of(store, key), [&] {
+    return reading(store.name_of(key), [&] {
         Value object = Value::parse(text_of(bytes));
         (void)object.as_object();
         return object;

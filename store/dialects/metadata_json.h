@@ -18,9 +18,6 @@ namespace tessera {
 /// zarr-python 3's json.dumps(indent=2).
 inline constexpr JsonStyle zarr3_json_style{.indent = 2, .sort_keys = false, .ascii = true};
 
-/// "STORE/KEY", for messages.
-[[nodiscard]] std::string name_of(const KeyValueStore& store, std::string_view key);
-
 /// Runs `body` on the content of a file: turns its errors into errors about the file, not about the caller's arguments.
 template <class Body>
 decltype(auto) reading(std::string_view where, Body&& body) {
@@ -33,7 +30,7 @@ decltype(auto) reading(std::string_view where, Body&& body) {
 }
 
 /// The object at `key`; nullopt if it is absent. Throws corrupt if it is not a JSON object.
-[[nodiscard]] std::optional<Value> get_object(const KeyValueStore& store, std::string_view key);
+[[nodiscard]] std::optional<Value> get_object(const ReadableStore& store, std::string_view key);
 /// Writes an object.
 void put_object(KeyValueStore& store, std::string_view key, const Value& object, JsonStyle style = python_json_style);
 

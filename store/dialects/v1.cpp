@@ -162,16 +162,15 @@ struct V1 final : Dialect {
                    .common_key = true}) {}
 
     /// `meta` alone is too common a name.
-    bool probe(const KeyValueStore& store, std::string_view prefix) const override {
-        return Dialect::probe(store, prefix) && store.contains(join_key(prefix, v1_attributes_name));
+    bool probe(const PlaceView& place) const override {
+        return Dialect::probe(place) && place.store.contains(place.key(v1_attributes_name));
     }
     ArrayMetadata parse(std::string_view text) const override { return parse_metadata(Value::parse(text)); }
     Value document(const ArrayMetadata& m) const override { return metadata_json(m); }
-    void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& m,
-              const Value* attributes) const override {
+    void save(const PlaceRef& place, const ArrayMetadata& m, const Value* attributes) const override {
         const Value none = Value::object();
-        const bool kept = attributes != nullptr || store.open(join_key(prefix, v1_attributes_name)) != nullptr;
-        Dialect::save(store, prefix, m, kept ? attributes : &none);
+        const bool kept = attributes != nullptr || place.store.open(place.key(v1_attributes_name)) != nullptr;
+        Dialect::save(place, m, kept ? attributes : &none);
     }
     KeyScheme default_keys() const override { return v2_keys(); }
     FillValue default_fill(const DType& dtype) const override { return plain_default_fill(dtype); }

@@ -365,47 +365,45 @@ struct V2 final : Dialect {
     }
     std::vector<std::string> remarks(const ArrayMetadata& m) const override { return what_programs_cannot(m); }
 
-    bool probe_group(const KeyValueStore& store, std::string_view prefix) const override;
-    Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) const override;
-    void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes,
-                    const Value& unknown) const override;
-    std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) const override;
-    void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const override;
+    bool probe_group(const PlaceView& place) const override;
+    Value load_group_unknown(const PlaceView& place) const override;
+    void save_group(const PlaceRef& place, const Value& attributes, const Value& unknown) const override;
+    std::optional<Value> load_consolidated(const PlaceView& place) const override;
+    void save_consolidated(const PlaceRef& place, const Value& nodes) const override;
 };
 
 constexpr V2 v2;
 
 // ---- groups
 
-bool V2::probe_group(const KeyValueStore& store, std::string_view prefix) const {
-    return store.open(join_key(prefix, v2_group_name)) != nullptr;
+bool V2::probe_group(const PlaceView& place) const {
+    return place.store.open(place.key(v2_group_name)) != nullptr;
 }
 
-Value V2::load_group_unknown(const KeyValueStore& store, std::string_view prefix) const {
+Value V2::load_group_unknown(const PlaceView& place) const {
     constexpr std::array<std::string_view, 1> known{"zarr_format"};
-    const auto group = get_object(store, join_key(prefix, v2_group_name));
+    const auto group = get_object(place.store, place.key(v2_group_name));
     return group ? unknown_members(*group, known) : Value::object();
 }
 
-void V2::save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes,
-                    const Value& unknown) const {
+void V2::save_group(const PlaceRef& place, const Value& attributes, const Value& unknown) const {
     Value group = unknown;
     group.set("zarr_format", 2);
     // As zarr-python 2: writes no file for no attributes, but overwrites an existing one.
-    if (!attributes.as_object().empty() || store.open(join_key(prefix, v2_attributes_name)) != nullptr) {
-        save_attributes(store, prefix, attributes);
+    if (!attributes.as_object().empty() || place.store.open(place.key(v2_attributes_name)) != nullptr) {
+        save_attributes(place, attributes);
     }
     // Keep the order of members: other programs may rely on it, as NCZarr's dimensions do.
     const JsonStyle as_given{.indent = 4, .sort_keys = false, .ascii = true};
-    put_object(store, join_key(prefix, v2_group_name), group,
+    put_object(place.store, place.key(v2_group_name), group,
                unknown.as_object().empty() ? python_json_style : as_given);
 }
 
-std::optional<Value> V2::load_consolidated(const KeyValueStore& store, std::string_view prefix) const {
-    const std::string key = join_key(prefix, v2_consolidated_name);
-    const std::optional<Value> document = get_object(store, key);
+std::optional<Value> V2::load_consolidated(const PlaceView& place) const {
+    const std::string key = place.key(v2_consolidated_name);
+    const std::optional<Value> document = get_object(place.store, key);
     if (!document) return {};
-    return reading(name_of(store, key), [&] {
+    return reading(place.store.name_of(key), [&] {
         member(*document, "zarr_consolidated_format", [](const Value& v) {
             if (v != Value(1)) throw unsupported("{} was found, expected 1", v.dump());
             return 0;
@@ -424,10 +422,10 @@ std::optional<Value> V2::load_consolidated(const KeyValueStore& store, std::stri
     });
 }
 
-void V2::save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const {
+void V2::save_consolidated(const PlaceRef& place, const Value& nodes) const {
     Value::Object metadata;
     for (const std::string_view key : {v2_group_name, v2_attributes_name}) {
-        if (auto own = get_object(store, join_key(prefix, key))) metadata.emplace_back(key, std::move(*own));
+        if (auto own = get_object(place.store, place.key(key))) metadata.emplace_back(key, std::move(*own));
     }
     for (const auto& [node, held] : nodes.as_object()) {
         if (node.empty()) continue;  // the group's own documents are kept
@@ -438,7 +436,7 @@ void V2::save_consolidated(KeyValueStore& store, std::string_view prefix, const 
     Value consolidated = Value::object();
     consolidated.set("metadata", std::move(metadata));
     consolidated.set("zarr_consolidated_format", 1);
-    put_object(store, join_key(prefix, v2_consolidated_name), consolidated);
+    put_object(place.store, place.key(v2_consolidated_name), consolidated);
 }
 
 }  // namespace

@@ -18,18 +18,18 @@ namespace {
 
 constexpr std::array<std::string_view, 1> document_keys{v3_document_name};
 
-std::optional<Value> load_document(const KeyValueStore& store, std::string_view prefix) {
-    return get_object(store, join_key(prefix, v3_document_name));
+std::optional<Value> load_document(const PlaceView& place) {
+    return get_object(place.store, place.key(v3_document_name));
 }
 
-void put_document(KeyValueStore& store, std::string_view prefix, const Value& document) {
-    put_object(store, join_key(prefix, v3_document_name), document, zarr3_json_style);
+void put_document(const PlaceRef& place, const Value& document) {
+    put_object(place.store, place.key(v3_document_name), document, zarr3_json_style);
 }
 
 /// The existing document, to be changed.
-Value document_at(const KeyValueStore& store, std::string_view prefix) {
-    auto document = load_document(store, prefix);
-    if (!document) throw not_found("{} is not there", name_of(store, join_key(prefix, v3_document_name)));
+Value document_at(const PlaceView& place) {
+    auto document = load_document(place);
+    if (!document) throw not_found("{} is not there", place.name_of(v3_document_name));
     return std::move(*document);
 }
 
@@ -68,12 +68,11 @@ struct V3 final : Dialect {
                    .group_key = v3_document_name,
                    .documents = document_keys}) {}
 
-    bool probe(const KeyValueStore& store, std::string_view prefix) const override;
+    bool probe(const PlaceView& place) const override;
     ArrayMetadata parse(std::string_view text) const override { return read_v3_document(Value::parse(text)); }
     bool is_group(std::string_view text) const override;
     Value document(const ArrayMetadata& m) const override { return v3_document(m, Value::object()); }
-    void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& m,
-              const Value* attributes) const override;
+    void save(const PlaceRef& place, const ArrayMetadata& m, const Value* attributes) const override;
     KeyScheme default_keys() const override { return v3_keys(); }
     FillValue default_fill(const DType& dtype) const override { return zero_fill(dtype); }
     /// v3 also allows v2's keys.
@@ -84,14 +83,13 @@ struct V3 final : Dialect {
     void adapt(ArrayMetadata& m, std::vector<std::string>& changes) const override { take_little_endian(m, changes); }
     std::vector<std::string> remarks(const ArrayMetadata& m) const override { return what_zarr_python_cannot(m); }
 
-    std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) const override;
-    void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) const override;
-    bool probe_group(const KeyValueStore& store, std::string_view prefix) const override;
-    Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) const override;
-    void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes,
-                    const Value& unknown) const override;
-    std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) const override;
-    void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const override;
+    std::optional<Value> load_attributes(const PlaceView& place) const override;
+    void save_attributes(const PlaceRef& place, const Value& attributes) const override;
+    bool probe_group(const PlaceView& place) const override;
+    Value load_group_unknown(const PlaceView& place) const override;
+    void save_group(const PlaceRef& place, const Value& attributes, const Value& unknown) const override;
+    std::optional<Value> load_consolidated(const PlaceView& place) const override;
+    void save_consolidated(const PlaceRef& place, const Value& nodes) const override;
 };
 
 constexpr V3 v3;
@@ -106,59 +104,57 @@ bool V3::is_group(std::string_view text) const {
     }
 }
 
-bool V3::probe_group(const KeyValueStore& store, std::string_view prefix) const {
+bool V3::probe_group(const PlaceView& place) const {
     Buffer document;
     try {
-        return store.get(join_key(prefix, v3_document_name), document, metadata_limit) && is_group(text_of(document));
+        return place.store.get(place.key(v3_document_name), document, metadata_limit) && is_group(text_of(document));
     } catch (const Error&) {
         return false;
     }
 }
 
-bool V3::probe(const KeyValueStore& store, std::string_view prefix) const {
+bool V3::probe(const PlaceView& place) const {
     // An unreadable document counts as a damaged array: loading it reports the error.
-    return store.contains(join_key(prefix, v3_document_name)) && !probe_group(store, prefix);
+    return place.store.contains(place.key(v3_document_name)) && !probe_group(place);
 }
 
-std::optional<Value> V3::load_attributes(const KeyValueStore& store, std::string_view prefix) const {
-    const auto document = load_document(store, prefix);
+std::optional<Value> V3::load_attributes(const PlaceView& place) const {
+    const auto document = load_document(place);
     const Value* attributes = document ? document->find("attributes") : nullptr;
     if (attributes == nullptr) return {};
-    return reading(name_of(store, join_key(prefix, v3_document_name)), [&] {
+    return reading(place.name_of(v3_document_name), [&] {
         (void)in_member("attributes", [&] { return attributes->as_object().size(); });
         return *attributes;
     });
 }
 
-void V3::save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata,
-              const Value* attributes) const {
+void V3::save(const PlaceRef& place, const ArrayMetadata& metadata, const Value* attributes) const {
     Value kept = Value::object();
     if (attributes != nullptr) {
         (void)attributes->as_object();
         kept = *attributes;
-    } else if (auto there = load_attributes(store, prefix)) {
+    } else if (auto there = load_attributes(place)) {
         kept = std::move(*there);
     }
-    put_document(store, prefix, v3_document(metadata, std::move(kept)));
+    put_document(place, v3_document(metadata, std::move(kept)));
 }
 
-void V3::save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) const {
+void V3::save_attributes(const PlaceRef& place, const Value& attributes) const {
     (void)attributes.as_object();
-    Value document = document_at(store, prefix);
+    Value document = document_at(place);
     document.set("attributes", attributes);
-    put_document(store, prefix, document);
+    put_document(place, document);
 }
 
 // ---- groups
 
-Value V3::load_group_unknown(const KeyValueStore& store, std::string_view prefix) const {
+Value V3::load_group_unknown(const PlaceView& place) const {
     constexpr std::array<std::string_view, 4> known{"attributes", "zarr_format", "node_type", "consolidated_metadata"};
-    const auto group = load_document(store, prefix);
+    const auto group = load_document(place);
     return group ? unknown_members(*group, known) : Value::object();
 }
 
-void V3::save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes,
-                    const Value& unknown) const {
+void V3::save_group(const PlaceRef& place, const Value& attributes, const Value& unknown) const {
     (void)attributes.as_object();
     require_optional(unknown);
     Value group = Value::object();
@@ -166,14 +162,14 @@ void V3::save_group(KeyValueStore& store, std::string_view prefix, const Value& 
     group.set("zarr_format", 3);
     group.set("node_type", "group");
     for (const auto& [key, value] : unknown.as_object()) group.set(key, value);
-    put_document(store, prefix, group);
+    put_document(place, group);
 }
 
-std::optional<Value> V3::load_consolidated(const KeyValueStore& store, std::string_view prefix) const {
-    const auto document = load_document(store, prefix);
+std::optional<Value> V3::load_consolidated(const PlaceView& place) const {
+    const auto document = load_document(place);
     const Value* consolidated = document ? document->find("consolidated_metadata") : nullptr;
     if (consolidated == nullptr || consolidated->is_null()) return {};
-    return reading(name_of(store, join_key(prefix, v3_document_name)), [&] {
+    return reading(place.name_of(v3_document_name), [&] {
         return in_member("consolidated_metadata", [&] {
             member(*consolidated, "kind", [](const Value& v) {
                 if (v != Value("inline")) throw unsupported("{} was found, expected \"inline\"", excerpt(v));
@@ -190,7 +186,7 @@ std::optional<Value> V3::load_consolidated(const KeyValueStore& store, std::stri
     });
 }
 
-void V3::save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) const {
+void V3::save_consolidated(const PlaceRef& place, const Value& nodes) const {
     Value::Object metadata;
     for (const auto& [path, held] : nodes.as_object()) {
         Value node = held.at(v3_document_name);
@@ -201,9 +197,9 @@ void V3::save_consolidated(KeyValueStore& store, std::string_view prefix, const 
         }
         metadata.emplace_back(path, std::move(node));
     }
-    Value document = document_at(store, prefix);
+    Value document = document_at(place);
     document.set("consolidated_metadata", consolidated_json(std::move(metadata)));
-    put_document(store, prefix, document);
+    put_document(place, document);
 }
 
 }  // namespace

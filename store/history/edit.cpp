@@ -20,14 +20,14 @@
 
 namespace tessera {
 
-struct Edit::State {
+struct Edit::State : Place {
     struct Part {
         std::shared_ptr<StagedStore> staged;
         Array array;
     };
 
     State(const NodeState& node, const EditOptions& o, bool group)
-        : store(node.store), prefix(node.prefix), name(node.name), options(o), of_group(group) {
+        : Place(node), name(node.name), options(o), of_group(group) {
         if (store->is_far()) {
             throw unsupported(
                 "{}: changes that take effect together are made on this machine only; over the network one "
@@ -42,15 +42,15 @@ struct Edit::State {
         const std::string array = join_key(prefix, path);
         const std::string folder = join_key(array, batch_folder);
         store->erase_below(folder);  // leftovers of a batch that never happened
-        auto staged = std::make_shared<StagedStore>(store, array, folder, id);
-        Array handle = ArrayAccess::open_settled(staged, array);
+        auto staged = std::make_shared<StagedStore>(Place(store, array), folder, id);
+        Array handle = ArrayAccess::open_settled({staged, array});
         return parts.emplace(path, Part{std::move(staged), std::move(handle)}).first->second;
     }
 
     void drop() {
         for (const auto& [path, part] : parts) {
             if (of_group) {
-                drop_batch(*store, join_key(prefix, path));
+                drop_batch({*store, join_key(prefix, path)});
             } else {
                 store->erase_below(join_key(prefix, batch_folder));
             }
@@ -71,8 +71,6 @@ struct Edit::State {
         return all;
     }
 
-    std::shared_ptr<KeyValueStore> store;
-    std::string prefix;
     std::string name;
     EditOptions options;
     bool of_group;
@@ -94,9 +92,9 @@ Edit::Edit(const Array& array, const EditOptions& options) {
 
 Edit::Edit(const Group& group, const EditOptions& options)
     : state_(std::make_unique<State>(*GroupAccess::state(group), options, true)) {
-    LockedNodes locked = lock_arrays_below(*state_->store, state_->prefix);
+    LockedNodes locked = lock_arrays_below(*state_);
     for (const Node& node : locked.nodes) {
-        finish_batch(*state_->store, node.path);
+        finish_batch({*state_->store, node.path});
         state_->arrays.insert(node.path);
     }
     for (StoreLock& lock : locked.locks) state_->locks.push_back(std::move(lock));
@@ -132,12 +130,12 @@ Array& Edit::array(std::string_view path) {
         throw invalid_argument("{}: the batch is over one array, and has none at '{}'", state_->name, path);
     }
     if (!state_->arrays.contains(place)) {
-        if (probe_dialect(*state_->store, place) == nullptr) {
-            throw absence(*state_->store, place, "array");
+        if (probe_dialect({*state_->store, place}) == nullptr) {
+            throw absence({*state_->store, place}, "array");
         }
         throw invalid_argument(
             "{}: a batch over {} changes only arrays that lay in it when it began, and none behind a symbolic link",
-            join_key(state_->store->name(), place), state_->name);
+            state_->store->name_of(place), state_->name);
     }
     state_->store->require_unsealed(place);
     return state_->begin(std::string(path)).array;
@@ -150,9 +148,9 @@ std::int64_t Edit::commit() {
     for (const BatchPart& part : parts) count += std::ssize(part.journal.entries);
     try {
         if (!parts.empty() && state_->of_group) {
-            record_group_batch(*state_->store, state_->prefix, parts);
+            record_group_batch(*state_, parts);
         } else if (!parts.empty()) {
-            record_batch(*state_->store, state_->prefix, parts.front().journal);
+            record_batch(*state_, parts.front().journal);
         }
     } catch (const Error& e) {
         state_->over = e.code() == ErrorCode::recorded;  // then the staged values are still needed

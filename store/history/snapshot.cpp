@@ -61,7 +61,7 @@ Where where_of(const fs::path& path) {
         root = outermost.store->name();
         where.node = outermost.prefix;
     }
-    if (is_snapshot(*directory_store(root, {.read_only = true}), "")) {
+    if (is_snapshot(*directory_store(root, {.read_only = true}))) {
         throw invalid_argument("{}: a snapshot itself; name what it was made of", path.string());
     }
     where.folder = root;
@@ -90,7 +90,7 @@ DestinationLock lock_folder(const fs::path& path, const StoreOptions& options) {
 std::shared_ptr<KeyValueStore> folder_with(const Where& where, std::string_view name, const StoreOptions& options) {
     require_name(name);
     auto folder = directory_store(where.folder, options);
-    if (is_snapshot(*folder, name)) return folder;
+    if (is_snapshot({*folder, name})) return folder;
     std::vector<std::string> names;
     for (const SnapshotInfo& info : list_snapshots(where.path)) names.push_back(info.name);
     throw not_found("{}: no snapshot \"{}\" here; there {}", where.folder.string(), name,
@@ -130,7 +130,7 @@ void remove_interrupted(KeyValueStore& folder) {
 /// Transfers the files of nodes to another store, by reflink or hard link where possible.
 class FileSharer {
 public:
-    FileSharer(const KeyValueStore& from, KeyValueStore& to, const IoOptions& io) : from_(from), to_(to), io_(io) {}
+    FileSharer(const ReadableStore& from, KeyValueStore& to, const IoOptions& io) : from_(from), to_(to), io_(io) {}
 
     /// Calls each(file in `to`) in order.
     template <class Each>
@@ -170,7 +170,7 @@ private:
         if (node.kind == NodeKind::group) return;
         for (const std::string& name : listing.prefixes) {
             if (!files.owns(name) || is_own_name(name)) continue;
-            FolderWalk walk(from_, join_key(node.path, name), [](const std::string&) { return true; });
+            FolderWalk walk({from_, join_key(node.path, name)}, [](const std::string&) { return true; });
             while (walk.next()) {
                 share_files(walk.prefix(), walk.listing().keys, true, each);
                 for (const std::string& below : walk.listing().prefixes) {
@@ -203,13 +203,13 @@ private:
 
     bool share_file(const std::string& key) {
         if (can_clone_) {
-            if (to_.clone(key, from_, key)) {
+            if (to_.local_files().clone(key, from_, key)) {
                 ++reflinked_;
                 return true;
             }
             can_clone_ = false;  // unsupported by this file system: stop trying
         }
-        if (!to_.link(key, from_, key)) return false;
+        if (!to_.local_files().link(key, from_, key)) return false;
         ++linked_;
         return true;
     }
@@ -228,7 +228,7 @@ private:
         return true;
     }
 
-    const KeyValueStore& from_;
+    const ReadableStore& from_;
     KeyValueStore& to_;
     const IoOptions& io_;
     std::set<std::string> left_out_;
@@ -239,14 +239,14 @@ private:
 };
 
 /// Recreates links that no walk enters: between groups, and out to things that are not nodes.
-void share_links(const KeyValueStore& from, const KeyValueStore& to) {
-    for (const PassedFolder& passed : hierarchy_below(from, "").passed) {
+void share_links(const ReadableStore& from, const ReadableStore& to) {
+    for (const PassedFolder& passed : hierarchy_below(from).passed) {
         if (passed.why == PassedFolder::Why::too_deep) {
             throw unsupported("{}: folders are nested deeper than {}, which no snapshot holds",
-                              join_key(from.name(), passed.path), deepest_folder);
+                              from.name_of(passed.path), deepest_folder);
         }
         const fs::path place = fs::path(to.name()) / passed.path;
-        fs::path target = from.link_target(passed.path);
+        fs::path target = from.local_files().link_target(passed.path);
         if (target.empty()) target = fs::path(passed.target).lexically_relative(fs::path(passed.path).parent_path());
         std::error_code error;
         fs::create_directories(place.parent_path(), error);
@@ -263,7 +263,7 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     std::string made;
     {
         const LockedNodes locked = lock_settled_nodes(from);
-        if (locked.nodes.empty()) throw absence(from, "", "array or group");
+        if (locked.nodes.empty()) throw absence(from, "array or group");
         made = utc_now();
         sharer.share(locked.nodes, [&](const FileRecord& file) {
             const std::string line = line_of(file);
@@ -276,7 +276,7 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     info.node = where.node;
     info.made = made;
     const std::string record = record_of(info).dump(python_json_style) + "\n";
-    if (sums) save_sums(built, "", std::string(snapshot_sums_key), io);
+    if (sums) save_sums(built, std::string(snapshot_sums_key), io);
     built.put(record_key, std::as_bytes(std::span(record)));
     built.sync();
     return info;
@@ -311,9 +311,9 @@ Error damaged(const SnapshotInfo& info, const SnapshotState& state) {
 
 /// The files to leave out when a part of a snapshot is restored, as paths below the part. Throws if there are any
 /// without `skip_damaged`.
-std::vector<std::string> damaged_files(const KeyValueStore& folder, const SnapshotInfo& info, const std::string& part,
+std::vector<std::string> damaged_files(const ReadableStore& folder, const SnapshotInfo& info, const std::string& part,
                                        const IoOptions& io, bool skip_damaged) {
-    SnapshotState state = snapshot_state(folder, info.name, io).value();
+    SnapshotState state = snapshot_state({folder, info.name}, io).value();
     for (auto* paths : {&state.changed, &state.missing, &state.untold}) *paths = within(part, *paths);
     if (state.intact()) return {};
     if (!state.untold.empty() || !skip_damaged) {
@@ -359,7 +359,7 @@ std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::ve
 
 /// Keeps a seal with parity, as a broken one: sealing again then makes parity of the restored files. The snapshot's own
 /// seal, if it has one, has no parity.
-void carry_parity(const KeyValueStore& old, KeyValueStore& built, const std::vector<Node>& nodes) {
+void carry_parity(const ReadableStore& old, KeyValueStore& built, const std::vector<Node>& nodes) {
     for (const Node& node : nodes) {
         const std::string folder = join_key(node.path, parity_folder);
         std::vector<std::string> keys;
@@ -369,7 +369,7 @@ void carry_parity(const KeyValueStore& old, KeyValueStore& built, const std::vec
         for (const std::string& key : keys) {
             built.erase(key);
             const auto source = old.open(key);
-            if (source != nullptr && !built.link(key, old, key)) copy_bytes(*source, built, key);
+            if (source != nullptr && !built.local_files().link(key, old, key)) copy_bytes(*source, built, key);
         }
     }
 }
@@ -388,7 +388,7 @@ void put_in_place(const fs::path& built, const fs::path& path, const StoreOption
         throw already_exists("{}: something that is no array or group is there; move it away first", path.string());
     }
     std::vector<std::string> links;
-    for (const PassedFolder& passed : hierarchy_below(*old, "").passed) links.push_back(passed.path);
+    for (const PassedFolder& passed : hierarchy_below(*old).passed) links.push_back(passed.path);
     in_context([] { return "what is there now would be lost"; },
                [&] { require_nothing_foreign(*old, locked.nodes, links); });
     replace_directory(built, *old, std::move(locked), options);
@@ -404,7 +404,7 @@ std::string part_of(const Where& where, const SnapshotInfo& info) {
 
 }  // namespace
 
-SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
+SnapshotInfo load_record(const ReadableStore& folder, const std::string& name) {
     const std::string key = join_key(name, record_key);
     Buffer text;
     if (!folder.get(key, text, record_limit)) throw not_found("{}: no snapshot", name);
@@ -422,8 +422,8 @@ SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
                 .linked = record.at("linked").as_int64(),
                 .copied = record.at("copied").as_int64()};
     } catch (const Error& e) {
-        if (e.code() == ErrorCode::unsupported) throw e.within(join_key(folder.name(), key));
-        throw corrupt("{}: not the record of a snapshot: {}", join_key(folder.name(), key), e.what());
+        if (e.code() == ErrorCode::unsupported) throw e.within(folder.name_of(key));
+        throw corrupt("{}: not the record of a snapshot: {}", folder.name_of(key), e.what());
     }
 }
 
@@ -432,8 +432,8 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     require_name(name);
     const Where where = where_of(path);
     at_place(where.path, {.read_only = true}, [](const Place& from) {
-        if (probe_node(*from.store, "") || !child_nodes(*from.store, "").empty()) return;
-        throw absence(*from.store, "", "array or group");
+        if (probe_node(*from.store) || !child_nodes(*from.store).empty()) return;
+        throw absence(*from.store, "array or group");
     });
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = directory_store(where.folder, options);
@@ -466,7 +466,7 @@ std::vector<SnapshotInfo> list_snapshots(const fs::path& path) {
     const auto folder = directory_store(where_of(path).folder, {.read_only = true});
     std::vector<SnapshotInfo> snapshots;
     for (const std::string& name : folder->list("").prefixes) {
-        if (!name.starts_with('.') && is_snapshot(*folder, name)) snapshots.push_back(load_record(*folder, name));
+        if (!name.starts_with('.') && is_snapshot({*folder, name})) snapshots.push_back(load_record(*folder, name));
     }
     return snapshots;
 }
@@ -484,7 +484,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     const auto from = directory_store(info.path / part, {.read_only = true});
     std::vector<Node> nodes = all_nodes(*from);
     std::vector<std::string> lost = leave_out_nodes(nodes, damaged, info);
-    if (nodes.empty()) throw absence(*from, "", "array or group");
+    if (nodes.empty()) throw absence(*from, "array or group");
     fs::path built = where.path;
     built.replace_filename(hidden_name(where.path, "new"));
     rescue_set_aside(built, where.path, options);
@@ -500,7 +500,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     for (const Node& node : nodes) {
         if (node.kind != NodeKind::array) continue;
         const ArrayState array(to, node.path, *node.dialect);
-        record_stored_chunks(array, LoadedArray(load_metadata(*node.dialect, *to, node.path)));
+        record_stored_chunks(array, LoadedArray(load_metadata(*node.dialect, {*to, node.path})));
     }
     carry_parity(*old, *to, nodes);
     to->sync();
@@ -516,14 +516,14 @@ void accept_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = folder_with(where, name, options);
     const SnapshotInfo info = load_record(*folder, std::string(name));
-    const SnapshotState state = snapshot_state(*folder, name, io).value();
+    const SnapshotState state = snapshot_state({*folder, name}, io).value();
     // If only some files have another time, they are among `changed`, because another program changed them.
     if (!state.changed.empty() || !state.missing.empty()) throw damaged(info, state);
     std::string files;
-    for_each_record(*folder, name, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
+    for_each_record({*folder, name}, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
         files += line_of({file.path, file.size, now ? now->modified : file.modified});
     });
-    if (how.sums) save_sums(*folder, name, join_key(name, snapshot_sums_key), io);
+    if (how.sums) save_sums({*folder, name}, join_key(name, snapshot_sums_key), io);
     folder->put(join_key(name, files_key), std::as_bytes(std::span(files)));
     folder->sync();
 }
@@ -557,7 +557,7 @@ void mend_snapshots(const fs::path& path, std::vector<MendedFile>& files) {
             if (!fs::equivalent(shared, where.path / file.kept, ignored)) continue;
             const std::string linked = join_key(info.name, mended_key);
             folder->erase(linked);
-            if (!folder->link(linked, *store, file.path)) continue;
+            if (!folder->local_files().link(linked, *store, file.path)) continue;
             if (folder->stamp(linked) == file.stamp) {
                 folder->replace(linked, join_key(info.name, key.front()));
                 file.snapshots.push_back(info.name);

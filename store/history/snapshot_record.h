@@ -20,7 +20,7 @@ inline constexpr std::string_view snapshot_files_key = ".tessera/snapshot-files.
 inline constexpr std::string_view snapshot_sums_key = ".tessera/snapshot-sums.txt";
 
 /// The record of a snapshot in a folder of snapshots. Throws not_found, corrupt, unsupported.
-[[nodiscard]] SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name);
+[[nodiscard]] SnapshotInfo load_record(const ReadableStore& folder, const std::string& name);
 
 /// One file, as snapshot-files.txt has it.
 struct FileRecord {
@@ -34,7 +34,7 @@ struct FileRecord {
 
 /// Calls each(record, present stamp, if any) for every file of the snapshot at `prefix`. Throws corrupt for an invalid
 /// list.
-void for_each_record(const KeyValueStore& store, std::string_view prefix,
+void for_each_record(const PlaceView& place,
                      const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each);
 
 /// A chunk of which a repair replaced the damaged file.

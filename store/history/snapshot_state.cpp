@@ -42,8 +42,8 @@ enum class Content : std::uint8_t { unknown, same, other };
 /// Known sums of a snapshot's files: its own, or those of its nodes' seals.
 class KnownSums {
 public:
-    KnownSums(const KeyValueStore& store, std::string_view prefix)
-        : store_(store), prefix_(prefix), own_(load_sums(store, join_key(prefix, snapshot_sums_key))) {}
+    KnownSums(const PlaceView& place)
+        : store_(place.store), prefix_(place.prefix), own_(load_sums(place.store, place.key(snapshot_sums_key))) {}
 
     [[nodiscard]] std::optional<Sha256> of(const std::string& path) {
         if (own_) return find(*own_, path);
@@ -69,23 +69,22 @@ private:
         return found->second;
     }
 
-    const KeyValueStore& store_;
+    const ReadableStore& store_;
     std::string prefix_;
     std::optional<FileList> own_;
     std::map<std::string, std::optional<FileList>> seals_;
 };
 
 /// Compares the files with known sums, in parallel.
-std::vector<Content> contents_of(const KeyValueStore& store, std::string_view prefix,
-                                 const std::vector<std::string>& paths, const IoOptions& io) {
+std::vector<Content> contents_of(const PlaceView& place, const std::vector<std::string>& paths, const IoOptions& io) {
     std::vector<Content> contents(paths.size(), Content::unknown);
     std::vector<std::optional<Sha256>> sums;
-    KnownSums known(store, prefix);
+    KnownSums known(place);
     for (const std::string& path : paths) sums.push_back(known.of(path));
     parallel_for(std::ssize(paths), io, [&](std::int64_t n) {
         const auto i = static_cast<std::size_t>(n);
         if (!sums[i]) return;
-        contents[i] = sum_of(store, join_key(prefix, paths[i])) == sums[i] ? Content::same : Content::other;
+        contents[i] = sum_of(place.store, place.key(paths[i])) == sums[i] ? Content::same : Content::other;
     });
     return contents;
 }
@@ -101,28 +100,27 @@ std::string line_of(const FileRecord& file) {
     return line + '\n';
 }
 
-void for_each_record(const KeyValueStore& store, std::string_view prefix,
+void for_each_record(const PlaceView& place,
                      const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each) {
-    const std::string key = join_key(prefix, snapshot_files_key);
-    const auto text = store.open(key);
-    if (text == nullptr) throw corrupt("{} is missing", join_key(store.name(), key));
+    const std::string key = place.key(snapshot_files_key);
+    const auto text = place.store.open(key);
+    if (text == nullptr) throw corrupt("{} is missing", place.store.name_of(key));
     const auto compare = [&](std::string_view line, std::size_t number) {
         const auto file = parse_line(line);
         if (!file) return false;
         each(*file, in_context([&] { return fmt::format("line {}", number); },
-                               [&] { return store.stamp(join_key(prefix, file->path)); }));
+                               [&] { return place.store.stamp(place.key(file->path)); }));
         return true;
     };
-    in_context([&] { return join_key(store.name(), key); },
-               [&] { for_each_line(*text, "\"SIZE MTIME PATH\"", compare); });
+    in_context([&] { return place.store.name_of(key); }, [&] { for_each_line(*text, "\"SIZE MTIME PATH\"", compare); });
 }
 
-std::optional<SnapshotState> snapshot_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
-    if (!is_snapshot(store, prefix)) return std::nullopt;
+std::optional<SnapshotState> snapshot_state(const PlaceView& place, const IoOptions& io) {
+    if (!is_snapshot(place)) return std::nullopt;
     SnapshotState state;
     std::vector<std::string> other_times;
     std::int64_t kept = 0;  // files that have their time
-    for_each_record(store, prefix, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
+    for_each_record(place, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
         ++state.files;
         if (!now) {
             state.missing.push_back(file.path);
@@ -135,7 +133,7 @@ std::optional<SnapshotState> snapshot_state(const KeyValueStore& store, std::str
         }
     });
     if (other_times.empty()) return state;
-    const std::vector<Content> contents = contents_of(store, prefix, other_times, io);
+    const std::vector<Content> contents = contents_of(place, other_times, io);
     for (std::size_t i = 0; i < other_times.size(); ++i) {
         if (contents[i] == Content::same) {
             ++state.moved;
@@ -148,8 +146,8 @@ std::optional<SnapshotState> snapshot_state(const KeyValueStore& store, std::str
     return state;
 }
 
-std::optional<std::vector<std::string>> changed_since_snapshot(const KeyValueStore& store, std::string_view prefix) {
-    auto state = snapshot_state(store, prefix);
+std::optional<std::vector<std::string>> changed_since_snapshot(const PlaceView& place) {
+    auto state = snapshot_state(place);
     if (!state) return std::nullopt;
     std::vector<std::string> paths = std::move(state->changed);
     for (const auto* more : {&state->missing, &state->untold}) paths.insert(paths.end(), more->begin(), more->end());

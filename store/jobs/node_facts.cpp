@@ -67,8 +67,8 @@ ArrayFacts array_facts(const Array& array, const FactsOptions& options) {
     }
     if (options.most_sizes) {
         facts.stored = array.stored_size(*options.most_sizes);
-        facts.set_aside = set_aside_in(*state.store, state.prefix);
-        facts.kept = kept_for_undo(*state.store, state.prefix).value_or(KeptForUndo{});
+        facts.set_aside = set_aside_in(state);
+        facts.kept = kept_for_undo(state).value_or(KeptForUndo{});
         const std::int64_t missing = facts.stored->known ? facts.stored->chunks_possible - facts.stored->chunks : 0;
         if (auto note = undefined_chunks_note(metadata, missing)) facts.remarks.push_back(*std::move(note));
     }
@@ -84,21 +84,21 @@ ArrayFacts array_facts(const Array& array, const FactsOptions& options) {
 GroupFacts group_facts(const Group& group) {
     const NodeState& state = *GroupAccess::state(group);
     GroupFacts facts{.dialect = group.dialect(), .attributes = group.attributes().all(), .consolidated = {}};
-    const Hierarchy hierarchy = hierarchy_below(*state.store, state.prefix);
+    const Hierarchy hierarchy = hierarchy_below(state);
     facts.arrays = std::ranges::count(hierarchy.nodes, NodeKind::array, &Node::kind);
     facts.too_deep = std::ranges::count(hierarchy.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
     facts.links = std::ssize(hierarchy.passed) - facts.too_deep;
     facts.children = std::ssize(group.children());
     facts.consolidated = group.consolidated_state();
     const auto add = [&](const std::string& prefix) {
-        facts.set_aside += set_aside_in(*state.store, prefix);
-        const KeptForUndo more = kept_for_undo(*state.store, prefix).value_or(KeptForUndo{});
+        facts.set_aside += set_aside_in({*state.store, prefix});
+        const KeptForUndo more = kept_for_undo({*state.store, prefix}).value_or(KeptForUndo{});
         facts.kept.values += more.values;
         facts.kept.bytes += more.bytes;
     };
     add(state.prefix);
     for (const Node& node : hierarchy.nodes) add(join_key(state.prefix, node.path));
-    require_present({state.store, state.prefix});  // otherwise some facts are about a directory that is being removed
+    require_present(state);  // otherwise some facts are about a directory that is being removed
     return facts;
 }
 

@@ -253,7 +253,7 @@ CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, co
     const Place place = find_place(destination, {.read_only = true});
     for (const PlannedCopy& job : made.planned) {
         made.made.push_back(
-            copied_array(join_key(destination, job.node), Array::open(place.store, join_key(place.prefix, job.node))));
+            copied_array(join_key(destination, job.node), Array::open({place.store, place.key(job.node)})));
         made.bytes += made.made.back().bytes.value_or(0);
     }
     return made;

@@ -264,7 +264,7 @@ std::optional<std::string> DestinationLock::State::enter_here(const fs::path& pa
 /// The lock of a place in another kind of store: between threads as here, else as the store has it.
 std::optional<std::string> DestinationLock::State::take_elsewhere(const fs::path& path, const StoreOptions& options) {
     const Place there = store_kind_of(path).place(path, options);
-    place = join_key(there.store->name(), there.prefix);
+    place = there.store->name_of(there.prefix);
     real = place;
     key = {0, 0, place.string()};
     if (auto builder = enter(path)) return builder;

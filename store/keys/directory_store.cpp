@@ -47,7 +47,7 @@ namespace {
 
 class DirectoryStore;
 /// The store as a directory_store(); nullptr if it is another.
-const DirectoryStore* directory_in(const KeyValueStore& store);
+const DirectoryStore* directory_in(const ReadableStore& store);
 DirectoryStore* directory_in(KeyValueStore& store);
 
 class DirectoryStore final : public KeyValueStore, public LocalFiles, private DirectoryTree {
@@ -128,7 +128,7 @@ public:
             keeper_.load());
     }
 
-    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+    bool link(std::string_view key, const ReadableStore& other, std::string_view other_key) override {
         require_key(key);
         require_key(other_key);
         require_writable("linking", key);
@@ -147,7 +147,7 @@ public:
         return true;
     }
 
-    bool clone(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+    bool clone(std::string_view key, const ReadableStore& other, std::string_view other_key) override {
         require_key(key);
         require_writable("copying", key);
         const DirectoryStore* const from = directory_in(other);
@@ -161,7 +161,7 @@ public:
         return true;
     }
 
-    bool copy_new(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+    bool copy_new(std::string_view key, const ReadableStore& other, std::string_view other_key) override {
         require_key(key);
         require_writable("copying", key);
         const DirectoryStore* const from = directory_in(other);
@@ -523,8 +523,8 @@ public:
                                             path_of(join_key(above, key)));
     }
 
-    [[nodiscard]] LocalFiles* local_files() override { return this; }
-    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
+    [[nodiscard]] LocalFiles& local_files() override { return *this; }
+    [[nodiscard]] const LocalFiles& local_files() const override { return *this; }
     [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
         std::vector<std::string> names;
         each_name(prefix, true, [&](int, const dirent& entry) { names.emplace_back(entry.d_name); });
@@ -611,7 +611,7 @@ private:
     mutable std::optional<Mount> root_mount_;  ///< under locks_mutex_
 };
 
-const DirectoryStore* directory_in(const KeyValueStore& store) {
+const DirectoryStore* directory_in(const ReadableStore& store) {
     return dynamic_cast<const DirectoryStore*>(&store);
 }
 DirectoryStore* directory_in(KeyValueStore& store) {
@@ -643,13 +643,12 @@ void rest_together(std::span<KeyValueStore* const> stores) {
     }
 }
 
-std::shared_ptr<const ChangeKeeper> keep_changes(KeyValueStore& store, std::string_view prefix, std::string what,
-                                                 bool keep) {
-    DirectoryStore* const directory = directory_in(store);
-    return directory == nullptr ? nullptr : directory->keep_changes(prefix, std::move(what), keep);
+std::shared_ptr<const ChangeKeeper> keep_changes(const PlaceRef& place, std::string what, bool keep) {
+    DirectoryStore* const directory = directory_in(place.store);
+    return directory == nullptr ? nullptr : directory->keep_changes(place.prefix, std::move(what), keep);
 }
 
-void share_like(KeyValueStore& store, const KeyValueStore& model) {
+void share_like(KeyValueStore& store, const ReadableStore& model) {
     DirectoryStore* const directory = directory_in(store);
     const DirectoryStore* const like = directory_in(model);
     if (directory != nullptr && like != nullptr) directory->share_like(*like);
@@ -663,20 +662,20 @@ void close_idle_locks(KeyValueStore& store) {
     if (DirectoryStore* const directory = directory_in(store)) directory->close_idle_locks();
 }
 
-std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_view prefix, std::uint32_t levels,
-                                       std::string_view key) {
-    if (const DirectoryStore* const directory = directory_in(store)) {
-        return directory->open_far_above(prefix, levels, key);
+std::unique_ptr<ByteSource> open_above(const PlaceView& place, std::uint32_t levels, std::string_view key) {
+    if (const DirectoryStore* const directory = directory_in(place.store)) {
+        return directory->open_far_above(place.prefix, levels, key);
     }
-    for (; levels > 0 && !prefix.empty(); --levels) {
-        const std::size_t slash = prefix.rfind('/');
-        prefix = prefix.substr(0, slash == prefix.npos ? 0 : slash);
+    std::string_view above = place.prefix;
+    for (; levels > 0 && !above.empty(); --levels) {
+        const std::size_t slash = above.rfind('/');
+        above = above.substr(0, slash == above.npos ? 0 : slash);
     }
-    if (levels > 0) throw not_found("{}: the store has no folder that far above", store.name());
-    return store.open(join_key(prefix, key));
+    if (levels > 0) throw not_found("{}: the store has no folder that far above", place.store.name());
+    return place.store.open(join_key(above, key));
 }
 
-bool is_directory_store(const KeyValueStore& store) {
+bool is_directory_store(const ReadableStore& store) {
     return directory_in(store) != nullptr;
 }
 
@@ -696,7 +695,7 @@ std::uint64_t OwnValue::append(std::string_view text) {
     return 0;
 }
 
-bool has_lost_its_name(const KeyValueStore& store) {
+bool has_lost_its_name(const ReadableStore& store) {
     const DirectoryStore* const directory = directory_in(store);
     return directory != nullptr && directory->has_lost_its_name();
 }

@@ -28,13 +28,13 @@ void rest_together(std::span<KeyValueStore* const> stores);
 /// Keeps what changes through a directory_store() replace in the array at `prefix`, as long as the result lives, which
 /// must not outlive the store; see ChangeKeeper. At most one at a time for each store. Null for other stores. Sinks
 /// that were created meanwhile must not be used afterwards.
-[[nodiscard]] std::shared_ptr<const class ChangeKeeper> keep_changes(KeyValueStore& store, std::string_view prefix,
-                                                                     std::string what, bool keep);
+[[nodiscard]] std::shared_ptr<const class ChangeKeeper> keep_changes(const PlaceRef& place, std::string what,
+                                                                     bool keep);
 
 /// For a directory_store() that becomes a copy or the successor of another one: its root gets the permissions of the
 /// other root, and files without metadata beside them those of the other store's. `model` must outlive it. Does nothing
 /// for other stores, or if `model` does not exist.
-void share_like(KeyValueStore& store, const KeyValueStore& model);
+void share_like(KeyValueStore& store, const ReadableStore& model);
 
 /// For a directory_store() that holds nothing but a new array: its files get the permissions that the mask leaves.
 void follow_mask(KeyValueStore& store);
@@ -46,11 +46,11 @@ void close_idle_locks(KeyValueStore& store);
 /// absent. In a directory_store() those are the real folders, even above its root, where nothing is read but this
 /// value; in other stores the keys tell. Throws not_found if there is no such folder, or nothing of Tessera's own in
 /// it.
-[[nodiscard]] std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_view prefix,
-                                                     std::uint32_t levels, std::string_view key);
+[[nodiscard]] std::unique_ptr<ByteSource> open_above(const PlaceView& place, std::uint32_t levels,
+                                                     std::string_view key);
 
 /// Whether it is a directory_store().
-[[nodiscard]] bool is_directory_store(const KeyValueStore& store);
+[[nodiscard]] bool is_directory_store(const ReadableStore& store);
 
 /// One of Tessera's own values in a directory_store(), open to be appended to. The store outlives it. Thread rule: any.
 class OwnValue {
@@ -74,6 +74,6 @@ private:
 [[nodiscard]] std::unique_ptr<OwnValue> open_own(KeyValueStore& store, std::string_view key);
 
 /// Whether the open directory of a directory_store() is no longer the one at its path.
-[[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);
+[[nodiscard]] bool has_lost_its_name(const ReadableStore& store);
 
 }  // namespace tessera

@@ -42,7 +42,7 @@ void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit
     throw corrupt("{} has {} bytes, expected at most {}", name, size, limit);
 }
 
-bool KeyValueStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
+bool ReadableStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
     const auto source = open(key);
     if (!source) return false;
     require_size(source->name(), source->size(), limit);
@@ -61,19 +61,19 @@ bool KeyValueStore::replace(std::string_view from, std::string_view /*to*/) {
     throw unsupported("{}: {} cannot take the place of another value in this kind of store", name(), from);
 }
 
-std::optional<ValueStamp> KeyValueStore::stamp(std::string_view key) const {
+std::optional<ValueStamp> ReadableStore::stamp(std::string_view key) const {
     const auto source = open(key);
     return source ? std::optional<ValueStamp>({.size = source->size()}) : std::nullopt;
 }
 
-std::vector<std::optional<ValueStamp>> KeyValueStore::stamps(std::span<const std::string> keys) const {
+std::vector<std::optional<ValueStamp>> ReadableStore::stamps(std::span<const std::string> keys) const {
     std::vector<std::optional<ValueStamp>> found;
     found.reserve(keys.size());
     for (const std::string& key : keys) found.push_back(stamp(key));
     return found;
 }
 
-bool KeyValueStore::contains(std::string_view key) const {
+bool ReadableStore::contains(std::string_view key) const {
     return open(key) != nullptr;
 }
 
@@ -88,6 +88,25 @@ void KeyValueStore::move(std::string_view from, std::string_view /*to*/) {
     throw unsupported("{}: {} cannot be moved within this kind of store", name(), from);
 }
 
+std::string ReadableStore::name_of(std::string_view key) const {
+    return join_key(name(), key);
+}
+
+namespace {
+
+/// Of stores that have no files: every answer is the default one.
+LocalFiles no_files;
+
+}  // namespace
+
+const LocalFiles& ReadableStore::local_files() const {
+    return no_files;
+}
+
+LocalFiles& KeyValueStore::local_files() {
+    return no_files;
+}
+
 std::string join_key(std::string_view prefix, std::string_view name) {
     if (prefix.empty()) return std::string(name);
     if (name.empty()) return std::string(prefix);
@@ -99,7 +118,7 @@ extern constinit const StoreKind folder_kind{
     .scheme = "",
     .about = "folders of this machine",
     .place = [](const std::filesystem::path& path, const StoreOptions& options) {
-        return Place{directory_store(path, options), ""};
+        return Place(directory_store(path, options));
     }};
 
 }  // namespace tessera

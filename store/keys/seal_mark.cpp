@@ -97,14 +97,14 @@ void require_unsealed(int directory, std::string_view prefix, const StoreOptions
     }
 }
 
-void require_unsealed(KeyValueStore& store, std::string_view prefix, bool break_seal) {
-    for (std::string_view above = prefix;;) {
+void require_unsealed(const PlaceRef& place, bool break_seal) {
+    for (std::string_view above = place.prefix;;) {
         const std::string mark = join_key(above, seal_mark_key);
-        if (store.contains(join_key(above, seal_sums_key)) && !store.contains(mark)) {
-            if (!break_seal) refuse_change(join_key(store.name(), above));
+        if (place.store.contains(join_key(above, seal_sums_key)) && !place.store.contains(mark)) {
+            if (!break_seal) refuse_change(place.store.name_of(above));
             const std::string text = mark_text();
-            store.put(mark, std::as_bytes(std::span(text)));
-            store.sync();
+            place.store.put(mark, std::as_bytes(std::span(text)));
+            place.store.sync();
         }
         if (above.empty()) return;
         const std::size_t slash = above.rfind('/');

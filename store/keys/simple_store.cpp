@@ -127,7 +127,7 @@ std::optional<StoreLock> SimpleStore::try_lock(std::string_view prefix) {
 }
 
 void SimpleStore::require_unsealed(std::string_view prefix) {
-    tessera::require_unsealed(*this, prefix, options_.break_seal);
+    tessera::require_unsealed({*this, prefix}, options_.break_seal);
 }
 
 std::optional<std::uint64_t> SimpleStore::size(std::string_view key) const {

@@ -98,8 +98,8 @@ private:
 
 }  // namespace
 
-std::string spool_folder(const KeyValueStore& store) {
-    return store.folder_id("") ? store.name() : std::string();
+std::string spool_folder(const ReadableStore& store) {
+    return store.local_files().folder_id("") ? store.name() : std::string();
 }
 
 std::string large_files_folder() {

@@ -17,7 +17,7 @@
 namespace tessera {
 
 /// The folder for spools of what is done with a store: its own, if it is a folder of this machine; else empty.
-[[nodiscard]] std::string spool_folder(const KeyValueStore& store);
+[[nodiscard]] std::string spool_folder(const ReadableStore& store);
 
 /// The folder for temporary files that may be large: $TMPDIR, else /var/tmp, because /tmp may be memory.
 [[nodiscard]] std::string large_files_folder();

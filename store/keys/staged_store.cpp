@@ -35,13 +35,11 @@ private:
     std::unique_ptr<ByteSink> sink_;
 };
 
-StagedStore::StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder,
-                         std::uint64_t id)
-    : beneath_(std::move(beneath)), prefix_(std::move(prefix)), folder_(std::move(folder)), id_(id) {}
+StagedStore::StagedStore(Place place, std::string folder, std::uint64_t id)
+    : beneath_(std::move(place.store)), prefix_(std::move(place.prefix)), folder_(std::move(folder)), id_(id) {}
 
-StagedStore::StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder,
-                         const Journal& journal, std::function<bool()> pending)
-    : StagedStore(std::move(beneath), std::move(prefix), std::move(folder), journal.id) {
+StagedStore::StagedStore(Place place, std::string folder, const Journal& journal, std::function<bool()> pending)
+    : StagedStore(std::move(place), std::move(folder), journal.id) {
     bare_names_ = journal.bare_names;
     read_only_ = true;
     pending_ = std::move(pending);
@@ -179,7 +177,7 @@ void StagedStore::put(std::string_view key, ByteSpan value) {
 std::unique_ptr<ByteSink> StagedStore::create(std::string_view key) {
     require_key(key);
     require_writable(key);
-    beneath_->require_direct(key);  // now, because once recorded the batch must take effect
+    beneath_->local_files().require_direct(key);  // now, because once recorded the batch must take effect
     std::uint64_t number = 0;
     {
         const std::lock_guard guard(mutex_);
@@ -192,7 +190,7 @@ bool StagedStore::erase(std::string_view key) {
     require_writable(key);
     const auto change = change_of(key);
     if (change && change->kind == Kind::erase) return false;
-    beneath_->require_direct(key);
+    beneath_->local_files().require_direct(key);
     const bool beneath = beneath_->contains(key);
     {
         const std::lock_guard guard(mutex_);

@@ -23,12 +23,11 @@ namespace tessera {
 class StagedStore final : public KeyValueStore, public LocalFiles {
 public:
     /// For the array at `prefix`. Values of the batch `id` are staged in `folder`, which is empty or absent.
-    StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder, std::uint64_t id);
+    StagedStore(Place place, std::string folder, std::uint64_t id);
     /// For reading only, with the changes of a batch that is committed but not applied. They count only while
     /// `pending`() is true, because somebody else may finish the batch at any time. Once it is false, this batch has
     /// ended, and the store is the underlying one. A staged value that is not the recorded one throws corrupt.
-    StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder, const Journal& journal,
-                std::function<bool()> pending);
+    StagedStore(Place place, std::string folder, const Journal& journal, std::function<bool()> pending);
 
     /// The changes so far, with keys relative to the array.
     [[nodiscard]] std::vector<Journal::Entry> changes() const;
@@ -46,17 +45,21 @@ public:
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override;
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override;
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override;
-    [[nodiscard]] LocalFiles* local_files() override { return this; }
-    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
-    [[nodiscard]] bool leads_back(std::string_view prefix) const override { return beneath_->leads_back(prefix); }
+    [[nodiscard]] LocalFiles& local_files() override { return *this; }
+    [[nodiscard]] const LocalFiles& local_files() const override { return *this; }
+    [[nodiscard]] bool leads_back(std::string_view prefix) const override {
+        return beneath_->local_files().leads_back(prefix);
+    }
     [[nodiscard]] std::optional<FileId> folder_id(std::string_view prefix) const override {
-        return beneath_->folder_id(prefix);
+        return beneath_->local_files().folder_id(prefix);
     }
-    [[nodiscard]] bool is_link(std::string_view prefix) const override { return beneath_->is_link(prefix); }
+    [[nodiscard]] bool is_link(std::string_view prefix) const override {
+        return beneath_->local_files().is_link(prefix);
+    }
     [[nodiscard]] std::string link_target(std::string_view prefix) const override {
-        return beneath_->link_target(prefix);
+        return beneath_->local_files().link_target(prefix);
     }
-    void require_direct(std::string_view key) const override { beneath_->require_direct(key); }
+    void require_direct(std::string_view key) const override { beneath_->local_files().require_direct(key); }
     [[nodiscard]] bool read_only() const override { return read_only_; }
     [[nodiscard]] const std::string& name() const override { return beneath_->name(); }
 

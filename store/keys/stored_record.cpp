@@ -78,21 +78,20 @@ std::optional<std::pair<std::int64_t, std::int64_t>> range_in(std::string_view t
     return std::pair(first, last);
 }
 
-void append_lines(OwnValue& record, KeyValueStore& store, std::string_view prefix, std::string_view text) {
-    if (record.append(text) > longest_record) store.erase(join_key(prefix, stored_record_key));
+void append_lines(OwnValue& record, const PlaceRef& place, std::string_view text) {
+    if (record.append(text) > longest_record) place.store.erase(place.key(stored_record_key));
 }
 
 }  // namespace
 
-void write_stored_record(KeyValueStore& store, std::string_view prefix, const StoredGrid& of,
-                         std::span<const std::int64_t> numbers) {
-    if (numbers.empty() || std::ssize(numbers) > most_stored || !is_directory_store(store)) return;
+void write_stored_record(const PlaceRef& place, const StoredGrid& of, std::span<const std::int64_t> numbers) {
+    if (numbers.empty() || std::ssize(numbers) > most_stored || !is_directory_store(place.store)) return;
     Value header = Value::object();
     header.set("tessera_stored", stored_version);
     header.set("grid", lengths_value(of.grid));
     header.set("chunks", lengths_value(of.chunks));
     header.set("key", of.key);
-    const auto file = store.create(join_key(prefix, stored_record_key));
+    const auto file = place.store.create(place.key(stored_record_key));
     constexpr std::size_t piece = std::size_t{256} << 10;
     std::string text = header.dump({.ascii = true}) + '\n';
     const auto flush = [&](std::size_t least) {
@@ -121,12 +120,12 @@ void ErasedNotes::add(std::span<const std::string> keys) {
         const std::size_t own = prefix_.empty() ? 0 : prefix_.size() + 1;
         fmt::format_to(std::back_inserter(text), "-{}\n", std::string_view(key).substr(own));
     }
-    append_lines(*record_, store_, prefix_, text);
+    append_lines(*record_, {store_, prefix_}, text);
 }
 
-void note_grid(KeyValueStore& store, std::string_view prefix, const Shape& grid) {
-    const auto record = open_own(store, join_key(prefix, stored_record_key));
-    if (record != nullptr) append_lines(*record, store, prefix, fmt::format("<{}\n", fmt::join(grid, ",")));
+void note_grid(const PlaceRef& place, const Shape& grid) {
+    const auto record = open_own(place.store, place.key(stored_record_key));
+    if (record != nullptr) append_lines(*record, place, fmt::format("<{}\n", fmt::join(grid, ",")));
 }
 
 StoredRecord read_stored_record(

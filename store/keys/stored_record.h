@@ -42,15 +42,14 @@ struct StoredRecord {
 
 /// Writes the record of the array at `prefix`, which no other thread or program can open yet. `numbers` ascend. Does
 /// nothing in stores that are not directories, and without or with absurdly many chunks.
-void write_stored_record(KeyValueStore& store, std::string_view prefix, const StoredGrid& of,
-                         std::span<const std::int64_t> numbers);
+void write_stored_record(const PlaceRef& place, const StoredGrid& of, std::span<const std::int64_t> numbers);
 
 /// Tells the record which chunks an operation erases on purpose, so that it no longer expects them. Opens it at the
 /// first, and only once: while the shape lock is held, no array gets another record. Both arguments outlive it. Thread
 /// rule: any.
 class ErasedNotes {
 public:
-    ErasedNotes(KeyValueStore& store, std::string_view prefix) : store_(store), prefix_(prefix) {}
+    ErasedNotes(const PlaceRef& place) : store_(place.store), prefix_(place.prefix) {}
     /// Called before the chunks are erased, with their locks held. `keys` are keys of the store. If that cannot be
     /// noted, the record is removed; throws io if even that fails.
     void add(std::span<const std::string> keys);
@@ -62,7 +61,7 @@ private:
     std::unique_ptr<OwnValue> record_;
 };
 /// Called before an array is resized, with its number of chunks along each dimension before or afterwards.
-void note_grid(KeyValueStore& store, std::string_view prefix, const Shape& grid);
+void note_grid(const PlaceRef& place, const Shape& grid);
 
 /// Reads a record. `number_of` gives the number of a chunk from its key below the array; nullopt for other keys and for
 /// chunks outside the record's grid. Throws corrupt if it is none, and budget if it does not fit in memory.

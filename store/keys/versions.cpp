@@ -68,7 +68,7 @@ ValueStamp content_stamp(const ByteSource& value) {
     return stamp;
 }
 
-std::unique_ptr<ByteSource> open_stamped(const KeyValueStore& store, std::string_view key,
+std::unique_ptr<ByteSource> open_stamped(const ReadableStore& store, std::string_view key,
                                          std::optional<ValueStamp>& stamp) {
     const auto before = store.stamp(key);
     std::unique_ptr<ByteSource> value = store.open(key);

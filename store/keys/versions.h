@@ -29,7 +29,7 @@ namespace tessera {
 [[nodiscard]] ValueStamp content_stamp(const ByteSource& value);
 
 /// Opens a value, with its stamp, or none if it was replaced just then. Null if there is none.
-[[nodiscard]] std::unique_ptr<ByteSource> open_stamped(const KeyValueStore& store, std::string_view key,
+[[nodiscard]] std::unique_ptr<ByteSource> open_stamped(const ReadableStore& store, std::string_view key,
                                                        std::optional<ValueStamp>& stamp);
 
 /// Caches such stamps for files that have not changed for a while. Any thread.

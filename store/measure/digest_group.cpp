@@ -21,7 +21,7 @@ std::vector<std::string> arrays_below(const Located& at) {
     std::vector<std::string> paths;
     const bool group = at.kind == PathKind::group || at.kind == PathKind::folder;
     if (group) {
-        const Hierarchy below = hierarchy_below(*at.place->store, at.place->prefix);
+        const Hierarchy below = hierarchy_below(*at.place);
         for (const Node& node : below.nodes) {
             if (node.kind == NodeKind::array) paths.push_back(node.path);
         }

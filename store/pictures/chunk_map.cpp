@@ -44,9 +44,9 @@ public:
     Mapper(const Place& place, const PictureOptions& options, const IoOptions& io)
         : options_(options),
           io_(io),
-          source_(Array::open(place.store, place.prefix)),
+          source_(Array::open(place)),
           state_(place.store, place.prefix, source_.dialect()),
-          loaded_(load_metadata(source_.dialect(), *place.store, state_.prefix)),
+          loaded_(load_metadata(source_.dialect(), {*place.store, state_.prefix})),
           shard_(loaded_.pipeline.shard()),
           grid_(unit_grid(loaded_)) {}
 

@@ -14,8 +14,8 @@ constexpr std::size_t longest_path = 4000;
 
 }  // namespace
 
-FolderWalk::FolderWalk(const KeyValueStore& store, std::string_view prefix, Follow follow)
-    : store_(store), root_(prefix), follow_(std::move(follow)) {
+FolderWalk::FolderWalk(const PlaceView& place, Follow follow)
+    : store_(place.store), root_(place.prefix), follow_(std::move(follow)) {
     open_.push_back({});
 }
 
@@ -80,11 +80,11 @@ void FolderWalk::enter(const std::string& name, bool link) {
 }
 
 void FolderWalk::remember(const std::string& path) {
-    if (const auto id = store_.folder_id(place(path))) ids_.emplace(*id, path);
+    if (const auto id = store_.local_files().folder_id(place(path))) ids_.emplace(*id, path);
 }
 
 bool FolderWalk::is_new(const std::string& path) {
-    const auto id = store_.folder_id(place(path));
+    const auto id = store_.local_files().folder_id(place(path));
     if (!id) return true;
     const auto [known, is_new] = ids_.emplace(*id, path);
     if (!is_new) passed_.push_back({path, PassedFolder::Why::second_way, known->second});
@@ -94,14 +94,14 @@ bool FolderWalk::is_new(const std::string& path) {
 bool FolderWalk::follow_link(const Folder& link) {
     for (const std::string& path : std::exchange(walked_, {})) remember(path);
     const std::string prefix = place(link.path);
-    const auto id = store_.folder_id(prefix);
+    const auto id = store_.local_files().folder_id(prefix);
     if (!id) {
-        passed_.push_back({link.path, PassedFolder::Why::nowhere, store_.link_target(prefix)});
+        passed_.push_back({link.path, PassedFolder::Why::nowhere, store_.local_files().link_target(prefix)});
         return false;
     }
     if (ids_.contains(*id)) return is_new(link.path);
     if (!follow_ || !follow_(prefix)) {
-        passed_.push_back({link.path, PassedFolder::Why::elsewhere, store_.link_target(prefix)});
+        passed_.push_back({link.path, PassedFolder::Why::elsewhere, store_.local_files().link_target(prefix)});
         return false;
     }
     ids_.emplace(*id, link.path);

@@ -40,19 +40,19 @@ void move_aside(KeyValueStore& store, const std::string& from, const std::string
 
 }  // namespace
 
-std::string aside_key(const KeyValueStore& store, std::string_view prefix, const std::string& key) {
-    const std::string name = prefix.empty() ? key : key.substr(prefix.size() + 1);
-    const std::string first = join_key(join_key(prefix, damaged_folder), name);
+std::string aside_key(const PlaceView& place, const std::string& key) {
+    const std::string name = place.prefix.empty() ? key : key.substr(place.prefix.size() + 1);
+    const std::string first = join_key(place.key(damaged_folder), name);
     std::string aside = first;
-    const auto is_taken = [&] { return store.contains(aside) || store.folder_id(aside); };
+    const auto is_taken = [&] { return place.store.contains(aside) || place.store.local_files().folder_id(aside); };
     for (int n = 1; is_taken(); ++n) aside = fmt::format("{}.{}", first, n);
     return aside;
 }
 
-std::string move_directory_aside(KeyValueStore& store, std::string_view prefix, const std::string& key) {
-    if (!store.folder_id(key)) return "";
-    std::string aside = aside_key(store, prefix, key);
-    (void)store.replace(key, aside);
+std::string move_directory_aside(const PlaceRef& place, const std::string& key) {
+    if (!place.store.local_files().folder_id(key)) return "";
+    std::string aside = aside_key(place, key);
+    (void)place.store.replace(key, aside);
     return aside;
 }
 
@@ -63,11 +63,12 @@ void carry_set_aside(const fs::path& from, const fs::path& to, const StoreOption
     {
         const auto old = directory_store(from, {.read_only = true});
         for (const Node& node : all_nodes(*old)) {
-            if (!node.path.empty() && is_direct(*old, node.path)) nodes.push_back(node.path);
+            if (!node.path.empty() && is_direct({*old, node.path})) nodes.push_back(node.path);
         }
         std::erase_if(nodes, [&](const std::string& node) {
             const std::string damaged = join_key(node, damaged_folder);
-            return old->is_link(join_key(node, own_folder)) || old->is_link(damaged) || is_empty(old->list(damaged));
+            return old->local_files().is_link(join_key(node, own_folder)) || old->local_files().is_link(damaged) ||
+                   is_empty(old->list(damaged));
         });
     }
     if (nodes.empty()) return;
@@ -75,7 +76,7 @@ void carry_set_aside(const fs::path& from, const fs::path& to, const StoreOption
     const auto present = directory_store(to, {.read_only = true});
     for (const std::string& node : nodes) {
         const std::string damaged = join_key(node, damaged_folder);
-        const bool same = node.empty() || (probe_node(*present, node) && is_direct(*present, node));
+        const bool same = node.empty() || (probe_node({*present, node}) && is_direct({*present, node}));
         const std::string place = same ? damaged : join_key(damaged_folder, node);
         move_aside(*above, join_key(from.filename().string(), damaged), join_key(to.filename().string(), place));
     }

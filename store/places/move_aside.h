@@ -13,10 +13,10 @@ namespace tessera {
 inline constexpr std::string_view damaged_folder = ".tessera/damaged";
 
 /// Where `key`, of an array or group at `prefix` or below, would be set aside in it: a key where nothing is yet.
-[[nodiscard]] std::string aside_key(const KeyValueStore& store, std::string_view prefix, const std::string& key);
+[[nodiscard]] std::string aside_key(const PlaceView& place, const std::string& key);
 /// Moves a directory that stands in the place of the file `key`, of an array or group at `prefix`, to where it is set
 /// aside. Returns its new name; empty if there is no directory. Throws io.
-std::string move_directory_aside(KeyValueStore& store, std::string_view prefix, const std::string& key);
+std::string move_directory_aside(const PlaceRef& place, const std::string& key);
 
 /// Moves what repair has set aside in `from`, and in all nodes below, on into the directory `to` beside it, each to the
 /// node of the same path, or to the root where there is none. `from` is an array or group that is to be removed,

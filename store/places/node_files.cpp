@@ -20,8 +20,8 @@ namespace tessera {
 
 namespace {
 
-std::string place_name(const KeyValueStore& store, std::string_view prefix) {
-    return join_key(store.name(), prefix);
+std::string place_name(const PlaceView& place) {
+    return place.name();
 }
 
 }  // namespace
@@ -31,10 +31,10 @@ bool is_document(const Node& node, std::string_view name) {
                                        std::ranges::count(node.dialect->documents, name) > 0);
 }
 
-NodeFiles::NodeFiles(const KeyValueStore& store, Node node) : node_(std::move(node)) {
+NodeFiles::NodeFiles(const ReadableStore& store, Node node) : node_(std::move(node)) {
     if (node_.kind != NodeKind::array) return;
     if (node_.dialect != nullptr) {
-        metadata_ = load_metadata(*node_.dialect, store, node_.path);
+        metadata_ = load_metadata(*node_.dialect, {store, node_.path});
         return;
     }
     Buffer text;
@@ -62,9 +62,9 @@ bool NodeFiles::owns(std::string_view name) const {
 namespace {
 
 /// A lock file of a killed run does not matter; a held one means that something is being made there.
-void require_no_builder(const KeyValueStore& store, const std::string& prefix, const std::string& lock_name) {
-    if (!is_local(store.name())) return;
-    const std::string folder = place_name(store, prefix);
+void require_no_builder(const PlaceView& place, const std::string& lock_name) {
+    if (!is_local(place.store.name())) return;
+    const std::string folder = place_name(place);
     const Descriptor opened(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
     if (!opened) return;
     const auto builder = destination_builder(opened.get(), lock_name);
@@ -74,7 +74,7 @@ void require_no_builder(const KeyValueStore& store, const std::string& prefix, c
 
 }  // namespace
 
-void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
+void require_nothing_foreign(const ReadableStore& store, const std::vector<Node>& nodes,
                              const std::vector<std::string>& links, ErrorCode code) {
     std::set<std::string_view> paths(links.begin(), links.end());
     for (const Node& node : nodes) paths.insert(node.path);
@@ -85,19 +85,19 @@ void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>
             for (const std::string& name : *names) {
                 if (files.owns(name) || paths.contains(join_key(node.path, name))) continue;
                 if (is_destination_lock(name)) {
-                    require_no_builder(store, node.path, name);
+                    require_no_builder({store, node.path}, name);
                     continue;
                 }
                 throw Error(code, fmt::format("{} also holds {}, which is not part of it; move that away first",
-                                              place_name(store, node.path), name));
+                                              place_name({store, node.path}), name));
             }
         }
     }
 }
 
-bool is_direct(const KeyValueStore& store, std::string_view prefix) {
+bool is_direct(const PlaceView& place) {
     try {
-        store.require_direct(join_key(prefix, own_folder));
+        place.store.local_files().require_direct(place.key(own_folder));
         return true;
     } catch (const Error& e) {
         if (e.code() != ErrorCode::invalid_argument) throw;

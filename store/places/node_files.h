@@ -18,7 +18,7 @@ class NodeFiles {
 public:
     /// Loads an array's metadata. `node.path` is its prefix in the store. An array without dialect is an unfinished
     /// one, whose marker holds them. An unreadable marker stands for the default layout of all dialects.
-    NodeFiles(const KeyValueStore& store, Node node);
+    NodeFiles(const ReadableStore& store, Node node);
     [[nodiscard]] bool owns(std::string_view name) const;
 
 private:
@@ -31,10 +31,10 @@ private:
 
 /// Throws an error of this code, naming it, for a file inside these nodes that belongs to none of them. `links` are
 /// prefixes of links that belong to the nodes.
-void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
+void require_nothing_foreign(const ReadableStore& store, const std::vector<Node>& nodes,
                              const std::vector<std::string>& links = {}, ErrorCode code = ErrorCode::invalid_argument);
 
 /// Whether no link forbids changing the node at `prefix` (KeyValueStore::require_direct).
-[[nodiscard]] bool is_direct(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] bool is_direct(const PlaceView& place);
 
 }  // namespace tessera

@@ -130,10 +130,10 @@ void require_present(const Place& place) {
 namespace {
 
 /// Whether an N5 container or data set is there.
-bool is_n5(const KeyValueStore& store, std::string_view prefix) {
+bool is_n5(const PlaceView& place) {
     Buffer text;
     try {
-        if (!store.get(join_key(prefix, "attributes.json"), text, metadata_limit)) return false;
+        if (!place.store.get(place.key("attributes.json"), text, metadata_limit)) return false;
         const Value attributes = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
         return attributes.is_object() &&
                (attributes.find("n5") != nullptr ||
@@ -145,29 +145,29 @@ bool is_n5(const KeyValueStore& store, std::string_view prefix) {
 
 }  // namespace
 
-Error absence(const KeyValueStore& store, std::string_view prefix, std::string_view wanted) {
-    const std::string name = join_key(store.name(), prefix);
+Error absence(const PlaceView& place, std::string_view wanted) {
+    const std::string name = place.name();
     const std::string_view article = wanted.starts_with('a') ? "an" : "a";
-    if (store.open(join_key(prefix, unfinished_marker_key)) != nullptr) {
+    if (place.store.open(place.key(unfinished_marker_key)) != nullptr) {
         return not_found("{}: an unfinished copy, not {} {} yet", name, article, wanted)
             .advising(Action::resume, "goes on with it where it was begun")
             .advising(Action::overwrite, "starts afresh");
     }
-    if (const Dialect* there = probe_dialect(store, prefix)) {
+    if (const Dialect* there = probe_dialect(place)) {
         return not_found("{}: an array ({}), not {} {}", name, there->name, article, wanted);
     }
-    if (const Dialect* there = probe_group_dialect(store, prefix)) {
+    if (const Dialect* there = probe_group_dialect(place)) {
         return not_found("{}: a group ({}), not {} {}", name, there->name, article, wanted);
     }
-    const Listing below = store.list(prefix);
-    if (below.keys.empty() && below.prefixes.empty() && !store.lists()) {
+    const Listing below = place.store.list(place.prefix);
+    if (below.keys.empty() && below.prefixes.empty() && !place.store.lists()) {
         return not_found("{}: no {} here; what lies below it, and its server does not list, has to be named", name,
                          wanted);
     }
     if (below.keys.empty() && below.prefixes.empty()) {
         return not_found("{}: no {} here: there is nothing, or an empty directory", name, wanted);
     }
-    if (is_n5(store, prefix)) {
+    if (is_n5(place)) {
         return not_found(
             "{}: N5 (attributes.json), which Tessera does not read; zarr-python 2 with N5Store copies it "
             "to v2",
@@ -180,7 +180,7 @@ Error absence(const KeyValueStore& store, std::string_view prefix, std::string_v
             if (!key.empty() && std::ranges::count(looked_for, key) == 0) looked_for.push_back(key);
         }
     }
-    const Hierarchy all = hierarchy_below(store, prefix);
+    const Hierarchy all = hierarchy_below(place);
     const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
     return not_found("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(looked_for, ", "),
                      names_text(below), deep == 0 ? "" : too_deep_text(deep));
@@ -202,10 +202,10 @@ std::string version_text(const Place& place) {
         bytes += size();
     });
     std::string text = fmt::format(" {} values of {} bytes", values, bytes);
-    const Dialect* dialect = probe_dialect(*place.store, place.prefix);
+    const Dialect* dialect = probe_dialect(place);
     if (dialect == nullptr) return text;
     for (const std::string_view name : dialect->documents) {
-        const auto stamp = place.store->stamp(join_key(place.prefix, name)).value_or(ValueStamp{});
+        const auto stamp = place.store->stamp(place.key(name)).value_or(ValueStamp{});
         text += fmt::format(" {}/{}/{}", stamp.modified, stamp.id, stamp.size);
     }
     return text;

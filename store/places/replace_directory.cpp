@@ -57,29 +57,29 @@ void exchange(const fs::path& built, const fs::path& old) {
     if (::rename(aside.c_str(), built.c_str()) != 0) throw io_error("cannot move", aside.string(), errno);
 }
 
-fs::path real_place(const KeyValueStore& store, std::string_view prefix) {
-    return real_path(fs::path(store.name()) / prefix);
+fs::path real_place(const PlaceView& place) {
+    return real_path(fs::path(place.store.name()) / place.prefix);
 }
 
 /// The nodes that have locks, by real path, so that a linked directory is locked once and the order is the same for
 /// all.
-std::map<fs::path, std::string> lock_places(const KeyValueStore& store, const std::vector<Node>& nodes) {
+std::map<fs::path, std::string> lock_places(const ReadableStore& store, const std::vector<Node>& nodes) {
     std::map<fs::path, std::string> places;
     for (const Node& node : nodes) {
         // Nodes behind a link are read, but not locked there; inside the hierarchy they also have their own path.
-        if (node.dialect == nullptr || !is_direct(store, node.path)) continue;
-        places.emplace(real_place(store, node.path), node.path);
+        if (node.dialect == nullptr || !is_direct({store, node.path})) continue;
+        places.emplace(real_place({store, node.path}), node.path);
     }
     return places;
 }
 
 /// The keys of metadata and lock files of all nodes, except linked ones that lie elsewhere.
-std::vector<std::string> vital_keys(const KeyValueStore& store, const std::vector<Node>& nodes) {
+std::vector<std::string> vital_keys(const ReadableStore& store, const std::vector<Node>& nodes) {
     std::vector<std::string> keys;
-    const fs::path root = real_place(store, "");
+    const fs::path root = real_place(store);
     for (const Node& node : nodes) {
         if (node.dialect == nullptr) continue;
-        if (real_place(store, node.path) != (node.path.empty() ? root : root / node.path)) continue;
+        if (real_place({store, node.path}) != (node.path.empty() ? root : root / node.path)) continue;
         const bool is_array = node.kind == NodeKind::array;
         keys.push_back(join_key(node.path, is_array ? node.dialect->metadata_key : node.dialect->group_key));
         keys.push_back(join_key(node.path, ".tessera/lock"));
@@ -124,30 +124,31 @@ LockedNodes lock_listed(KeyValueStore& store, const List& list) {
 
 }  // namespace
 
-LockedNodes lock_nodes(KeyValueStore& store, std::string_view prefix) {
-    return lock_listed(store, [&] { return all_nodes(store, prefix); });
+LockedNodes lock_nodes(const PlaceRef& place) {
+    return lock_listed(place.store, [&] { return all_nodes(place); });
 }
 
-LockedNodes lock_arrays_below(KeyValueStore& store, std::string_view prefix) {
-    return lock_listed(store, [&] {
-        std::vector<Node> nodes = nodes_below(store, prefix);
-        for (Node& node : nodes) node.path = join_key(prefix, node.path);
-        std::erase_if(nodes,
-                      [&](const Node& node) { return node.kind != NodeKind::array || !is_direct(store, node.path); });
+LockedNodes lock_arrays_below(const PlaceRef& place) {
+    return lock_listed(place.store, [&] {
+        std::vector<Node> nodes = nodes_below(place);
+        for (Node& node : nodes) node.path = place.key(node.path);
+        std::erase_if(nodes, [&](const Node& node) {
+            return node.kind != NodeKind::array || !is_direct({place.store, node.path});
+        });
         return nodes;
     });
 }
 
-LockedNodes lock_settled_nodes(KeyValueStore& store, std::string_view prefix) {
-    LockedNodes locked = lock_nodes(store, prefix);
+LockedNodes lock_settled_nodes(const PlaceRef& place) {
+    LockedNodes locked = lock_nodes(place);
     for (const Node& node : locked.nodes) {
         if (node.kind != NodeKind::array) continue;
-        if (is_direct(store, node.path)) {
-            finish_batch(store, node.path);
-        } else if (batch_pending(store, node.path)) {
+        if (is_direct({place.store, node.path})) {
+            finish_batch({place.store, node.path});
+        } else if (batch_pending({place.store, node.path})) {
             throw invalid_argument(
                 "{}: a batch of edits is pending, and a link leads there; open the array by its own name first",
-                join_key(store.name(), node.path))
+                place.store.name_of(node.path))
                 .advising(Action::follow_links, "allows it");
         }
     }

@@ -42,12 +42,12 @@ struct LockedNodes {
 
 /// Locks all arrays and groups at `prefix` and below: waits for their writers and excludes others. Takes two file
 /// descriptors for each. Empty if there is no node.
-[[nodiscard]] LockedNodes lock_nodes(KeyValueStore& store, std::string_view prefix = "");
+[[nodiscard]] LockedNodes lock_nodes(const PlaceRef& place);
 /// Locks all arrays below the group at `prefix`, whose own lock the caller holds. Arrays behind links are not among
 /// `nodes`.
-[[nodiscard]] LockedNodes lock_arrays_below(KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] LockedNodes lock_arrays_below(const PlaceRef& place);
 /// As lock_nodes, and also finishes recorded batches of edits.
-[[nodiscard]] LockedNodes lock_settled_nodes(KeyValueStore& store, std::string_view prefix = "");
+[[nodiscard]] LockedNodes lock_settled_nodes(const PlaceRef& place);
 
 /// Replaces the root node of `store` by the complete directory `built`, and removes the old one. `locked` are the nodes
 /// of `store`; writers that wait for one of them find it gone or continue with the new one. Files that repair has set

@@ -5,14 +5,15 @@
 
 namespace tessera {
 
-bool is_snapshot(const KeyValueStore& store, std::string_view prefix) {
-    return store.contains(join_key(prefix, snapshot_record_key));
+bool is_snapshot(const PlaceView& place) {
+    return place.store.contains(place.key(snapshot_record_key));
 }
 
-bool is_snapshot_folder(const KeyValueStore& store, std::string_view prefix) {
-    if (!prefix.ends_with(snapshots_suffix)) return false;
-    return std::ranges::any_of(store.list(prefix).prefixes,
-                               [&](const std::string& name) { return is_snapshot(store, join_key(prefix, name)); });
+bool is_snapshot_folder(const PlaceView& place) {
+    if (!place.prefix.ends_with(snapshots_suffix)) return false;
+    return std::ranges::any_of(place.store.list(place.prefix).prefixes, [&](const std::string& name) {
+        return is_snapshot({place.store, place.key(name)});
+    });
 }
 
 }  // namespace tessera

@@ -12,8 +12,8 @@ inline constexpr std::string_view snapshots_suffix = ".snapshots";
 inline constexpr std::string_view snapshot_record_key = ".tessera/snapshot.json";
 
 /// Whether there is a snapshot.
-[[nodiscard]] bool is_snapshot(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] bool is_snapshot(const PlaceView& place);
 /// Whether a folder holds snapshots, which are not part of a hierarchy around it. `prefix` ends with its name.
-[[nodiscard]] bool is_snapshot_folder(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] bool is_snapshot_folder(const PlaceView& place);
 
 }  // namespace tessera

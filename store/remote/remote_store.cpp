@@ -308,7 +308,7 @@ public:
         return "none: one writer at a time";
     }
     void require_unsealed(std::string_view prefix) override {
-        tessera::require_unsealed(*this, prefix, options_.break_seal);
+        tessera::require_unsealed({*this, prefix}, options_.break_seal);
     }
 
     void sync() override {

@@ -22,7 +22,7 @@ struct FileSum {
     std::uint64_t size = 0;
 };
 
-std::optional<FileSum> md5_of(const KeyValueStore& store, const std::string& key) {
+std::optional<FileSum> md5_of(const ReadableStore& store, const std::string& key) {
     const auto source = store.open(key);
     if (source == nullptr) return std::nullopt;
     Md5Hasher hasher;
@@ -130,20 +130,20 @@ private:
 
 }  // namespace
 
-std::string dandi_checksum(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
+std::string dandi_checksum(const PlaceView& place, const IoOptions& io) {
     DandiTree tree;
     for_each_file<std::optional<FileSum>>(
-        files_below(store, prefix), io, "summing",
-        [&](const ListedFile& file, auto& sum) { sum = md5_of(store, join_key(prefix, file.path)); },
+        files_below(place), io, "summing",
+        [&](const ListedFile& file, auto& sum) { sum = md5_of(place.store, place.key(file.path)); },
         [&](const ListedFile& file, const auto& sum) {
             if (sum) tree.add(file.path, *sum);
         });
     return tree.finish();
 }
 
-void file_sums(const KeyValueStore& store, std::string_view prefix, std::string_view folder,
-               const std::function<void(ByteSpan)>& out, const IoOptions& io) {
-    const FileList sums = sums_of(store, prefix, files_below(store, prefix), io);
+void file_sums(const PlaceView& place, std::string_view folder, const std::function<void(ByteSpan)>& out,
+               const IoOptions& io) {
+    const FileList sums = sums_of(place, files_below(place), io);
     write_manifest(
         [next = each_of(sums), folder](ListedFile& file) {
             const bool more = next(file);

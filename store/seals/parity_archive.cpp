@@ -12,7 +12,7 @@ namespace {
 
 /// The content of a parity file; nullopt if it is missing or damaged.
 template <class Read>
-auto read_if_whole(const KeyValueStore& store, const std::string& key, const Read& read)
+auto read_if_whole(const ReadableStore& store, const std::string& key, const Read& read)
     -> std::optional<decltype(read(std::declval<const ByteSource&>()))> {
     try {
         const auto source = store.open(key);
@@ -20,8 +20,7 @@ auto read_if_whole(const KeyValueStore& store, const std::string& key, const Rea
         return read(*source);
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;
-        if (e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget)
-            throw e.within(join_key(store.name(), key));
+        if (e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget) throw e.within(store.name_of(key));
         return std::nullopt;
     }
 }
@@ -40,14 +39,14 @@ std::int64_t SegmentState::bad_blocks() const {
     return std::ranges::count(good, 0);
 }
 
-std::optional<ParityArchive> ParityArchive::open(const KeyValueStore& store, std::string_view prefix) {
-    const std::string folder = join_key(prefix, parity_folder);
-    const Listing listing = store.list(folder);
+std::optional<ParityArchive> ParityArchive::open(const PlaceView& place) {
+    const std::string folder = place.key(parity_folder);
+    const Listing listing = place.store.list(folder);
     if (listing.keys.empty()) return std::nullopt;
-    ParityArchive archive(store, prefix);
+    ParityArchive archive(place);
     std::optional<Buffer> chosen;
     for (int copy = 0; copy < parity_roots; ++copy) {
-        auto root = read_if_whole(store, join_key(prefix, root_key(copy)), read_root);
+        auto root = read_if_whole(place.store, place.key(root_key(copy)), read_root);
         if (!root) continue;
         Buffer encoded = encode_root(*root);
         if (!chosen) {
@@ -61,7 +60,7 @@ std::optional<ParityArchive> ParityArchive::open(const KeyValueStore& store, std
     if (chosen) return archive;
     if (std::ranges::count(listing.keys, unfinished_parity) > 0) return std::nullopt;
     if (std::ranges::none_of(listing.keys, is_parity_file)) return std::nullopt;
-    in_context([&] { return join_key(store.name(), folder); }, [&] { archive.find_segments(listing); });
+    in_context([&] { return place.store.name_of(folder); }, [&] { archive.find_segments(listing); });
     return archive;
 }
 
@@ -177,8 +176,8 @@ bool ParityArchive::is_unfinished() const {
     });
 }
 
-bool is_first_unfinished(const KeyValueStore& store, std::string_view prefix) {
-    const std::vector<std::string> names = store.list(join_key(prefix, parity_folder)).keys;
+bool is_first_unfinished(const PlaceView& place) {
+    const std::vector<std::string> names = place.store.list(place.key(parity_folder)).keys;
     const auto is_root = [](const std::string& name) {
         for (int copy = 0; copy < parity_roots; ++copy) {
             if (join_key(parity_folder, name) == root_key(copy)) return true;
@@ -197,24 +196,24 @@ std::set<std::string> named_files(const ParityRoot& root) {
     return named;
 }
 
-std::vector<std::string> directories_in_places(const KeyValueStore& store, std::string_view prefix) {
+std::vector<std::string> directories_in_places(const PlaceView& place) {
     std::vector<std::string> found;
-    if (store.folder_id(join_key(prefix, seal_sums_key))) found.emplace_back(seal_sums_key);
-    for (const std::string& name : store.list(join_key(prefix, parity_folder)).prefixes) {
+    if (place.store.local_files().folder_id(place.key(seal_sums_key))) found.emplace_back(seal_sums_key);
+    for (const std::string& name : place.store.list(place.key(parity_folder)).prefixes) {
         if (is_parity_file(name)) found.push_back(join_key(parity_folder, name));
     }
     return found;
 }
 
-std::optional<FileList> sealed_sums(const KeyValueStore& store, std::string_view prefix) {
-    const std::string key = join_key(prefix, seal_sums_key);
-    const auto archive = ParityArchive::open(store, prefix);
-    if (!archive || archive->manifest_good()) return load_sums(store, key);
+std::optional<FileList> sealed_sums(const PlaceView& place) {
+    const std::string key = place.key(seal_sums_key);
+    const auto archive = ParityArchive::open(place);
+    if (!archive || archive->manifest_good()) return load_sums(place.store, key);
     bool complete = false;
     FileList sums = archive->sums(complete);
     if (complete) return sums;
     try {
-        if (const auto manifest = load_sums(store, key)) return archive->sums(complete, &*manifest);
+        if (const auto manifest = load_sums(place.store, key)) return archive->sums(complete, &*manifest);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::corrupt) throw;  // only the indices are left
     }

@@ -28,7 +28,7 @@ struct SegmentState {
 };
 
 /// Whether a first sealing with parity was killed, or is at work, before it wrote a root.
-[[nodiscard]] bool is_first_unfinished(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] bool is_first_unfinished(const PlaceView& place);
 /// The parity files that a root names, itself among them, below what is sealed.
 [[nodiscard]] std::set<std::string> named_files(const ParityRoot& root);
 
@@ -37,7 +37,7 @@ class ParityArchive {
 public:
     /// Nothing where there is no parity. Throws corrupt where there is some, and neither a root nor an index of it can
     /// be used.
-    [[nodiscard]] static std::optional<ParityArchive> open(const KeyValueStore& store, std::string_view prefix);
+    [[nodiscard]] static std::optional<ParityArchive> open(const PlaceView& place);
 
     [[nodiscard]] const ParityRoot& root() const { return root_; }
     /// Whether each copy of the root is there and whole, and the same as the others.
@@ -57,14 +57,14 @@ public:
     /// Whether there are files of parity that the root does not name, or no more: a sealing was killed, or is at work.
     [[nodiscard]] bool is_unfinished() const;
 
-    [[nodiscard]] const KeyValueStore& store() const { return *store_; }
+    [[nodiscard]] const ReadableStore& store() const { return *store_; }
     [[nodiscard]] const std::string& prefix() const { return prefix_; }
 
 private:
-    ParityArchive(const KeyValueStore& store, std::string_view prefix) : store_(&store), prefix_(prefix) {}
+    ParityArchive(const PlaceView& place) : store_(&place.store), prefix_(place.prefix) {}
     void find_segments(const Listing& listing);
 
-    const KeyValueStore* store_;
+    const ReadableStore* store_;
     std::string prefix_;
     ParityRoot root_;
     std::vector<char> roots_good_ = std::vector<char>(parity_roots);
@@ -72,10 +72,10 @@ private:
 
 /// What a seal lists: the manifest, or where parity says that it is not the right one, what the indices say. Nothing
 /// without a seal.
-[[nodiscard]] std::optional<FileList> sealed_sums(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::optional<FileList> sealed_sums(const PlaceView& place);
 
 /// Directories that stand in the places of files of a seal, with parity or without, below what is sealed. Neither a
 /// file nor a link can take such a place.
-[[nodiscard]] std::vector<std::string> directories_in_places(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::vector<std::string> directories_in_places(const PlaceView& place);
 
 }  // namespace tessera

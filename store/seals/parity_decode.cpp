@@ -8,10 +8,10 @@
 
 namespace tessera {
 
-SegmentDecoder::SegmentDecoder(const KeyValueStore& store, std::string_view prefix, const SegmentState& state,
-                               const PathSet& differing, const IoOptions& io)
-    : store_(store),
-      prefix_(prefix),
+SegmentDecoder::SegmentDecoder(const PlaceView& place, const SegmentState& state, const PathSet& differing,
+                               const IoOptions& io)
+    : store_(place.store),
+      prefix_(place.prefix),
       state_(state),
       segment_(state.named.segment),
       code_(segment_.rows, segment_.parity),
@@ -141,7 +141,7 @@ Buffer SegmentDecoder::load_blocks(std::uint32_t group) const {
         const Piece& piece = segment_.pieces[i];
         const std::string key = join_key(prefix_, segment_.files[piece.file].path);
         const auto source = store_.open(key);
-        if (source == nullptr) throw not_found(join_key(store_.name(), key) + ": gone while others were restored");
+        if (source == nullptr) throw not_found(store_.name_of(key) + ": gone while others were restored");
         const std::size_t at = std::size_t{segment_.row_of(piece)} * segment_.block_size + piece.place;
         source->read(piece.offset, blocks.span().subspan(at, piece.length));
     }

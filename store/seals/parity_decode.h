@@ -24,8 +24,7 @@ class SegmentDecoder {
 public:
     /// `differing` are the files that are not as they were sealed: their pieces are erased unless their CRC is right.
     /// `state` and the store outlive it.
-    SegmentDecoder(const KeyValueStore& store, std::string_view prefix, const SegmentState& state,
-                   const PathSet& differing, const IoOptions& io);
+    SegmentDecoder(const PlaceView& place, const SegmentState& state, const PathSet& differing, const IoOptions& io);
 
     [[nodiscard]] bool any_erased() const;
     /// Files with a piece that cannot be computed.
@@ -53,7 +52,7 @@ private:
     [[nodiscard]] Buffer load_syndromes(std::uint32_t group, const std::vector<std::uint32_t>& good,
                                         const Buffer& blocks) const;
 
-    const KeyValueStore& store_;
+    const ReadableStore& store_;
     std::string prefix_;
     const SegmentState& state_;
     const Segment& segment_;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t second = 1'000'000'000;
 
-std::string path_of(const KeyValueStore& store, const std::string& key) {
+std::string path_of(const ReadableStore& store, const std::string& key) {
     if (const auto* beside = as_sealed_file(store)) return beside->file_of(key).string();
     return (std::filesystem::path(store.name()) / key).string();
 }
@@ -87,8 +87,8 @@ void add_file(const ByteSource& source, SealedFile& file, std::span<Piece> piece
 
 }  // namespace
 
-std::optional<FileFacts> facts_of(const KeyValueStore& store, const std::string& key) {
-    if (!store.folder_id("")) {
+std::optional<FileFacts> facts_of(const ReadableStore& store, const std::string& key) {
+    if (!store.local_files().folder_id("")) {
         const auto stamp = store.stamp(key);
         if (!stamp) return std::nullopt;
         return FileFacts{.size = stamp->size, .modified = stamp->modified};
@@ -100,15 +100,15 @@ std::optional<FileFacts> facts_of(const KeyValueStore& store, const std::string&
                      status.st_ctim.tv_sec * second + status.st_ctim.tv_nsec};
 }
 
-std::optional<std::uint64_t> space_of(const KeyValueStore& store) {
-    if (!store.folder_id("")) return std::nullopt;
+std::optional<std::uint64_t> space_of(const ReadableStore& store) {
+    if (!store.local_files().folder_id("")) return std::nullopt;
     std::error_code unknown;
     const auto space = std::filesystem::space(store.name(), unknown);
     return unknown ? std::nullopt : std::optional<std::uint64_t>(space.available);
 }
 
-void set_facts(const KeyValueStore& store, const std::string& key, std::int64_t modified, std::uint32_t mode) {
-    if (!store.folder_id("")) return;
+void set_facts(const ReadableStore& store, const std::string& key, std::int64_t modified, std::uint32_t mode) {
+    if (!store.local_files().folder_id("")) return;
     const Descriptor root(::open(store.name().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const Descriptor file(root.get() < 0 ? -1 : open_beneath(root.get(), key.c_str(), O_RDONLY | O_NONBLOCK));
     if (file.get() < 0) return;  // behind a link, or gone; its content was restored
@@ -120,21 +120,20 @@ void set_facts(const KeyValueStore& store, const std::string& key, std::int64_t 
     }
 }
 
-Buffer encode_parity(const KeyValueStore& store, std::string_view prefix, Segment& segment, bool sealing,
-                     const IoOptions& io) {
+Buffer encode_parity(const PlaceView& place, Segment& segment, bool sealing, const IoOptions& io) {
     ParitySum sum(segment);
     const std::vector<std::size_t> first = first_pieces(segment);
     parallel_for(std::ssize(segment.files), io, [&](std::int64_t n) {
         const auto f = static_cast<std::size_t>(n);
         SealedFile& file = segment.files[f];
-        const std::string key = join_key(prefix, file.path);
-        const auto source = store.open(key);
-        if (source == nullptr) throw not_found("{}: gone since it was listed", join_key(store.name(), key));
+        const std::string key = place.key(file.path);
+        const auto source = place.store.open(key);
+        if (source == nullptr) throw not_found("{}: gone since it was listed", place.store.name_of(key));
         if (source->size() != file.size) {
             throw invalid_argument(
                 "{}: has {} bytes, expected {}: a program writes there; run this again "
                 "when none does",
-                join_key(store.name(), key), source->size(), file.size);
+                place.store.name_of(key), source->size(), file.size);
         }
         const auto pieces = std::span(segment.pieces).subspan(first[f], first[f + 1] - first[f]);
         add_file(*source, file, pieces, sum, sealing);
@@ -150,9 +149,8 @@ Buffer encode_parity(const KeyValueStore& store, std::string_view prefix, Segmen
     return parity;
 }
 
-void write_parity(KeyValueStore& store, std::string_view prefix, const Segment& segment, ByteSpan index,
-                  ByteSpan parity, std::uint32_t row) {
-    const auto sink = store.create(join_key(prefix, parity_key(index_sum(index), row)));
+void write_parity(const PlaceRef& place, const Segment& segment, ByteSpan index, ByteSpan parity, std::uint32_t row) {
+    const auto sink = place.store.create(place.key(parity_key(index_sum(index), row)));
     sink->append(index);
     const std::array<std::byte, 64> zeros{};
     sink->append(std::span(zeros).first(parity_offset(segment, index.size(), 0) - index.size()));

@@ -103,8 +103,8 @@ std::uint32_t files_of(const Segment& s, const std::vector<std::uint32_t>& good)
 
 }  // namespace
 
-std::optional<ParityPromise> parity_promise(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
-    const auto archive = ParityArchive::open(store, prefix);
+std::optional<ParityPromise> parity_promise(const PlaceView& place, const IoOptions& io) {
+    const auto archive = ParityArchive::open(place);
     if (!archive) return std::nullopt;
     ParityPromise promise;
     promise.asked = archive->root().redundancy;

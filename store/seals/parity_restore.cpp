@@ -85,7 +85,7 @@ void Restorer::compute_segment(const SegmentState& state, ByteSink* spool) {
     for (const SealedFile& file : segment.files) {
         if (wanted_.contains(file.path)) records_.emplace(file.path, file);
     }
-    const SegmentDecoder decoder(store_, archive_.prefix(), state, differing_, io_);
+    const SegmentDecoder decoder({store_, archive_.prefix()}, state, differing_, io_);
     unsolvable_.merge(decoder.unsolvable());
     if (spool == nullptr) return;
     const std::vector<std::uint32_t> groups = decoder.groups_with(wanted_);
@@ -184,7 +184,7 @@ Sha256 Restorer::write_file(const SealedFile& file, const ByteSource* spool, Byt
 
 /// Moves what has a name below the archive to .tessera/damaged. Returns its new name.
 std::string Restorer::move_aside(const std::string& path) {
-    std::string aside = aside_key(store_, archive_.prefix(), key(path));
+    std::string aside = aside_key({store_, archive_.prefix()}, key(path));
     (void)store_.replace(key(path), aside);
     return aside;
 }
@@ -198,7 +198,7 @@ std::string Restorer::clear_way(const std::string& path) {
         const std::string folder = path.substr(0, slash);
         if (store_.stamp(key(folder))) aside = move_aside(folder);
     }
-    if (store_.folder_id(key(path))) aside = move_aside(path);
+    if (store_.local_files().folder_id(key(path))) aside = move_aside(path);
     return aside;
 }
 
@@ -213,8 +213,8 @@ std::string Restorer::keep_old(const std::string& path) {
     }
     if (!there) return "";
     const std::lock_guard lock(mutex_);  // one name, one file
-    std::string aside = aside_key(store_, archive_.prefix(), key(path));
-    if (store_.link(aside, store_, key(path))) return aside;
+    std::string aside = aside_key({store_, archive_.prefix()}, key(path));
+    if (store_.local_files().link(aside, store_, key(path))) return aside;
     try {
         const auto old = store_.open(key(path));
         if (old == nullptr) return "";
@@ -241,20 +241,20 @@ std::optional<Restored> renew_segment(KeyValueStore& store, const ParityArchive&
     if (state->whole()) return std::nullopt;
     Segment& segment = state->named.segment;
     const std::string name = parity_key(state->named.name.sum, 0).substr(0, parity_folder.size() + 17);
-    const SegmentDecoder decoder(store, archive.prefix(), *state, differing, io);
+    const SegmentDecoder decoder({store, archive.prefix()}, *state, differing, io);
     if (decoder.any_erased() && !dry_run) {
         return Restored{name, false, "parity is damaged, and cannot be made anew while files are not as sealed"};
     }
     if (dry_run) return Restored{name, true, "its damaged parity would be made anew, once all files are as sealed"};
     const std::vector<std::uint32_t> crcs = segment.parity_crc;
-    const Buffer parity = encode_parity(store, archive.prefix(), segment, false, io);
+    const Buffer parity = encode_parity({store, archive.prefix()}, segment, false, io);
     if (segment.parity_crc != crcs) return Restored{name, false, "its index does not agree with the files; seal again"};
     const Buffer index = encode_segment_index(segment);
     std::int64_t written = 0;
     for (std::uint32_t row = 0; row < segment.parity; ++row) {
         const auto first = state->good.begin() + std::ptrdiff_t{row} * segment.groups;
         if (state->whole_file[row] != 0 && std::count(first, first + segment.groups, char{0}) == 0) continue;
-        write_parity(store, archive.prefix(), segment, index.span(), parity.span(), row);
+        write_parity({store, archive.prefix()}, segment, index.span(), parity.span(), row);
         ++written;
     }
     return Restored{name, true, fmt::format("{} of {} parity files made anew", written, segment.parity)};
@@ -281,14 +281,14 @@ std::optional<Restored> renew_roots(KeyValueStore& store, const ParityArchive& a
 }
 
 /// A directory in the place of one of the seal's files would keep it from being made anew.
-void clear_places(KeyValueStore& store, const std::string& prefix, bool dry_run, std::vector<Restored>& results) {
-    const auto* beside = as_sealed_file(store);
-    for (const std::string& path : directories_in_places(store, prefix)) {
+void clear_places(const PlaceRef& place, bool dry_run, std::vector<Restored>& results) {
+    const auto* beside = as_sealed_file(place.store);
+    for (const std::string& path : directories_in_places(place)) {
         if (dry_run) {
             results.push_back({path, true, "the directory in its place would be set aside in .tessera/damaged"});
             continue;
         }
-        const std::string aside = move_directory_aside(store, prefix, join_key(prefix, path));
+        const std::string aside = move_directory_aside(place, place.key(path));
         results.push_back({path, true,
                            fmt::format("the directory that stood in its place is {}",
                                        beside == nullptr ? aside : beside->shown(aside))});
@@ -297,20 +297,20 @@ void clear_places(KeyValueStore& store, const std::string& prefix, bool dry_run,
 
 }  // namespace
 
-std::vector<Restored> restore_from_parity(KeyValueStore& store, std::string_view prefix, const PathSet& differing,
-                                          const PathSet& wanted, bool dry_run, const IoOptions& io) {
-    const auto archive = ParityArchive::open(store, prefix);
+std::vector<Restored> restore_from_parity(const PlaceRef& place, const PathSet& differing, const PathSet& wanted,
+                                          bool dry_run, const IoOptions& io) {
+    const auto archive = ParityArchive::open(place);
     if (!archive) return {};
     std::vector<Restored> results;
-    if (!wanted.empty()) results = Restorer(store, *archive, differing, wanted, dry_run, io).run();
-    clear_places(store, archive->prefix(), dry_run, results);
+    if (!wanted.empty()) results = Restorer(place.store, *archive, differing, wanted, dry_run, io).run();
+    clear_places({place.store, archive->prefix()}, dry_run, results);
     for (std::size_t i = 0; i < archive->segments(); ++i) {
-        if (auto renewed = renew_segment(store, *archive, i, differing, dry_run, io)) {
+        if (auto renewed = renew_segment(place.store, *archive, i, differing, dry_run, io)) {
             results.push_back(std::move(*renewed));
         }
     }
-    if (auto renewed = renew_roots(store, *archive, dry_run)) results.push_back(std::move(*renewed));
-    if (!dry_run) store.sync();
+    if (auto renewed = renew_roots(place.store, *archive, dry_run)) results.push_back(std::move(*renewed));
+    if (!dry_run) place.store.sync();
     return results;
 }
 

@@ -55,8 +55,7 @@ struct Restored {
 /// `.tessera/damaged`. Then makes parity files, roots and the manifest anew that are damaged, as far as all data of
 /// their segment are as sealed. `differing` are all files that may not be as sealed. A kill at any moment leaves each
 /// file old or restored. With `dry_run` nothing is written.
-[[nodiscard]] std::vector<Restored> restore_from_parity(KeyValueStore& store, std::string_view prefix,
-                                                        const PathSet& differing, const PathSet& wanted, bool dry_run,
-                                                        const IoOptions& io);
+[[nodiscard]] std::vector<Restored> restore_from_parity(const PlaceRef& place, const PathSet& differing,
+                                                        const PathSet& wanted, bool dry_run, const IoOptions& io);
 
 }  // namespace tessera

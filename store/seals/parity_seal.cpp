@@ -32,14 +32,14 @@ std::uint64_t memory_of(const IoOptions& io) {
 }
 
 /// The files with their present sizes, times and modes.
-FileList records_of(const KeyValueStore& store, std::string_view prefix, const FileList& files, const IoOptions& io) {
-    FileList records(spool_folder(store));
+FileList records_of(const PlaceView& place, const FileList& files, const IoOptions& io) {
+    FileList records(spool_folder(place.store));
     in_batches<FileFacts>(
         files, io,
         [&](const ListedFile& file, FileFacts& facts) {
-            const std::string key = join_key(prefix, file.path);
-            const auto found = facts_of(store, key);
-            if (!found) throw not_found("{}: gone since it was listed", join_key(store.name(), key));
+            const std::string key = place.key(file.path);
+            const auto found = facts_of(place.store, key);
+            if (!found) throw not_found("{}: gone since it was listed", place.store.name_of(key));
             facts = *found;
         },
         [&](const ListedFile& file, const FileFacts& facts) {
@@ -49,38 +49,37 @@ FileList records_of(const KeyValueStore& store, std::string_view prefix, const F
 }
 
 /// A file that was written to meanwhile may have sums of two versions.
-void require_unchanged(const KeyValueStore& store, std::string_view prefix, const FileList& records,
-                       const IoOptions& io) {
+void require_unchanged(const PlaceView& place, const FileList& records, const IoOptions& io) {
     in_batches<char>(
         records, io,
         [&](const ListedFile& record, char& /*none*/) {
-            const std::string key = join_key(prefix, record.path);
-            const auto facts = facts_of(store, key);
+            const std::string key = place.key(record.path);
+            const auto facts = facts_of(place.store, key);
             if (facts && facts->size == record.size && facts->modified == record.modified) return;
             throw invalid_argument("{}: changed while it was sealed; run this again when no program writes there",
-                                   join_key(store.name(), key));
+                                   place.store.name_of(key));
         },
         [](const ListedFile& /*record*/, char /*none*/) {});
 }
 
 /// Removes parity files that the root does not name.
-void remove_unnamed(KeyValueStore& store, std::string_view prefix, const ParityRoot& root) {
+void remove_unnamed(const PlaceRef& place, const ParityRoot& root) {
     const std::set<std::string> named = named_files(root);
-    for (const std::string& name : store.list(join_key(prefix, parity_folder)).keys) {
+    for (const std::string& name : place.store.list(place.key(parity_folder)).keys) {
         const std::string key = join_key(parity_folder, name);
-        if (is_parity_file(name) && !named.contains(key)) store.erase(join_key(prefix, key));
+        if (is_parity_file(name) && !named.contains(key)) place.store.erase(place.key(key));
     }
 }
 
 /// Removes all files of parity. The mark of a first run goes last, as without it the others would count.
-void remove_parity(KeyValueStore& store, std::string_view prefix) {
-    const std::string folder = join_key(prefix, parity_folder);
-    for (const std::string& name : store.list(folder).keys) {
-        if (is_parity_file(name) && name != unfinished_parity) store.erase(join_key(folder, name));
+void remove_parity(const PlaceRef& place) {
+    const std::string folder = place.key(parity_folder);
+    for (const std::string& name : place.store.list(folder).keys) {
+        if (is_parity_file(name) && name != unfinished_parity) place.store.erase(join_key(folder, name));
     }
-    store.erase(join_key(folder, unfinished_parity));
-    const Listing rest = store.list(folder);
-    if (rest.keys.empty() && rest.prefixes.empty()) store.erase_below(folder);
+    place.store.erase(join_key(folder, unfinished_parity));
+    const Listing rest = place.store.list(folder);
+    if (rest.keys.empty() && rest.prefixes.empty()) place.store.erase_below(folder);
 }
 
 /// Whether the parity files of a segment have the sizes that its index says.
@@ -132,16 +131,16 @@ void for_each_segment(const FileList& dealt, const Each& each) {
 /// Sealing with parity, step by step.
 class Sealer {
 public:
-    Sealer(KeyValueStore& store, std::string_view prefix, const FileList& files, const Redundancy& redundancy,
-           const OldParity& old, const IoOptions& io)
-        : store_(store),
-          prefix_(prefix),
+    Sealer(const PlaceRef& place, const FileList& files, const Redundancy& redundancy, const OldParity& old,
+           const IoOptions& io)
+        : store_(place.store),
+          prefix_(place.prefix),
           old_(old),
           io_(io),
-          records_(records_of(store, prefix, files, io)),
-          sums_(spool_folder(store), records_.size()),
+          records_(records_of(place, files, io)),
+          sums_(spool_folder(place.store), records_.size()),
           renewed_(records_.size()),
-          spread_(spool_folder(store)) {
+          spread_(spool_folder(place.store)) {
         root_.redundancy = redundancy;
         root_.files = records_.size();
         root_.bytes = records_.bytes();
@@ -159,7 +158,7 @@ public:
         try {
             for_each_segment(dealt, [&](DealtSegment segment) { write_segment(std::move(segment)); });
             require_sealed_sums();
-            require_unchanged(store_, prefix_, records_, io_);
+            require_unchanged({store_, prefix_}, records_, io_);
         } catch (...) {
             undo(first);
             throw;
@@ -181,9 +180,9 @@ private:
     /// Removes the written files that no root names.
     void undo(bool first) {
         if (first) {
-            remove_parity(store_, prefix_);
+            remove_parity({store_, prefix_});
         } else if (old_.archive != nullptr) {
-            remove_unnamed(store_, prefix_, old_.archive->root());
+            remove_unnamed({store_, prefix_}, old_.archive->root());
         }
     }
 
@@ -299,7 +298,7 @@ private:
             [&](const ListedFile& file, Sha256& sum) {
                 const std::string key = join_key(prefix_, file.path);
                 const auto found = sum_of(store_, key);
-                if (!found) throw not_found("{}: gone since it was listed", join_key(store_.name(), key));
+                if (!found) throw not_found("{}: gone since it was listed", store_.name_of(key));
                 sum = *found;
             },
             [&](const ListedFile& file, const Sha256& sum) { sums_.set(file.origin, sum); });
@@ -321,7 +320,7 @@ private:
         });
         if (needed <= *space) return;
         throw Error(ErrorCode::io, fmt::format("{}: the parity takes {} bytes, and the disk has {} left",
-                                               join_key(store_.name(), prefix_), needed, *space));
+                                               store_.name_of(prefix_), needed, *space));
     }
 
     void write_segment(DealtSegment dealt) {
@@ -330,11 +329,11 @@ private:
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             if (segment.files[i].size > extent_size) segment.files[i].sum = sums_.get(numbers[i]);  // if it is spread
         }
-        const Buffer parity = encode_parity(store_, prefix_, segment, true, io_);
+        const Buffer parity = encode_parity({store_, prefix_}, segment, true, io_);
         for (std::size_t i = 0; i < numbers.size(); ++i) sums_.set(numbers[i], segment.files[i].sum);
         const Buffer index = encode_segment_index(segment);
         for (std::uint32_t row = 0; row < segment.parity; ++row) {
-            write_parity(store_, prefix_, segment, index.span(), parity.span(), row);
+            write_parity({store_, prefix_}, segment, index.span(), parity.span(), row);
         }
         root_.segments.push_back({index_sum(index.span()), index.size(), segment.parity});
         parity_bytes_ += segment.parity * index.size() + parity.size();
@@ -354,7 +353,7 @@ private:
             if (was != nullptr && was->sum != now) damaged.push_back(record->path);
         }
         if (damaged.empty()) return;
-        throw advise_damaged(corrupt("{}: {}", join_key(store_.name(), prefix_), damaged_text(damaged)));
+        throw advise_damaged(corrupt("{}: {}", store_.name_of(prefix_), damaged_text(damaged)));
     }
 
     /// What the manifest lists.
@@ -381,7 +380,7 @@ private:
         }
         put_manifest(store_, join_key(prefix_, seal_sums_key), sealed_files());
         store_.sync();
-        remove_unnamed(store_, prefix_, root_);
+        remove_unnamed({store_, prefix_}, root_);
         store_.sync();
     }
 
@@ -409,18 +408,18 @@ bool is_whole(const ParityArchive& archive, bool check, const IoOptions& io) {
     return true;
 }
 
-std::uint64_t seal_with_parity(KeyValueStore& store, std::string_view prefix, const FileList& files,
-                               const Redundancy& redundancy, const OldParity& old, const IoOptions& io) {
-    return Sealer(store, prefix, files, redundancy, old, io).run();
+std::uint64_t seal_with_parity(const PlaceRef& place, const FileList& files, const Redundancy& redundancy,
+                               const OldParity& old, const IoOptions& io) {
+    return Sealer(place, files, redundancy, old, io).run();
 }
 
-void drop_parity(KeyValueStore& store, std::string_view prefix) {
+void drop_parity(const PlaceRef& place) {
     // The first root that exists counts. So after each removal the next copy of it counts, until the last is gone.
     for (int copy = 0; copy < parity_roots; ++copy) {
-        if (store.erase(join_key(prefix, root_key(copy)))) store.sync();
+        if (place.store.erase(place.key(root_key(copy)))) place.store.sync();
     }
-    remove_parity(store, prefix);
-    store.sync();
+    remove_parity(place);
+    place.store.sync();
 }
 
 }  // namespace tessera

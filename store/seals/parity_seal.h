@@ -34,10 +34,10 @@ struct OldParity {
 /// of small segments. Returns the bytes of the parity files that were written. Throws corrupt, naming them, for intact
 /// files that were read and have another sum than was sealed; the old seal then stays. Throws io if the disk has less
 /// space than the parity takes.
-std::uint64_t seal_with_parity(KeyValueStore& store, std::string_view prefix, const FileList& files,
-                               const Redundancy& redundancy, const OldParity& old, const IoOptions& io);
+std::uint64_t seal_with_parity(const PlaceRef& place, const FileList& files, const Redundancy& redundancy,
+                               const OldParity& old, const IoOptions& io);
 
 /// Removes the parity of a seal, the roots first.
-void drop_parity(KeyValueStore& store, std::string_view prefix);
+void drop_parity(const PlaceRef& place);
 
 }  // namespace tessera

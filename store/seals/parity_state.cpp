@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 /// Whether a file can be read at all.
-bool is_readable(const KeyValueStore& store, const std::string& key) {
+bool is_readable(const ReadableStore& store, const std::string& key) {
     try {
         return sum_of(store, key).has_value();
     } catch (const Error& e) {
@@ -22,7 +22,7 @@ bool is_readable(const KeyValueStore& store, const std::string& key) {
 }
 
 /// Whether anything has the name, even if it cannot be opened.
-bool is_there(const KeyValueStore& store, const std::string& key) {
+bool is_there(const ReadableStore& store, const std::string& key) {
     try {
         return store.contains(key);
     } catch (const Error&) {
@@ -110,11 +110,11 @@ ParityState parity_state(const ParityArchive& archive, const SealState& sealed, 
             if (differing.contains(file.path)) covered.insert(file.path);
         }
         if (differing.empty()) continue;
-        const SegmentDecoder decoder(archive.store(), archive.prefix(), *segment, differing, io);
+        const SegmentDecoder decoder({archive.store(), archive.prefix()}, *segment, differing, io);
         unsolvable.merge(decoder.unsolvable());
     }
     state.times_prove = sorter.times_prove();
-    state.broken = seal_broken(archive.store(), archive.prefix()).has_value();
+    state.broken = seal_broken({archive.store(), archive.prefix()}).has_value();
     for (const std::string& path : differing) {
         Differing::Kind kind = sorter.kind(path);
         if (state.broken && kind == Differing::Kind::damaged) kind = Differing::Kind::changed;

@@ -34,15 +34,15 @@ namespace tessera {
 
 static_assert(seal_key == seal_sums_key);
 
-SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
-    const std::optional<FileList> manifest = sealed_sums(store, prefix);
+SealState seal_state(const PlaceView& place, const IoOptions& io) {
+    const std::optional<FileList> manifest = sealed_sums(place);
     if (!manifest) return {};
     SealState state;
     state.present = true;
-    FileList sealed(spool_folder(store));
+    FileList sealed(spool_folder(place.store));
     {
-        const FileList files = files_below(store, prefix);
-        FileList added(spool_folder(store));
+        const FileList files = files_below(place);
+        FileList added(spool_folder(place.store));
         join_files(files, *manifest, [&](const ListedFile* there, const ListedFile* was) {
             if (was == nullptr) {
                 added.append(*there);
@@ -52,7 +52,7 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
                 sealed.append({.path = there->path, .size = there->size, .sum = was->sum});
             }
         });
-        if (!added.empty()) leave_out_stale(store, prefix, added);
+        if (!added.empty()) leave_out_stale(place, added);
         FileList::Reader reader(added);
         while (const ListedFile* const file = reader.next()) state.added.push_back(file->path);
     }
@@ -60,7 +60,7 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
         sealed, io, "checking the seal",
         [&](const ListedFile& file, char& same) {
             try {
-                same = sum_of(store, join_key(prefix, file.path)) == file.sum;
+                same = sum_of(place.store, place.key(file.path)) == file.sum;
             } catch (const Error& e) {
                 if (e.code() == ErrorCode::cancelled) throw;
                 same = 0;  // an unreadable file counts as changed
@@ -76,9 +76,9 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
 namespace {
 
 /// The existing parity; nullopt also if it cannot be used.
-std::optional<ParityArchive> parity_there(const KeyValueStore& store, std::string_view prefix) {
+std::optional<ParityArchive> parity_there(const PlaceView& place) {
     try {
-        return ParityArchive::open(store, prefix);
+        return ParityArchive::open(place);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::corrupt) throw;
         return std::nullopt;
@@ -120,17 +120,17 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
 /// Seals data that may have a seal already.
 class Resealing {
 public:
-    Resealing(KeyValueStore& store, std::string_view prefix, const SealOptions& options, const FileList& files)
-        : store_(store), prefix_(prefix), options_(options), files_(files), archive_(parity_there(store, prefix)) {
+    Resealing(const PlaceRef& place, const SealOptions& options, const FileList& files)
+        : store_(place.store), prefix_(place.prefix), options_(options), files_(files), archive_(parity_there(place)) {
         parity_ = options.parity;
         if (!parity_ && archive_ && !options.drop_parity) parity_ = archive_->root().redundancy;
-        if (parity_ && store.is_far()) {
-            throw unsupported("{}: parity is made for folders of this machine only", join_key(store.name(), prefix));
+        if (parity_ && place.store.is_far()) {
+            throw unsupported("{}: parity is made for folders of this machine only", place.name());
         }
         old_.check = options.check;
         // Everything is sealed anew, whatever it is. Only parity can tell damage from changes.
         if (options.overwrite && !archive_) return;
-        sums_ = sealed_sums(store, prefix);
+        sums_ = sealed_sums(place);
         if (sums_) compare();
     }
 
@@ -147,17 +147,18 @@ public:
             old_.sums = &*sums_;
             old_.parts = &*parts_;
         }
-        return seal_with_parity(store_, prefix_, files_, *parity_, old_, options_.io);
+        return seal_with_parity({store_, prefix_}, files_, *parity_, old_, options_.io);
     }
     [[nodiscard]] bool has_parity() const { return parity_.has_value(); }
 
 private:
     void compare() {
         parts_ = archive_ ? sealed_parts(*archive_) : SealedParts{FileList(""), {}};
-        SealChanges changes = seal_changes(store_, prefix_, files_, *sums_, parts_->files, options_.check, options_.io);
+        SealChanges changes =
+            seal_changes({store_, prefix_}, files_, *sums_, parts_->files, options_.check, options_.io);
         const PathSet accepted = accepted_of(options_, files_, *sums_);
-        const bool broken = seal_broken(store_, prefix_).has_value();
-        require_accepted(join_key(store_.name(), prefix_), changes, accepted, options_, broken);
+        const bool broken = seal_broken({store_, prefix_}).has_value();
+        require_accepted(store_.name_of(prefix_), changes, accepted, options_, broken);
         unchanged_ = changes.none();
         old_.intact = std::move(changes.intact);
         // Accepted files are read, even if their size and time are those of the seal.
@@ -182,51 +183,51 @@ private:
 };
 
 /// As lock_settled_nodes, but if the folder cannot be written, the error says why a seal has to.
-LockedNodes locked_to_seal(KeyValueStore& store, std::string_view prefix) {
+LockedNodes locked_to_seal(const PlaceRef& place) {
     try {
-        return lock_settled_nodes(store, prefix);
+        return lock_settled_nodes(place);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::io) throw;
         throw e.within(
             fmt::format("{}: cannot be sealed, because a seal is written into the folder itself (a bag, which "
                         "is a copy, can be made elsewhere)",
-                        join_key(store.name(), prefix)));
+                        place.name()));
     }
 }
 
 }  // namespace
 
-Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options) {
-    const LockedNodes locked = locked_to_seal(store, prefix);
-    FileList files = files_below(store, prefix);
-    const std::int64_t outside = leave_out_stale(store, prefix, files);
-    if (files.empty()) throw not_found("{}: nothing to seal", join_key(store.name(), prefix));
+Sealed seal(const PlaceRef& place, const SealOptions& options) {
+    const LockedNodes locked = locked_to_seal(place);
+    FileList files = files_below(place);
+    const std::int64_t outside = leave_out_stale(place, files);
+    if (files.empty()) throw not_found("{}: nothing to seal", place.name());
     Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes(), .outside = outside};
-    Resealing resealing(store, prefix, options, files);
+    Resealing resealing(place, options, files);
     if (!resealing.is_done()) {
-        for (const std::string& path : directories_in_places(store, prefix)) {
-            move_directory_aside(store, prefix, join_key(prefix, path));
+        for (const std::string& path : directories_in_places(place)) {
+            move_directory_aside(place, place.key(path));
         }
         if (resealing.has_parity()) {
             result.parity_bytes = resealing.with_parity();
         } else {
-            const FileList sums = sums_of(store, prefix, files, options.io);
-            put_manifest(store, join_key(prefix, seal_key), each_of(sums));
-            store.sync();
-            drop_parity(store, prefix);
+            const FileList sums = sums_of(place, files, options.io);
+            put_manifest(place.store, place.key(seal_key), each_of(sums));
+            place.store.sync();
+            drop_parity(place);
         }
         result.written = true;
     }
     // This comes last: if the run is killed before, the new seal counts as broken, which loses nothing.
-    if (store.erase(join_key(prefix, seal_mark_key))) store.sync();
+    if (place.store.erase(place.key(seal_mark_key))) place.store.sync();
     return result;
 }
 
-std::function<bool(std::string_view)> unchanged_since_seal(const KeyValueStore& store, std::string_view prefix) {
-    const auto archive = parity_there(store, prefix);
+std::function<bool(std::string_view)> unchanged_since_seal(const PlaceView& place) {
+    const auto archive = parity_there(place);
     if (!archive) return [](std::string_view) { return false; };
     const auto parts = std::make_shared<const SealedParts>(sealed_parts(*archive));
-    return [parts, &store, prefix = std::string(prefix)](std::string_view path) {
+    return [parts, &store = place.store, prefix = std::string(place.prefix)](std::string_view path) {
         const auto sealed = parts->files.find(path);
         if (!sealed) return false;
         const auto facts = facts_of(store, join_key(prefix, path));
@@ -291,17 +292,17 @@ std::string today() {
 }
 
 /// Copies the files to data/NAME/ of a bag. Returns their sums by their paths in it.
-FileList copy_payload(const KeyValueStore& from, std::string_view prefix, std::string_view name, const FileList& files,
-                      KeyValueStore& bag, const IoOptions& io) {
+FileList copy_payload(const PlaceView& place, std::string_view name, const FileList& files, KeyValueStore& bag,
+                      const IoOptions& io) {
     FileList sums(spool_folder(bag));
     const std::string folder = fmt::format("data/{}", name);
     for_each_file<Sha256>(
         files, io, "copying",
         [&](const ListedFile& file, Sha256& sum) {
-            const std::string key = join_key(prefix, file.path);
-            const auto source = from.open(key);
+            const std::string key = place.key(file.path);
+            const auto source = place.store.open(key);
             if (source == nullptr) {
-                throw not_found("{}: gone while it was copied", join_key(from.name(), key));
+                throw not_found("{}: gone while it was copied", place.store.name_of(key));
             }
             Hasher hasher;
             copy_bytes(*source, bag, join_key(folder, file.path),
@@ -346,7 +347,7 @@ std::vector<std::string> write_tags(KeyValueStore& bag, const FileList& payload,
 std::uint64_t seal_bag(const std::filesystem::path& bag, const Redundancy& parity, const IoOptions& io,
                        const StoreOptions& options) {
     const auto beside = SealedFileStore::of_bag(bag, options);
-    return seal_with_parity(*beside, "", files_below(*beside, ""), parity, {}, io);
+    return seal_with_parity(*beside, files_below(*beside), parity, {}, io);
 }
 
 /// Lists the tag files, and the parity if there is any.
@@ -365,24 +366,24 @@ void write_tag_manifest(KeyValueStore& bag, std::vector<std::string> names) {
 
 }  // namespace
 
-Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view name, const std::filesystem::path& bag,
-                const IoOptions& io, const StoreOptions& options, const std::optional<Redundancy>& parity) {
+Sealed make_bag(const PlaceRef& at, std::string_view name, const std::filesystem::path& bag, const IoOptions& io,
+                const StoreOptions& options, const std::optional<Redundancy>& parity) {
     require_local(bag, "a bag");
     const std::filesystem::path target = std::filesystem::absolute(bag).lexically_normal();
     const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
     const DestinationLock building(place, options);
     if (std::filesystem::exists(status_of(place))) throw already_exists("{}: something is there already", bag.string());
     LockedNodes locked;  // after the lock of the bag, for which another run may wait
-    if (!store.read_only()) locked = lock_settled_nodes(store, prefix);
-    FileList files = files_below(store, prefix);
-    const std::int64_t outside = leave_out_stale(store, prefix, files);
-    if (files.empty()) throw not_found("{}: nothing to put in a bag", join_key(store.name(), prefix));
+    if (!at.store.read_only()) locked = lock_settled_nodes(at);
+    FileList files = files_below(at);
+    const std::int64_t outside = leave_out_stale(at, files);
+    if (files.empty()) throw not_found("{}: nothing to put in a bag", at.name());
     const std::string unfinished = hidden_name(place, "new");
     const auto parent = directory_store(place.parent_path(), options);
     BuiltDirectory directory(place.parent_path() / unfinished, options.durability);
     const auto built = directory_store(directory.path(), options);
     built->sync_later();
-    const FileList sums = copy_payload(store, prefix, name, files, *built, io);
+    const FileList sums = copy_payload(at, name, files, *built, io);
     // Counts the bytes that were copied: a file may have changed since it was listed.
     Sealed size{.files = static_cast<std::int64_t>(files.size()), .written = true, .outside = outside};
     FileList::Reader reader(sums);

@@ -34,8 +34,11 @@ struct Compared {
 /// Classifies an existing file.
 class Judge {
 public:
-    Judge(const KeyValueStore& store, std::string_view prefix, bool check)
-        : store_(store), prefix_(prefix), check_(check), mark_(facts_of(store, join_key(prefix, seal_mark_key))) {}
+    Judge(const PlaceView& place, bool check)
+        : store_(place.store),
+          prefix_(place.prefix),
+          check_(check),
+          mark_(facts_of(place.store, place.key(seal_mark_key))) {}
 
     [[nodiscard]] Fate of(const Compared& compared) const {
         if (!compared.sealed) return Fate::added;
@@ -68,7 +71,7 @@ private:
         }
     }
 
-    const KeyValueStore& store_;
+    const ReadableStore& store_;
     std::string prefix_;
     bool check_;
     std::optional<FileFacts> mark_;  ///< of the mark that the seal was broken
@@ -109,8 +112,8 @@ Error advise_damaged(const Error& error) {
         .advising(Action::accept, "seals it as it is", "NAMES");
 }
 
-std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_view prefix) {
-    const auto facts = facts_of(store, join_key(prefix, seal_mark_key));
+std::optional<std::int64_t> seal_broken(const PlaceView& place) {
+    const auto facts = facts_of(place.store, place.key(seal_mark_key));
     return facts ? std::optional(facts->modified) : std::nullopt;
 }
 
@@ -142,9 +145,9 @@ SealedParts sealed_parts(const ParityArchive& archive) {
     return {sorter.sort(), std::move(bytes)};
 }
 
-SealChanges seal_changes(const KeyValueStore& store, std::string_view prefix, const FileList& files,
-                         const FileList& sealed, const FileList& records, bool check, const IoOptions& io) {
-    const Judge judge(store, prefix, check);
+SealChanges seal_changes(const PlaceView& place, const FileList& files, const FileList& sealed, const FileList& records,
+                         bool check, const IoOptions& io) {
+    const Judge judge(place, check);
     SealChanges changes;
     changes.intact.reserve(files.size());
     FileList::Reader reader(files);

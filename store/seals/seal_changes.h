@@ -24,7 +24,7 @@ namespace tessera {
 [[nodiscard]] Error advise_damaged(const Error& error);
 
 /// When the seal at `prefix` was broken on purpose, in nanoseconds since 1970; nullopt if it was not.
-[[nodiscard]] std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::optional<std::int64_t> seal_broken(const PlaceView& place);
 
 /// What the parity of a seal covers, as far as indices can be read.
 struct SealedParts {
@@ -51,8 +51,7 @@ struct SealChanges {
 /// Compares `files`, which are all that are there now, with what was sealed. Reads the files whose size or time is not
 /// the sealed one, and those of which no record says these (`records` are
 /// those of parity, sorted by path; the first of a path counts); with `check` all.
-[[nodiscard]] SealChanges seal_changes(const KeyValueStore& store, std::string_view prefix, const FileList& files,
-                                       const FileList& sealed, const FileList& records, bool check,
-                                       const IoOptions& io);
+[[nodiscard]] SealChanges seal_changes(const PlaceView& place, const FileList& files, const FileList& sealed,
+                                       const FileList& records, bool check, const IoOptions& io);
 
 }  // namespace tessera

@@ -67,9 +67,9 @@ std::unique_ptr<ByteSink> SealedFileStore::create(std::string_view key) {
     return directory_->create(there(key));
 }
 
-bool SealedFileStore::link(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
-    if (&other == this) return directory_->link(there(key), *directory_, there(other_key));
-    return directory_->link(there(key), other, other_key);
+bool SealedFileStore::link(std::string_view key, const ReadableStore& other, std::string_view other_key) {
+    if (&other == this) return directory_->local_files().link(there(key), *directory_, there(other_key));
+    return directory_->local_files().link(there(key), other, other_key);
 }
 
 bool SealedFileStore::replace(std::string_view from, std::string_view to) {
@@ -116,23 +116,23 @@ void SealedFileStore::for_each(std::string_view prefix, const EachValue& each, c
 }
 
 bool SealedFileStore::leads_back(std::string_view prefix) const {
-    return directory_->leads_back(there(prefix));
+    return directory_->local_files().leads_back(there(prefix));
 }
 
 std::optional<FileId> SealedFileStore::folder_id(std::string_view prefix) const {
-    return directory_->folder_id(there(prefix));
+    return directory_->local_files().folder_id(there(prefix));
 }
 
 bool SealedFileStore::is_link(std::string_view prefix) const {
-    return directory_->is_link(there(prefix));
+    return directory_->local_files().is_link(there(prefix));
 }
 
 std::string SealedFileStore::link_target(std::string_view prefix) const {
-    return directory_->link_target(there(prefix));
+    return directory_->local_files().link_target(there(prefix));
 }
 
 void SealedFileStore::require_direct(std::string_view key) const {
-    directory_->require_direct(there(key));
+    directory_->local_files().require_direct(there(key));
 }
 
 }  // namespace tessera

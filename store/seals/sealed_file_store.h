@@ -42,7 +42,7 @@ public:
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override;
     void put(std::string_view key, ByteSpan value) override;
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override;
-    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override;
+    bool link(std::string_view key, const ReadableStore& other, std::string_view other_key) override;
     bool replace(std::string_view from, std::string_view to) override;
     [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override;
     [[nodiscard]] bool contains(std::string_view key) const override;
@@ -56,8 +56,8 @@ public:
     }
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view /*prefix*/) override { return StoreLock(); }
     void sync() override { directory_->sync(); }
-    [[nodiscard]] LocalFiles* local_files() override { return this; }
-    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
+    [[nodiscard]] LocalFiles& local_files() override { return *this; }
+    [[nodiscard]] const LocalFiles& local_files() const override { return *this; }
     [[nodiscard]] bool leads_back(std::string_view prefix) const override;
     [[nodiscard]] std::optional<FileId> folder_id(std::string_view prefix) const override;
     [[nodiscard]] bool is_link(std::string_view prefix) const override;
@@ -84,7 +84,7 @@ private:
 };
 
 /// The store as one of these; nullptr if it is another.
-[[nodiscard]] inline const SealedFileStore* as_sealed_file(const KeyValueStore& store) {
+[[nodiscard]] inline const SealedFileStore* as_sealed_file(const ReadableStore& store) {
     return dynamic_cast<const SealedFileStore*>(&store);
 }
 

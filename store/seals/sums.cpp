@@ -24,12 +24,12 @@ namespace tessera {
 
 // ---- what is covered
 
-FileList files_below(const KeyValueStore& store, std::string_view prefix) {
-    FileSorter files(spool_folder(store));
+FileList files_below(const PlaceView& at) {
+    FileSorter files(spool_folder(at.store));
     std::vector<std::string> chunk_links;  // only chunks behind them count
-    FolderWalk walk(store, prefix, [&](const std::string& link) {
+    FolderWalk walk(at, [&](const std::string& link) {
         const std::string_view name = std::string_view(link).substr(link.rfind('/') + 1);
-        if (probe_node(store, link)) return true;
+        if (probe_node({at.store, link})) return true;
         if (!looks_like_chunk(name) && name != "c" && name != "__zdata__") return false;
         chunk_links.push_back(link + '/');
         return true;
@@ -42,7 +42,7 @@ FileList files_below(const KeyValueStore& store, std::string_view prefix) {
         const bool chunks_only =
             std::ranges::any_of(chunk_links, [&](const std::string& link) { return (place + '/').starts_with(link); });
         folders.clear();
-        store.for_each(
+        at.store.for_each(
             place,
             [&](std::string_view name, const KeyValueStore::ValueSize& size_of) {
                 if (chunks_only && !looks_like_chunk(name)) return;
@@ -60,8 +60,7 @@ FileList files_below(const KeyValueStore& store, std::string_view prefix) {
     }
     for (const PassedFolder& passed : walk.passed()) {
         if (passed.why != PassedFolder::Why::too_deep) continue;
-        throw unsupported("{}: folders are nested deeper than {}",
-                          join_key(join_key(store.name(), prefix), passed.path), deepest_folder);
+        throw unsupported("{}: folders are nested deeper than {}", at.name_of(passed.path), deepest_folder);
     }
     return files.sort();
 }
@@ -69,17 +68,17 @@ FileList files_below(const KeyValueStore& store, std::string_view prefix) {
 namespace {
 
 /// Marks the chunks outside of one array.
-void mark_stale(const KeyValueStore& store, std::string_view prefix, const Node& node, const FileList& files,
-                std::vector<bool>& stale) {
+void mark_stale(const PlaceView& place, const Node& node, const FileList& files, std::vector<bool>& stale) {
     ArrayMetadata metadata;
     std::optional<ChunkGrid> grid;
     try {
-        metadata = load_metadata(*node.dialect, store, node.path);
+        metadata = load_metadata(*node.dialect, {place.store, node.path});
         grid = chunk_grid(metadata);
     } catch (const Error&) {
         return;  // the grid, and so the stale chunks, are unknown
     }
-    std::string folder = prefix.empty() ? node.path : node.path.substr(std::min(node.path.size(), prefix.size() + 1));
+    std::string folder =
+        place.prefix.empty() ? node.path : node.path.substr(std::min(node.path.size(), place.prefix.size() + 1));
     if (!folder.empty()) folder += '/';
     const int rank = metadata.shape.rank();
     FileList::Reader reader(files, files.lower_bound(folder));
@@ -93,14 +92,14 @@ void mark_stale(const KeyValueStore& store, std::string_view prefix, const Node&
 
 }  // namespace
 
-std::int64_t leave_out_stale(const KeyValueStore& store, std::string_view prefix, FileList& files) {
+std::int64_t leave_out_stale(const PlaceView& place, FileList& files) {
     std::vector<bool> stale(files.size());
-    for (const Node& node : all_nodes(store, prefix)) {
-        if (node.kind == NodeKind::array) mark_stale(store, prefix, node, files, stale);
+    for (const Node& node : all_nodes(place)) {
+        if (node.kind == NodeKind::array) mark_stale(place, node, files, stale);
     }
     const std::int64_t outside = std::count(stale.begin(), stale.end(), true);
     if (outside == 0) return 0;
-    FileList kept(spool_folder(store));
+    FileList kept(spool_folder(place.store));
     FileList::Reader reader(files);
     while (const ListedFile* const file = reader.next()) {
         if (!stale[reader.number()]) kept.append(*file);
@@ -109,11 +108,11 @@ std::int64_t leave_out_stale(const KeyValueStore& store, std::string_view prefix
     return outside;
 }
 
-FileList sums_of(const KeyValueStore& store, std::string_view prefix, const FileList& files, const IoOptions& io) {
-    FileList sums(spool_folder(store));
+FileList sums_of(const PlaceView& place, const FileList& files, const IoOptions& io) {
+    FileList sums(spool_folder(place.store));
     for_each_file<std::optional<Sha256>>(
         files, io, "sealing",
-        [&](const ListedFile& file, auto& sum) { sum = sum_of(store, join_key(prefix, file.path)); },
+        [&](const ListedFile& file, auto& sum) { sum = sum_of(place.store, place.key(file.path)); },
         [&](const ListedFile& file, const auto& sum) {
             if (sum) sums.append({.path = file.path, .sum = *sum});
         });
@@ -244,18 +243,17 @@ Sha256 manifest_sum(const NextSum& next) {
     return hasher.finish();
 }
 
-std::optional<FileList> load_sums(const KeyValueStore& store, const std::string& key) {
+std::optional<FileList> load_sums(const ReadableStore& store, const std::string& key) {
     const auto text = store.open(key);
     if (text == nullptr) return std::nullopt;
-    return in_context([&] { return join_key(store.name(), key); },
-                      [&] { return read_manifest(*text, spool_folder(store)); });
+    return in_context([&] { return store.name_of(key); }, [&] { return read_manifest(*text, spool_folder(store)); });
 }
 
 void require_sums(const ByteSource& list) {
     in_context([&] { return list.name(); }, [&] { for_each_sum(list, [](const ListedFile&) {}); });
 }
 
-std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key) {
+std::optional<Sha256> sum_of(const ReadableStore& store, const std::string& key) {
     const auto source = store.open(key);
     if (source == nullptr) return std::nullopt;
     Hasher hasher;
@@ -263,9 +261,9 @@ std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key)
     return hasher.finish();
 }
 
-void save_sums(KeyValueStore& store, std::string_view prefix, const std::string& key, const IoOptions& io) {
-    const FileList sums = sums_of(store, prefix, files_below(store, prefix), io);
-    put_manifest(store, key, each_of(sums));
+void save_sums(const PlaceRef& place, const std::string& key, const IoOptions& io) {
+    const FileList sums = sums_of(place, files_below(place), io);
+    put_manifest(place.store, key, each_of(sums));
 }
 
 }  // namespace tessera

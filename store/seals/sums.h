@@ -19,20 +19,19 @@ namespace tessera {
 
 /// Loads the list at `key`, with the sums, sorted by path; nullopt if there is none. Throws corrupt for an invalid
 /// list.
-[[nodiscard]] std::optional<FileList> load_sums(const KeyValueStore& store, const std::string& key);
+[[nodiscard]] std::optional<FileList> load_sums(const ReadableStore& store, const std::string& key);
 /// Throws corrupt, naming the first such line, if a list is none. Reads no more than that.
 void require_sums(const ByteSource& list);
 /// The present sum of one file; nullopt if there is none.
-[[nodiscard]] std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key);
+[[nodiscard]] std::optional<Sha256> sum_of(const ReadableStore& store, const std::string& key);
 /// Everything that a seal covers, with the sizes, sorted by path.
-[[nodiscard]] FileList files_below(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] FileList files_below(const PlaceView& place);
 /// Removes chunks outside their arrays from `files`: no array shows them, and `repair` sets them aside. Returns their
 /// number.
-std::int64_t leave_out_stale(const KeyValueStore& store, std::string_view prefix, FileList& files);
+std::int64_t leave_out_stale(const PlaceView& place, FileList& files);
 
 /// The files that still exist, with their sums.
-[[nodiscard]] FileList sums_of(const KeyValueStore& store, std::string_view prefix, const FileList& files,
-                               const IoOptions& io);
+[[nodiscard]] FileList sums_of(const PlaceView& place, const FileList& files, const IoOptions& io);
 
 /// Gives the next file and its sum; false at the end.
 using NextSum = std::function<bool(ListedFile& file)>;
@@ -44,6 +43,6 @@ void put_manifest(KeyValueStore& store, const std::string& key, const NextSum& n
 [[nodiscard]] Sha256 manifest_sum(const NextSum& next);
 
 /// Writes the sums of all files that a seal of `prefix` covers to `key`.
-void save_sums(KeyValueStore& store, std::string_view prefix, const std::string& key, const IoOptions& io);
+void save_sums(const PlaceRef& place, const std::string& key, const IoOptions& io);
 
 }  // namespace tessera

@@ -224,7 +224,7 @@ JobState finish_job(const Job& job, const FinishOptions& o) {
                     require_own_target(job, *open);
                     array = unfinished_array(job, *open, {.read_only = true}, nullptr);
                     const Place at = built_place(*open, {.read_only = true});
-                    if (at.store->is_far()) listed.emplace(*at.store, at.prefix);
+                    if (at.store->is_far()) listed.emplace(at);
                 }
             }
             if (!array) {

@@ -237,7 +237,7 @@ std::optional<fs::path> folder_of(const std::string& path) {
 /// A hash of the documents of the array in a folder.
 std::string documents_hash(const fs::path& folder) {
     const auto store = directory_store(folder, {.read_only = true});
-    const Dialect* dialect = probe_dialect(*store, "");
+    const Dialect* dialect = probe_dialect(*store);
     if (dialect == nullptr) return "none";
     Hasher hash;
     Buffer text;
@@ -268,7 +268,7 @@ void for_each_file(const fs::path& folder, const Each& each) {
 /// What lies at a place in a store far away, as its listing tells; nullopt elsewhere.
 std::optional<std::string> values_of(const Place& place) {
     if (!place.store->is_far() || !place.store->lists()) return std::nullopt;
-    return ListedValues(*place.store, place.prefix).summary();
+    return ListedValues(place).summary();
 }
 
 bool is_on_the_network(const fs::path& path) {
@@ -353,7 +353,7 @@ Value source_identity(const std::string& path) {
 std::int64_t present_time(const Value& identity, const fs::path& marker) {
     if (identity.find("version") != nullptr) {
         const Place far = find_place(split_array_path(identity.at("path").as_string()).path, {.read_only = true});
-        (void)probe_dialect(*far.store, far.prefix);
+        (void)probe_dialect(far);
         return far.store->seen_times().now * nanoseconds;
     }
     const Value* place = identity.find("folder");

@@ -155,8 +155,8 @@ public:
     void sync() override { beneath_->sync(); }
     void sync_later() override { beneath_->sync_later(); }
     [[nodiscard]] const std::string& name() const override { return beneath_->name(); }
-    [[nodiscard]] LocalFiles* local_files() override { return beneath_->local_files(); }
-    [[nodiscard]] const LocalFiles* local_files() const override { return std::as_const(*beneath_).local_files(); }
+    [[nodiscard]] LocalFiles& local_files() override { return beneath_->local_files(); }
+    [[nodiscard]] const LocalFiles& local_files() const override { return std::as_const(*beneath_).local_files(); }
 
 private:
     std::shared_ptr<KeyValueStore> model_;  ///< whose permissions new files get
@@ -214,12 +214,12 @@ Place built_place(const JobArray& array, const StoreOptions& options) {
 
 Place records_place(const Job& job, const StoreOptions& options) {
     Place place = built_place(job.arrays.back(), options);
-    place.prefix = join_key(place.prefix, units_key);
+    place.prefix = place.key(units_key);
     return place;
 }
 
 std::optional<fs::path> folder_of(const Place& place) {
-    if (place.store->local_files() == nullptr) return std::nullopt;
+    if (!is_local(place.store->name())) return std::nullopt;
     return fs::path(place.store->name()) / place.prefix;
 }
 
@@ -313,12 +313,12 @@ void RecordWriter::append_to_file(const fs::path& folder, std::string_view text,
     if (durable && ::fdatasync(file_.get()) != 0 && errno != EINVAL) throw io_error("cannot write", name_, errno);
 }
 
-ListedValues::ListedValues(const KeyValueStore& store, const std::string& prefix) {
-    std::vector<std::string> folders{prefix};
+ListedValues::ListedValues(const PlaceView& place) {
+    std::vector<std::string> folders{std::string(place.prefix)};
     while (!folders.empty()) {
         const std::string folder = std::move(folders.back());
         folders.pop_back();
-        store.for_each_stamp(
+        place.store.for_each_stamp(
             folder,
             [&](std::string_view name, const ValueStamp& stamp) {
                 entries_.push_back({hash_of(join_key(folder, name)), stamp.size, stamp.id});
@@ -402,7 +402,7 @@ Array unfinished_array(const Job& job, const JobArray& array, const StoreOptions
         }
         store = *written = std::make_shared<HashingStore>(std::move(store), std::move(model));
     }
-    Array made = Array::create(store, at.prefix, *array.plan.dialect, array.plan.metadata, false);
+    Array made = Array::create({store, at.prefix}, *array.plan.dialect, array.plan.metadata, false);
     store->sync_later();
     return made;
 }
@@ -411,7 +411,7 @@ void require_own_target(const Job& job, const JobArray& array) {
     const std::string name = array.built.string();
     std::string text;
     const Place at = built_place(array, {.read_only = true});
-    if (const auto source = at.store->open(join_key(at.prefix, unfinished_marker_key))) {
+    if (const auto source = at.store->open(at.key(unfinished_marker_key))) {
         const Buffer bytes = read_range(*source, 0, std::min<std::uint64_t>(source->size(), metadata_limit));
         text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
@@ -430,14 +430,13 @@ bool is_published(const Job& job, const JobArray& array) {
         // An object store has no numbers of folders, by which a job would know its own.
         const Place at = built_place(array, {.read_only = true});
         Buffer id;
-        return probe_dialect(*at.store, at.prefix) == array.plan.dialect &&
-               at.store->get(join_key(at.prefix, job_key), id, metadata_limit) &&
+        return probe_dialect(at) == array.plan.dialect && at.store->get(at.key(job_key), id, metadata_limit) &&
                std::string_view(reinterpret_cast<const char*>(id.data()), id.size()) == job.id;
     }
     for (const fs::path& path : {place_of_array(job, array), array.built}) {
         const auto id = folder_id(path);
         if (!id || id->inode != array.inode) continue;
-        return probe_dialect(*directory_store(path, {.read_only = true}), "") == array.plan.dialect;
+        return probe_dialect(*directory_store(path, {.read_only = true})) == array.plan.dialect;
     }
     return false;
 }

@@ -80,7 +80,7 @@ private:
 /// What lies below a prefix of a store far away, listed once: by a hash of each key, 24 bytes each.
 class ListedValues {
 public:
-    ListedValues(const KeyValueStore& store, const std::string& prefix);
+    explicit ListedValues(const PlaceView& place);
     [[nodiscard]] std::optional<ValueStamp> find(std::string_view key) const;
     /// Their number, and a hash of their names, sizes and versions.
     [[nodiscard]] std::string summary() const;

@@ -94,7 +94,7 @@ struct ChunkBytes::Plan {
         return *pipeline;
     }
     [[nodiscard]] const ShardCodec* shard() const { return loaded->pipeline.shard(); }
-    [[nodiscard]] std::string name_of(const std::string& key) const { return join_key(state->store->name(), key); }
+    [[nodiscard]] std::string name_of(const std::string& key) const { return state->store->name_of(key); }
 
     [[nodiscard]] bool get(const Index& chunk, std::string& key, Buffer& out) const;
     [[nodiscard]] ShardCodec::Place place_in_shard(const std::string& key, const Index& inner,

@@ -76,9 +76,9 @@ Value attributes_of(const Array& array) {
     return attributes;
 }
 
-void add_array(Collector& refs, const KeyValueStore& store, const Array& array, const std::string& below) {
+void add_array(Collector& refs, const ReadableStore& store, const Array& array, const std::string& below) {
     const ArrayState& state = *ArrayAccess::state(array);
-    if (state.store->read_only() && batch_pending(*state.store, state.prefix)) {
+    if (state.store->read_only() && batch_pending(state)) {
         throw unsupported(array.name() + ": a batch of edits is recorded but not in place, and nobody may write here");
     }
     if (!array.metadata().edges.empty()) {
@@ -97,19 +97,19 @@ void add_array(Collector& refs, const KeyValueStore& store, const Array& array, 
     refs.document(below, v2_array_name, *chunks.zarray());
     refs.document(below, v2_attributes_name, attributes_of(array));
     chunks.for_each([&](const Index& chunk, const ChunkBytes::Place& place) {
-        refs.bytes(below, chunk, join_key(store.name(), place.key), place);
+        refs.bytes(below, chunk, store.name_of(place.key), place);
     });
 }
 
 void add_place(Collector& refs, const Located& located, const OnRefusal& refused) {
     const Place& at = *located.place;
-    if (!at.store->folder_id("") && !at.store->is_far()) {
+    if (!at.store->local_files().folder_id("") && !at.store->is_far()) {
         throw unsupported(at.store->name() +
                           ": what lies in a zip, in references or in such a store has no byte ranges of its own");
     }
     if (!at.store->lists()) throw unsupported(at.store->name() + ": the server does not say which chunks there are");
     if (located.kind == PathKind::array) return add_array(refs, *at.store, located.array(), "");
-    const Group group = Group::open(at.store, at.prefix);
+    const Group group = Group::open(at);
     refs.group("", group.dialect() != nullptr ? group.attributes().all() : Value::object());
     for (const Node& node : group.nodes()) {
         if (node.kind == NodeKind::array) {

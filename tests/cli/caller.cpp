@@ -65,8 +65,8 @@ const std::map<std::string, void (*)(const fs::path&)> calls{
              if (node.kind == NodeKind::array) write_first(group.open_array(node.path));
          }
      }},
-    {"repair", [](const fs::path& path) { (void)repair(directory_store(path), ""); }},
-    {"verify", [](const fs::path& path) { (void)verify(directory_store(path, {.read_only = true}), ""); }},
+    {"repair", [](const fs::path& path) { (void)repair(directory_store(path)); }},
+    {"verify", [](const fs::path& path) { (void)verify(directory_store(path, {.read_only = true})); }},
     {"snapshot", [](const fs::path& path) { (void)create_snapshot(path, "by-call"); }},
     {"unsnapshot", [](const fs::path& path) { remove_snapshot(path, "s"); }},
 };

@@ -35,7 +35,7 @@ inline std::string text_of(ByteSpan bytes) {
 }
 
 /// The value of a key, or "(absent)".
-inline std::string get(const KeyValueStore& store, std::string_view key) {
+inline std::string get(const ReadableStore& store, std::string_view key) {
     Buffer out;
     return store.get(key, out) ? text_of(out) : "(absent)";
 }
@@ -257,17 +257,17 @@ inline void chunk_locks_exclude(const Store& store) {
 }
 
 /// Takes and releases a lock in another thread; a test that hangs here was not given it.
-inline void lock_elsewhere(KeyValueStore& store, std::string_view prefix, std::uint64_t slot, LockMode mode) {
-    std::thread([&] { (void)store.lock(prefix, slot, mode); }).join();
+inline void lock_elsewhere(const PlaceRef& place, std::uint64_t slot, LockMode mode) {
+    std::thread([&] { (void)place.store.lock(place.prefix, slot, mode); }).join();
 }
 
 inline void shape_locks_share(const Store& store) {
     {
         StoreLock shared = store->lock("a", 0, LockMode::shared);
-        lock_elsewhere(*store, "a", 0, LockMode::shared);
-        lock_elsewhere(*store, "a", 1, LockMode::exclusive);  // a chunk is not the shape
-        lock_elsewhere(*store, "b", 0, LockMode::exclusive);  // another array
-        lock_elsewhere(*store, "", 0, LockMode::exclusive);   // the array above
+        lock_elsewhere({*store, "a"}, 0, LockMode::shared);
+        lock_elsewhere({*store, "a"}, 1, LockMode::exclusive);  // a chunk is not the shape
+        lock_elsewhere({*store, "b"}, 0, LockMode::exclusive);  // another array
+        lock_elsewhere(*store, 0, LockMode::exclusive);         // the array above
     }
     // An exclusive one waits until the shared one is gone, and keeps others out until it is.
     std::atomic<int> step = 0;

@@ -94,7 +94,7 @@ protected:
     [[nodiscard]] AssertionResult old_or_complete() const {
         const auto store = directory_store(array(), {.read_only = true});
         const auto files = files_of(array());
-        const SealState state = seal_state(*store, "");
+        const SealState state = seal_state(*store);
         switch (GetParam().before) {
             case Before::unsealed:
                 if (files != before_) return AssertionFailure() << "a sealed file changed";
@@ -105,7 +105,7 @@ protected:
                 if (!state.present || !state.missing.empty() || !state.added.empty() || state.changed.size() > 1) {
                     return AssertionFailure() << "neither the old seal nor the new one";
                 }
-                if (const auto promise = parity_promise(*store, ""); !promise || promise->blocks < 1) {
+                if (const auto promise = parity_promise(*store); !promise || promise->blocks < 1) {
                     return AssertionFailure() << "a seal without its parity";
                 }
                 return AssertionSuccess();
@@ -133,8 +133,8 @@ protected:
     /// Of an undisturbed run.
     [[nodiscard]] AssertionResult complete() const {
         const auto store = directory_store(array(), {.read_only = true});
-        const SealState state = seal_state(*store, "");
-        const auto promise = parity_promise(*store, "");
+        const SealState state = seal_state(*store);
+        const auto promise = parity_promise(*store);
         if (GetParam().name == "change") {
             if (state.changed.empty()) return AssertionFailure() << "nothing was changed";
             return AssertionSuccess();

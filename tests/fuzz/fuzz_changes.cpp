@@ -29,7 +29,7 @@ void fuzz_one(ByteSpan input) {
     store->put("victim", bytes_of("mine"));
     store->put("a/notes", bytes_of("mine"));
     try {
-        (void)undo(Array::open(store, "a"));
+        (void)undo(Array::open({store, "a"}));
     } catch (const Error&) {
         // What bad input should give.
     }

@@ -27,7 +27,7 @@ void decode(ByteSpan input) {
     for (const std::string& name : {std::string("0"), staged_name(1, 0)}) {
         store->put(".tessera/batch/" + name, std::as_bytes(std::span("0123456789abcdef", 16)));
     }
-    require_applicable(*store, "", ".tessera/batch", journal, "the journal");
+    require_applicable(*store, ".tessera/batch", journal, "the journal");
     for (const Journal::Entry& entry : journal.entries) {
         if (entry.key.find("..") != std::string::npos || entry.key.starts_with(".tessera")) __builtin_trap();
         if (entry.kind == Journal::Entry::Kind::erase && entry.key == ".zarray") __builtin_trap();

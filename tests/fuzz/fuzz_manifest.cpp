@@ -12,7 +12,7 @@ void fuzz_one(ByteSpan input) {
     const std::string_view value = "value";
     for (const std::string_view key : {"0.0", ".zarray", "c/0"}) store->put(key, std::as_bytes(std::span(value)));
     store->put(seal_key, input);
-    const SealState state = seal_state(*store, "", {.threads = 1});
+    const SealState state = seal_state(*store, {.threads = 1});
     if (!state.present) __builtin_trap();
     if (state.unchanged + std::ssize(state.changed) + std::ssize(state.added) != 3) __builtin_trap();
 }

@@ -29,16 +29,16 @@ void fuzz_one(ByteSpan input) {
     // The consolidated metadata of a group, which the same document is for some dialects.
     if (!dialect.consolidated_key.empty()) store->put(dialect.consolidated_key, input.subspan(1));
     try {
-        (void)dialect.load_consolidated(*store, "");
+        (void)dialect.load_consolidated(*store);
     } catch (const Error&) {
         // It is no such document.
     }
-    const ArrayMetadata loaded = load_metadata(dialect, *store, "");
+    const ArrayMetadata loaded = load_metadata(dialect, *store);
     (void)dialect.remarks(loaded);
     (void)dialect.owns(loaded, "0.0");
     const auto copy = memory_store();
     const Value document = dialect.document(loaded);  // what has no codec that Tessera knows ends here
-    dialect.save(*copy, "", loaded, nullptr);
-    const ArrayMetadata again = load_metadata(dialect, *copy, "");
+    dialect.save(*copy, loaded, nullptr);
+    const ArrayMetadata again = load_metadata(dialect, *copy);
     if (!same(again, loaded) || !(dialect.document(again) == document)) __builtin_trap();
 }

@@ -10,22 +10,22 @@ using namespace tessera;
 
 namespace {
 
-void read_below(const KeyValueStore& store, const std::string& prefix) {
-    const Listing listing = store.list(prefix);
+void read_below(const PlaceView& place) {
+    const Listing listing = place.store.list(place.prefix);
     for (const std::string& name : listing.keys) {
         try {
             Buffer value;
-            if (!store.get(join_key(prefix, name), value, fuzz_limit)) __builtin_trap();  // it is listed
+            if (!place.store.get(place.key(name), value, fuzz_limit)) __builtin_trap();  // it is listed
         } catch (const Error&) {
             continue;
         }
     }
-    for (const std::string& name : listing.prefixes) read_below(store, join_key(prefix, name));
+    for (const std::string& name : listing.prefixes) read_below({place.store, place.key(name)});
 }
 
 }  // namespace
 
 void fuzz_one(ByteSpan input) {
     const MemoryFile file(input);
-    read_below(*reference_store(file.path()), "");
+    read_below(*reference_store(file.path()));
 }

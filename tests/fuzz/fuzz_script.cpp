@@ -48,7 +48,7 @@ void append_file(Session& /*session*/, Array& array, const std::string& /*file*/
 
 void fuzz_one(ByteSpan input) {
     const Array array = Array::create(
-        memory_store(), "", {.shape = {6, 4}, .chunks = {2, 2}, .dtype = "<i4", .codec = "none", .format = "v3"});
+        memory_store(), {.shape = {6, 4}, .chunks = {2, 2}, .dtype = "<i4", .codec = "none", .format = "v3"});
     std::istringstream script(std::string(reinterpret_cast<const char*>(input.data()), input.size()));
     cli::Session session({}, {});
     Edit batch(array);

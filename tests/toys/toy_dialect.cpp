@@ -18,8 +18,8 @@ KeyScheme toy_keys() {
     return {.prefix = "tiles/", .separator = ".", .suffix = "", .zero_d = "tiles/0"};
 }
 
-Value document_at(const KeyValueStore& store, std::string_view prefix) {
-    return get_object(store, join_key(prefix, document_name)).value_or(Value::object());
+Value document_at(const PlaceView& place) {
+    return get_object(place.store, place.key(document_name)).value_or(Value::object());
 }
 
 ArrayMetadata parse_metadata(std::string_view document) {
@@ -65,22 +65,21 @@ struct Toy final : Dialect {
 
     ArrayMetadata parse(std::string_view text) const override { return parse_metadata(text); }
     Value document(const ArrayMetadata& m) const override { return metadata_json(m); }
-    void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& m,
-              const Value* attributes) const override {
+    void save(const PlaceRef& place, const ArrayMetadata& m, const Value* attributes) const override {
         Value json = metadata_json(m);
-        const auto present = load_attributes(store, prefix);
+        const auto present = load_attributes(place);
         if (attributes != nullptr || present) json.set("attributes", attributes != nullptr ? *attributes : *present);
-        put_object(store, join_key(prefix, document_name), json);
+        put_object(place.store, place.key(document_name), json);
     }
-    std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) const override {
-        const auto json = get_object(store, join_key(prefix, document_name));
+    std::optional<Value> load_attributes(const PlaceView& place) const override {
+        const auto json = get_object(place.store, place.key(document_name));
         const Value* attributes = json ? json->find("attributes") : nullptr;
         return attributes == nullptr ? std::nullopt : std::optional(*attributes);
     }
-    void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) const override {
-        Value json = document_at(store, prefix);
+    void save_attributes(const PlaceRef& place, const Value& attributes) const override {
+        Value json = document_at(place);
         json.set("attributes", attributes);
-        put_object(store, join_key(prefix, document_name), json);
+        put_object(place.store, place.key(document_name), json);
     }
     KeyScheme default_keys() const override { return toy_keys(); }
     FillValue default_fill(const DType& dtype) const override { return plain_default_fill(dtype); }

@@ -111,7 +111,7 @@ public:
         return locks_.try_lock(prefix);
     }
     void require_unsealed(std::string_view prefix) override {
-        tessera::require_unsealed(*this, prefix, options_.break_seal);
+        tessera::require_unsealed({*this, prefix}, options_.break_seal);
     }
     [[nodiscard]] bool read_only() const override { return options_.read_only; }
     [[nodiscard]] const std::string& name() const override { return name_; }

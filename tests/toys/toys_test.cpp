@@ -34,7 +34,7 @@ NDArray numbers() {
 }
 
 Array made(const std::shared_ptr<KeyValueStore>& store, const std::string& format, const std::string& codec) {
-    Array array = Array::create(store, "a",
+    Array array = Array::create({store, "a"},
                                 {.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4", .codec = codec, .format = format});
     array.write("", numbers().view());
     array.attributes().set("units", "m");
@@ -49,7 +49,7 @@ void expect_numbers(const Array& array) {
     EXPECT_EQ(array.attributes().get("units"), Value("m"));
 }
 
-std::string text(const KeyValueStore& store, std::string_view key) {
+std::string text(const ReadableStore& store, std::string_view key) {
     Buffer value;
     EXPECT_TRUE(store.get(key, value)) << key;
     return {reinterpret_cast<const char*>(value.data()), value.size()};
@@ -57,14 +57,14 @@ std::string text(const KeyValueStore& store, std::string_view key) {
 
 /// Damages one chunk; verify finds it, repair sets it aside, and the rest is as it was.
 void expect_repaired(const std::shared_ptr<KeyValueStore>& store, std::string_view chunk) {
-    EXPECT_TRUE(verify(store, "a").sound());
+    EXPECT_TRUE(verify({store, "a"}).sound());
     store->put(chunk, std::as_bytes(std::span("torn", 4)));
-    EXPECT_EQ(verify(store, "a").count(FindingKind::damage), 1);
-    const RepairReport report = repair(store, "a", {});
+    EXPECT_EQ(verify({store, "a"}).count(FindingKind::damage), 1);
+    const RepairReport report = repair({store, "a"}, {});
     EXPECT_EQ(report.done, 1);
     EXPECT_GT(report.lost(), 0);
-    EXPECT_TRUE(verify(store, "a").sound());
-    EXPECT_EQ(Array::open(store, "a").read("0, 0").values<std::int32_t>()[0], 0);
+    EXPECT_TRUE(verify({store, "a"}).sound());
+    EXPECT_EQ(Array::open({store, "a"}).read("0, 0").values<std::int32_t>()[0], 0);
 }
 
 TEST(ToyCodec, is_read_and_written_where_codecs_have_names) {
@@ -72,7 +72,7 @@ TEST(ToyCodec, is_read_and_written_where_codecs_have_names) {
         SCOPED_TRACE(format);
         const auto store = memory_store();
         made(store, format, "delta,toy:3");
-        const Array array = Array::open(store, "a");
+        const Array array = Array::open({store, "a"});
         expect_numbers(array);
         EXPECT_EQ(codec_text(array.metadata().codecs.back()), "toy:3");
         EXPECT_THAT(text(*store, std::string("a/") + std::string(array.dialect().metadata_key)), HasSubstr(spelt));
@@ -101,7 +101,7 @@ TEST(ToyCodec, gives_way_to_another_compressor_where_it_has_no_name) {
 TEST(ToyDialect, is_read_and_written_like_its_siblings) {
     const auto store = memory_store();
     made(store, "toy", "delta,zlib:3");
-    const Array array = Array::open(store, "a");
+    const Array array = Array::open({store, "a"});
     EXPECT_EQ(array.dialect().name, "toy");
     expect_numbers(array);
     expect_repaired(store, "a/tiles/0.0");
@@ -114,14 +114,14 @@ TEST(ToyDialect, is_converted_to_and_from_every_other) {
         SCOPED_TRACE(to.name);
         const Array array = made(memory_store(), "toy", "zlib:3");
         Conversion there = convert_metadata(array.metadata(), array.attributes().stored(), array.dialect(), to);
-        Array between = Array::create(memory_store(), "b", to, there.metadata, false);
+        Array between = Array::create({memory_store(), "b"}, to, there.metadata, false);
         between.attributes().replace(*there.attributes);
         between.publish();
         copy_array(array, between);
         expect_numbers(between);
         const Conversion back =
             convert_metadata(between.metadata(), between.attributes().stored(), to, dialect_named("toy"));
-        Array again = Array::create(memory_store(), "c", dialect_named("toy"), back.metadata, false);
+        Array again = Array::create({memory_store(), "c"}, dialect_named("toy"), back.metadata, false);
         again.attributes().replace(*back.attributes);
         again.publish();
         copy_array(between, again);
@@ -134,7 +134,7 @@ TEST(ToyDialect, what_is_lost_is_found) {
     const auto store = memory_store();
     made(store, "toy", "none");
     store->erase("a/toy.json");
-    const VerifyReport report = verify(store, "a");
+    const VerifyReport report = verify({store, "a"});
     ASSERT_EQ(report.count(FindingKind::damage), 1);
     EXPECT_THAT(report.findings.front().text, HasSubstr("tiles/ with chunks is there, but toy.json is missing"));
 }
@@ -208,8 +208,8 @@ TEST_F(ToyStoreTest, holds_arrays_of_every_format) {
             array.resize({10, 7});
             expect_numbers(Array::open(path));
             const Place place = find_place(path);
-            EXPECT_TRUE(verify(place.store, place.prefix).sound());
-            remove_node(*place.store, place.prefix);
+            EXPECT_TRUE(verify(place).sound());
+            remove_node(place);
             EXPECT_FALSE(has_values());
         }
     }
@@ -237,7 +237,7 @@ TEST_F(ToyStoreTest, makes_new_arrays_appear_at_once_and_replaces_old_ones) {
     const Place place = find_place("toy:x");
     EXPECT_THAT(place.store->list("").keys, testing::Not(testing::Contains("zarr.json")));
     EXPECT_TRUE(place.store->list(".tessera").prefixes.empty());
-    EXPECT_TRUE(verify(place.store, "").findings.empty());
+    EXPECT_TRUE(verify(place.store).findings.empty());
     EXPECT_THROW(NewArray("toy:x", options, {}, "a test"), Error);
 }
 
@@ -271,7 +271,7 @@ TEST_F(ToyStoreTest, an_unfinished_replacement_leaves_the_old_array_until_it_is_
     EXPECT_EQ(array.read("0, 0").values<std::int32_t>()[0], 7);
     EXPECT_EQ(array.read("9, 6").values<std::int32_t>()[0], 0);
     const Place place = find_place("toy:x/a");
-    EXPECT_TRUE(verify(place.store, "a").findings.empty());
+    EXPECT_TRUE(verify({place.store, "a"}).findings.empty());
 }
 
 TEST_F(ToyStoreTest, tells_versions_apart) {
@@ -356,8 +356,8 @@ TEST_F(ToyStoreTest, takes_batches_all_or_nothing) {
 TEST_F(ToyStoreTest, is_sealed_verified_and_repaired) {
     made_at("toy:x/a", "v3");
     Place place = find_place("toy:x");
-    seal(*place.store, "a");
-    EXPECT_TRUE(verify(place.store, "a").sound());
+    seal({*place.store, "a"});
+    EXPECT_TRUE(verify({place.store, "a"}).sound());
     EXPECT_THROW(Array::open("toy:x/a").write("", 1), Error);
     EXPECT_THROW(NewArray("toy:x/a/b", {.shape = {1}, .dtype = "<i4"}, {}, "a test"), Error);
     Array::open("toy:x/a", {.break_seal = true}).write("", numbers().view());
@@ -382,7 +382,7 @@ TEST_F(ToyStoreTest, what_needs_folders_refuses_by_name) {
     refused([] { remove_snapshot("toy:x", "s"); }, "a snapshot");
     refused([] { (void)directory_store("toy:x"); }, "a directory store");
     const Place place = find_place("toy:x");
-    refused([&] { make_bag(*place.store, "", "x", "toy:x"); }, "a bag");
+    refused([&] { make_bag(*place.store, "x", "toy:x"); }, "a bag");
     refused([] { copy_hierarchy("toy:x", "toy:x.npy", {}); }, "an array file");
     refused([] { copy_hierarchy("toy:x", "toy:x.zip", {}); }, "a zip");
     EXPECT_THROW((void)undo(Array::open("toy:x")), Error);

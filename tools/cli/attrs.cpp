@@ -46,7 +46,7 @@ Value parse_attribute(Session& session, const AttrsOptions& o) {
 Group group_of(const Located& at) {
     if (std::optional<Group> group = group_at(at)) return *std::move(group);
     if (at.place && !at.file.member) {
-        throw absence(*at.place->store, at.place->prefix, "array or group");
+        throw absence(*at.place, "array or group");
     }
     (void)find_place(at.path);  // throws, naming what is there
     throw not_found("{}: no array or group is here", at.path);

@@ -30,7 +30,7 @@ int print_sums(Session& session, const std::string& path) {
     const std::string folder = path.substr(0, path.find_last_not_of('/') + 1);
     at_place(path, {.read_only = true}, [&](const Place& place) {
         file_sums(
-            *place.store, place.prefix, folder,
+            place, folder,
             [](ByteSpan bytes) {
                 print({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
             },
@@ -45,9 +45,8 @@ NodeDigest digest_of(Session& session, const std::string& path, bool dandi) {
         return at_located(
             path, [&](const Located& at) { return about_path(path, [&] { return digest(at, session.io()); }); });
     }
-    return at_place(path, {.read_only = true}, [&](const Place& place) {
-        return NodeDigest{.digest = dandi_checksum(*place.store, place.prefix, session.io())};
-    });
+    return at_place(path, {.read_only = true},
+                    [&](const Place& place) { return NodeDigest{.digest = dandi_checksum(place, session.io())}; });
 }
 
 int digest_one(Session& session, const std::string& path, const DigestOptions& o) {

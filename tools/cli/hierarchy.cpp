@@ -42,7 +42,7 @@ struct GroupOptions {
 const Dialect& format_of_group(const std::string& path) {
     if (const Dialect* above = format_above(path)) return *above;
     if (const auto place = probe_place(path, {.read_only = true})) {
-        for (const Node& node : child_nodes(*place->store, place->prefix)) {
+        for (const Node& node : child_nodes(*place)) {
             if (node.dialect != nullptr && node.dialect->has_groups()) return *node.dialect;
         }
     }
@@ -147,10 +147,10 @@ int rm(Session& session, const RemoveOptions& o) {
         remove_unfinished(node, session.store());
     } else if (!local) {
         const Place place = find_place(node, session.store());
-        remove_node(*place.store, place.prefix, {.recursive = o.recursive});
+        remove_node(place, {.recursive = o.recursive});
     } else {
         if (!fs::exists(node)) throw not_found("{}: no such file or directory", o.path);
-        remove_node(*directory_store(node.parent_path(), session.store()), node.filename().string(),
+        remove_node({*directory_store(node.parent_path(), session.store()), node.filename().string()},
                     {.recursive = o.recursive});
     }
     note_stale(session, {node.string()});

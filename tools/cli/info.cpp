@@ -345,7 +345,7 @@ int info(Session& session, const Located& at, bool reverse_dims, bool exact) {
         if (const std::optional<Group> group = group_at(at)) return info_group(session, at, *group);
         require_present(*at.place);
         if (at.is_directory()) return info_directory(session, at);
-        throw absence(*at.place->store, at.place->prefix, "array or group");
+        throw absence(*at.place, "array or group");
     }
     if (at.kind == PathKind::nothing) {
         throw not_found("{}: no such file or directory", at.file.path.string());

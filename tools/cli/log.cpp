@@ -100,7 +100,7 @@ fs::path group_around(const fs::path& path) {
     if (!is_local(above)) above = "." / above;  // as it was typed
     if (!fs::is_directory(above)) return {};
     const Place place = find_place(above.string(), {.read_only = true});
-    return probe_group_dialect(*place.store, place.prefix) != nullptr ? above : fs::path();
+    return probe_group_dialect(place) != nullptr ? above : fs::path();
 }
 
 /// The group around `from`, if `to` is not below it; empty if there is none. Never throws: it is for the log alone.
@@ -195,10 +195,10 @@ std::vector<Entry> entries_of(const std::string& path) {
     };
     add("");
     const Place place = find_place(path, {.read_only = true});
-    if (!place.store->folder_id(place.prefix)) {
+    if (!place.store->local_files().folder_id(place.prefix)) {
         throw unsupported("{}: only directories have a log; an archive is never changed", path);
     }
-    for (const Node& node : hierarchy_below(*place.store, place.prefix).nodes) {
+    for (const Node& node : hierarchy_below(place).nodes) {
         if (!node.path.empty()) add(node.path);
     }
     std::ranges::stable_sort(entries, {}, [](const Entry& e) { return e.line.time; });

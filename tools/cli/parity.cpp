@@ -15,7 +15,7 @@ std::optional<ParityPromise> promise_at(const Located& at, const IoOptions& io) 
     try {
         auto place = place_beside(at, {.read_only = true});
         if (!place) place = at.place;
-        return place ? parity_promise(*place->store, place->prefix, io) : std::nullopt;
+        return place ? parity_promise(*place, io) : std::nullopt;
     } catch (const Error& e) {
         if (e.code() != ErrorCode::corrupt) throw;
         return std::nullopt;

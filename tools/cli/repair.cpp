@@ -139,13 +139,12 @@ int repair_path(Session& session, const RepairCall& o) {
     options.read_only = o.dry_run;
     const auto beside = place_beside(o.path, options);
     const Place place = beside ? *beside : find_place(o.path, options);
-    const RepairReport report = repair(place.store, place.prefix,
-                                       {.io = session.io(),
-                                        .dry_run = o.dry_run,
-                                        .give_up_batches = o.give_up_batches,
-                                        .drop_damaged = o.drop_damaged,
-                                        .to_seal = o.to_seal,
-                                        .to_seal_names = o.to_seal_names});
+    const RepairReport report = repair(place, {.io = session.io(),
+                                               .dry_run = o.dry_run,
+                                               .give_up_batches = o.give_up_batches,
+                                               .drop_damaged = o.drop_damaged,
+                                               .to_seal = o.to_seal,
+                                               .to_seal_names = o.to_seal_names});
     session.clear_progress();
     require_present(place);
     if (session.options().json) {

@@ -39,7 +39,7 @@ Edit begin_batch(Session& session, const ScriptOptions& o, bool& of_group) {
         const Located at = locate(o.path, session.store());
         of_group = at.kind == PathKind::group || at.kind == PathKind::folder;
         if (!of_group) throw;
-        return Edit(Group::open(at.place->store, at.place->prefix), options);
+        return Edit(Group::open(*at.place), options);
     }
 }
 
@@ -78,18 +78,16 @@ int edit(Session& session, const ScriptOptions& o) {
 
 int undo_last(Session& session, const std::string& path) {
     Place place = find_place(path, session.store());
-    const auto kept = kept_for_undo(*place.store, place.prefix);
-    const bool group = probe_dialect(*place.store, place.prefix) == nullptr &&
-                       (probe_group_dialect(*place.store, place.prefix) != nullptr ||
-                        !child_nodes(*place.store, place.prefix).empty());
+    const auto kept = kept_for_undo(place);
+    const bool group =
+        probe_dialect(place) == nullptr && (probe_group_dialect(place) != nullptr || !child_nodes(place).empty());
     std::vector<std::string> arrays{path};
     if (group) {
-        for (const Node& node : Group::open(place.store, place.prefix).nodes()) {
+        for (const Node& node : Group::open(place).nodes()) {
             if (node.kind == NodeKind::array) arrays.push_back((std::filesystem::path(path) / node.path).string());
         }
     }
-    const std::int64_t changed = group ? undo(Group::open(std::move(place.store), place.prefix))
-                                       : undo(Array::open(std::move(place.store), place.prefix));
+    const std::int64_t changed = group ? undo(Group::open(std::move(place))) : undo(Array::open(std::move(place)));
     std::string words = kept ? kept->what : "";
     constexpr std::string_view undo_word = "undo ";  // before the words of what an undo took back
     const bool again = words.starts_with(undo_word);

@@ -41,8 +41,8 @@ bool is_sound(Session& session, const SealCall& o, const Place& place) {
     if (o.unchecked) return true;
     VerifyOptions options{.io = session.io(), .seals = false};
     // Files that parity covers were sound when they were sealed, and count as sound if size and time are the same.
-    if (!o.check) options.trust = unchanged_since_seal(*place.store, place.prefix);
-    const VerifyReport report = verify(place.store, place.prefix, options);
+    if (!o.check) options.trust = unchanged_since_seal(place);
+    const VerifyReport report = verify(place, options);
     session.clear_progress();
     if (report.count(FindingKind::leftover) > 0) {
         session.note(
@@ -126,7 +126,7 @@ std::uint64_t largest_file(const std::filesystem::path& path) {
 /// A share of few large files restores damage inside them, but none of them as a whole.
 void note_promise(Session& session, const SealCall& o, const SealOptions& how, const Place& place) {
     if (!how.parity || how.parity->kind == Redundancy::Kind::files || !is_local(o.path)) return;
-    const auto promise = parity_promise(*place.store, place.prefix, session.io());
+    const auto promise = parity_promise(place, session.io());
     if (!promise || promise->files > 0) return;
     session.note(
         fmt::format("the parity restores {} in a row, but no file that is lost as a whole: the largest has {}; "
@@ -165,9 +165,9 @@ int seal_path(Session& session, const SealCall& o) {
     const auto beside = o.bag.empty() ? place_beside(o.path, options, true) : std::nullopt;
     const Place place = beside ? *beside : find_place(o.path, options);
     if (!is_sound(session, o, place)) return exit_differences;
-    const Sealed sealed = o.bag.empty() ? seal(*place.store, place.prefix, how)
-                                        : make_bag(*place.store, place.prefix, name_of(o.path), o.bag, session.io(),
-                                                   session.store(), how.parity);
+    const Sealed sealed = o.bag.empty()
+                              ? seal(place, how)
+                              : make_bag(place, name_of(o.path), o.bag, session.io(), session.store(), how.parity);
     session.clear_progress();
     require_present(place);
     report_sealed(session, o, how, sealed);

@@ -26,10 +26,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-TreeNode array_node(std::string name, const KeyValueStore& store, const tessera::Node& array) {
+TreeNode array_node(std::string name, const ReadableStore& store, const tessera::Node& array) {
     Leaf leaf{.format = std::string(array.dialect->name)};
     try {
-        const ArrayMetadata metadata = load_metadata(*array.dialect, store, array.path);
+        const ArrayMetadata metadata = load_metadata(*array.dialect, {store, array.path});
         const ChunkLayout layout = chunk_layout(metadata);
         leaf.dtype = metadata.dtype;
         leaf.shape = metadata.shape;
@@ -44,7 +44,7 @@ TreeNode array_node(std::string name, const KeyValueStore& store, const tessera:
 GroupFacts group_facts(const std::shared_ptr<KeyValueStore>& store, const tessera::Node& node) {
     GroupFacts facts{.format = std::string(node.dialect->name)};
     try {
-        const Group group = Group::open(store, node.path);
+        const Group group = Group::open({store, node.path});
         facts.attributes = group.attributes().all().as_object().size();
         facts.consolidated = group.consolidated_state();
     } catch (const Error& e) {
@@ -93,8 +93,7 @@ bool has_array_file_extension(const fs::path& path) {
     });
 }
 
-TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,
-                    const fs::path& directory);
+TreeNode store_node(std::string name, const Place& place, const fs::path& directory);
 
 /// A file in a folder; nullopt if it is not an array file.
 std::optional<TreeNode> found_file(const std::string& name, const fs::path& file) {
@@ -107,7 +106,7 @@ std::optional<TreeNode> found_file(const std::string& name, const fs::path& file
         if (is_store) {
             const auto place = probe_place(file, {.read_only = true});
             if (!place) return std::nullopt;
-            TreeNode node = store_node(name, place->store, "", {});
+            TreeNode node = store_node(name, place->store, {});
             if (!node.leaf && !node.group && node.children.empty()) return std::nullopt;
             node.is_file = true;
             return node;
@@ -125,10 +124,10 @@ std::optional<TreeNode> found_file(const std::string& name, const fs::path& file
 class Scan {
 public:
     /// `directory`: where to look for array files too; empty in a zip.
-    Scan(const std::shared_ptr<KeyValueStore>& store, const std::string& prefix, const fs::path& directory)
-        : store_(store),
-          directory_(directory),
-          walk_(*store, prefix, [this](const std::string& link) { return probe_node(*store_, link).has_value(); }) {}
+    Scan(const Place& place, const fs::path& directory)
+        : store_(place.store), directory_(directory), walk_(place, [this](const std::string& link) {
+              return probe_node({*store_, link}).has_value();
+          }) {}
 
     TreeNode run(std::string name) {
         while (walk_.next()) look();
@@ -157,7 +156,7 @@ private:
 
     void look() {
         const std::string& path = walk_.path();
-        const auto node = probe_node(*store_, walk_.prefix());
+        const auto node = probe_node({*store_, walk_.prefix()});
         if (!path.empty() && !node && walk_.name().starts_with('.')) return;
         const std::string name(walk_.name());
         if (node && node->kind == NodeKind::array) {
@@ -209,11 +208,10 @@ private:
 };
 
 /// The tree at and below a prefix. `directory`: where to look for array files too; empty in a zip.
-TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,
-                    const fs::path& directory) {
-    const auto known = probe_node(*store, prefix);
-    if (known && known->kind == NodeKind::array) return array_node(std::move(name), *store, *known);
-    return Scan(store, prefix, directory).run(std::move(name));
+TreeNode store_node(std::string name, const Place& place, const fs::path& directory) {
+    const auto known = probe_node(place);
+    if (known && known->kind == NodeKind::array) return array_node(std::move(name), *place.store, *known);
+    return Scan(place, directory).run(std::move(name));
 }
 
 std::string leaf_text(const Leaf& leaf) {
@@ -325,12 +323,12 @@ int tree(Session& session, const Located& at) {
 TreeNode scan(const Located& at) {
     if (at.place && !at.file.member) {
         const fs::path directory = at.is_directory() ? at.file.path : fs::path();
-        TreeNode node = store_node(at.path, at.place->store, at.place->prefix, directory);
+        TreeNode node = store_node(at.path, *at.place, directory);
         const bool local = is_local(at.file.path);
         node.is_file = local && !at.is_directory();
         if (!node.leaf) require_present(*at.place);
         if (!(at.place->prefix.empty() && local) && !node.leaf && !node.group && node.children.empty()) {
-            throw absence(*at.place->store, at.place->prefix, "array or group");
+            throw absence(*at.place, "array or group");
         }
         return node;
     }

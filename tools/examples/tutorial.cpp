@@ -73,12 +73,12 @@ int main() try {
 
     // 10. Seal
     const Place place = find_place("dem.zarr");
-    std::cout << seal(*place.store, place.prefix).files << " files sealed\n";
+    std::cout << seal(place).files << " files sealed\n";
 
     // 11. Lose something, and get it back
-    seal(*place.store, place.prefix, {.parity = parse_redundancy("2")});
+    seal(place, {.parity = parse_redundancy("2")});
     std::filesystem::remove("dem.zarr/c/0/0");
-    std::cout << repair(place.store, place.prefix).done << " file restored\n";
+    std::cout << repair(place).done << " file restored\n";
     return 0;
 } catch (const Error& e) {
     std::cerr << e.what() << '\n';

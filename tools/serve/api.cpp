@@ -70,8 +70,7 @@ HttpResponse answer_info(Served& served, const HttpRequest& request) {
     if (node->file_path) add_file(value, *node);
     if (node->is_array()) return json_response(value);
     const bool group = node->kind == ServedKind::group && node->place && !node->format.empty();
-    value.set("attributes",
-              group ? Group::open(node->place->store, node->place->prefix).attributes().all() : Value::object());
+    value.set("attributes", group ? Group::open(*node->place).attributes().all() : Value::object());
     value.set("children", served.children(*node).size());
     return json_response(value);
 }

@@ -200,7 +200,7 @@ Value dimension_facts(Served& served, const ServedNode& node, const ArraySource&
         try {
             const NodePointer group = served.node(parent);
             if (group->kind != ServedKind::group || !group->place || group->format.empty()) return nullptr;
-            return Group::open(group->place->store, group->place->prefix).attributes().all();
+            return Group::open(*group->place).attributes().all();
         } catch (const Error& e) {
             if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
             return nullptr;

@@ -68,7 +68,7 @@ std::string array_version(const Place& place, const Dialect& dialect) {
     std::vector<std::string_view> keys{dialect.metadata_key};
     keys.insert(keys.end(), dialect.documents.begin(), dialect.documents.end());
     for (const std::string_view key : keys) {
-        const auto stamp = place.store->stamp(join_key(place.prefix, key));
+        const auto stamp = place.store->stamp(place.key(key));
         if (stamp) text += stamp_text(*stamp) + ".";
     }
     return text;
@@ -78,10 +78,10 @@ std::shared_ptr<ServedNode> open_array(const Place& place, const Dialect& dialec
     auto node = std::make_shared<ServedNode>();
     node->kind = ServedKind::array;
     node->format = dialect.name;
-    node->name = join_key(place.store->name(), place.prefix);
+    node->name = place.store->name_of(place.prefix);
     node->place = place;
     node->version = array_version(place, dialect);
-    node->array = Array::open(place.store, place.prefix);
+    node->array = Array::open(place);
     node->values.emplace(*node->array);
     return node;
 }
@@ -151,7 +151,7 @@ std::string Root::version_elsewhere(const ServedNode& node) const {
 std::shared_ptr<KeyValueStore> Root::directory() const {
     const std::lock_guard lock(mutex_);
     // A directory that was exchanged for a new one (copy --overwrite) is opened anew.
-    if (directory_ == nullptr || was_replaced({directory_, ""})) {
+    if (directory_ == nullptr || was_replaced(directory_)) {
         const StoreOptions options{.read_only = true, .within = follow_links_ ? fs::path() : path_};
         directory_ = find_place(path_, options).store;
     }
@@ -167,7 +167,7 @@ Place Root::store_in(const fs::path& file) const {
         stores_.erase(found);
         if (known.version == version) {
             stores_.insert(stores_.begin(), known);
-            return {known.store, ""};
+            return known.store;
         }
     }
     auto place = probe_place(file, {.read_only = true});
@@ -202,7 +202,7 @@ std::shared_ptr<ServedNode> Root::open_in_directory(std::string_view below) cons
     std::string key;
     const std::vector<std::string> parts = parts_of(below);
     for (std::size_t n = 0; n < parts.size(); ++n) {
-        const auto node = probe_node(*store, key);
+        const auto node = probe_node({*store, key});
         if (node && node->kind == NodeKind::array) return nullptr;
         key = join_key(key, parts[n]);
         if (is_shown_file(parts[n]) && store->contains(key)) {
@@ -215,16 +215,15 @@ std::shared_ptr<ServedNode> Root::open_in_directory(std::string_view below) cons
 
 /// An array, a group, or a plain folder; null if there is none.
 std::shared_ptr<ServedNode> Root::open_folder(const Place& place) const {
-    const auto found = probe_node(*place.store, place.prefix);
+    const auto found = probe_node(place);
     if (found && found->kind == NodeKind::array) return open_array(place, *found->dialect);
     // Below an array there are only chunks.
     for (std::size_t slash = place.prefix.rfind('/'); slash != std::string::npos && slash > 0;
          slash = place.prefix.rfind('/', slash - 1)) {
-        const auto above = probe_node(*place.store, place.prefix.substr(0, slash));
+        const auto above = probe_node({*place.store, place.prefix.substr(0, slash)});
         if (above && above->kind == NodeKind::array) return nullptr;
     }
-    if (const auto root = probe_node(*place.store, "");
-        !place.prefix.empty() && root && root->kind == NodeKind::array) {
+    if (const auto root = probe_node(*place.store); !place.prefix.empty() && root && root->kind == NodeKind::array) {
         return nullptr;
     }
     if (!found) {
@@ -235,7 +234,7 @@ std::shared_ptr<ServedNode> Root::open_folder(const Place& place) const {
     auto node = std::make_shared<ServedNode>();
     node->kind = ServedKind::group;
     if (found) node->format = found->dialect->name;
-    node->name = join_key(place.store->name(), place.prefix);
+    node->name = place.store->name_of(place.prefix);
     node->place = place;
     return node;
 }
@@ -273,13 +272,13 @@ std::shared_ptr<ServedNode> Root::open_member(ArrayPath file, std::string_view m
     return node;
 }
 
-bool Root::holds_something(const KeyValueStore& store, const std::string& prefix, int depth) const {
-    const Listing listing = store.list(prefix);
+bool Root::holds_something(const PlaceView& place, int depth) const {
+    const Listing listing = place.store.list(place.prefix);
     if (std::ranges::any_of(listing.keys, is_shown_file)) return true;
     if (depth == deepest_look) return false;
     return std::ranges::any_of(listing.prefixes, [&](const std::string& name) {
         const bool link = std::ranges::find(listing.links, name) != listing.links.end();
-        return !link && !name.starts_with('.') && holds_something(store, join_key(prefix, name), depth + 1);
+        return !link && !name.starts_with('.') && holds_something({place.store, place.key(name)}, depth + 1);
     });
 }
 
@@ -291,8 +290,8 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
         }
     }
     if (node.kind != ServedKind::group) return children;
-    const KeyValueStore& store = *node.place->store;
-    for (const Node& child : child_nodes(store, node.place->prefix)) {
+    const ReadableStore& store = *node.place->store;
+    for (const Node& child : child_nodes({store, node.place->prefix})) {
         const std::string_view name = std::string_view(child.path).substr(child.path.rfind('/') + 1);
         const ServedKind kind = child.kind == NodeKind::array ? ServedKind::array : ServedKind::group;
         children.push_back({std::string(name), kind, std::string(child.dialect == nullptr ? "" : child.dialect->name)});
@@ -305,7 +304,7 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
                                            [&](const ServedChild& c) { return c.name == name; });
             const bool link = std::ranges::find(listing.links, name) != listing.links.end();
             if (known || link || name.starts_with('.') || name.ends_with(".snapshots")) continue;
-            if (holds_something(store, join_key(node.place->prefix, name), 0)) {
+            if (holds_something({store, join_key(node.place->prefix, name)}, 0)) {
                 children.push_back({name, ServedKind::group, ""});
             }
         }
@@ -314,7 +313,7 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
             try {
                 const auto file = open_at_file(join_key(node.place->prefix, name), "");
                 if (file == nullptr) continue;
-                if (file->kind == ServedKind::group && child_nodes(*file->place->store, "").empty() &&
+                if (file->kind == ServedKind::group && child_nodes(*file->place->store).empty() &&
                     file->format.empty()) {
                     continue;  // some other zip
                 }

@@ -42,7 +42,7 @@ private:
     [[nodiscard]] std::shared_ptr<ServedNode> open_folder(const Place& place) const;
     [[nodiscard]] std::shared_ptr<ServedNode> open_at_file(const std::string& key, std::string_view rest) const;
     [[nodiscard]] std::shared_ptr<ServedNode> open_member(ArrayPath file, std::string_view member) const;
-    [[nodiscard]] bool holds_something(const KeyValueStore& store, const std::string& prefix, int depth) const;
+    [[nodiscard]] bool holds_something(const PlaceView& place, int depth) const;
 
     std::filesystem::path path_;  ///< of the file or directory
     std::string member_;          ///< of "a.npz::name"

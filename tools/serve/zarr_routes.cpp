@@ -36,7 +36,7 @@ HttpResponse document(const Value& value) {
 
 Value group_attributes(const ServedNode& group) {
     if (!group.place || group.format.empty()) return Value::object();
-    return Group::open(group.place->store, group.place->prefix).attributes().all();
+    return Group::open(*group.place).attributes().all();
 }
 
 const ZarrArray& zarr_of(const ServedNode& node, ZarrFormat format) {
@@ -73,7 +73,7 @@ private:
     /// False for a folder that was entered already, by another path.
     bool enter(const ServedNode& group) {
         if (!group.place) return true;
-        const auto id = group.place->store->folder_id(group.place->prefix);
+        const auto id = group.place->store->local_files().folder_id(group.place->prefix);
         return !id || entered_.insert(*id).second;
     }
 

@@ -26,7 +26,7 @@ ErrorCode code_of(const std::function<void()>& run, std::string* message = nullp
 }
 
 TEST(Array, TheExampleOfTheDesign) {
-    auto grid = Array::create(memory_store(), "grid",
+    auto grid = Array::create({memory_store(), "grid"},
                               {.shape = {1'000, 100}, .chunks = {100, 10}, .dtype = "<i4", .fill_value = 42});
     std::vector<std::int32_t> values(100);
     std::iota(values.begin(), values.end(), 0);
@@ -44,7 +44,7 @@ TEST(Array, TheExampleOfTheDesign) {
 }
 
 TEST(Array, ChunksThatBecomeTheFillAreErasedBitForBit) {
-    Array a = Array::create(memory_store(), "", {.shape = {10}, .chunks = {5}, .dtype = "<f8", .fill_value = 0.0});
+    Array a = Array::create(memory_store(), {.shape = {10}, .chunks = {5}, .dtype = "<f8", .fill_value = 0.0});
     std::vector<double> values(10, 1.0);
     a.write("", view(values));
     EXPECT_EQ(a.stored_size().chunks, 2);
@@ -58,7 +58,7 @@ TEST(Array, ChunksThatBecomeTheFillAreErasedBitForBit) {
 }
 
 TEST(Array, BeyondANumberOfChunksSizesAreOfASample) {
-    Array a = Array::create(memory_store(), "",
+    Array a = Array::create(memory_store(),
                             {.shape = {1000}, .chunks = {1}, .dtype = "|u1", .codec = "none", .format = "v2"});
     std::vector<std::uint8_t> ones(1000, 1);
     a.write("", view(ones));
@@ -70,7 +70,7 @@ TEST(Array, BeyondANumberOfChunksSizesAreOfASample) {
 }
 
 TEST(Array, WithAnUndefinedFillNothingIsErased) {
-    Array a = Array::create(memory_store(), "", {.shape = {10}, .chunks = {5}, .dtype = "<i4", .fill_value = Value()});
+    Array a = Array::create(memory_store(), {.shape = {10}, .chunks = {5}, .dtype = "<i4", .fill_value = Value()});
     EXPECT_EQ(a.read("").values<std::int32_t>()[3], 0);
     a.fill(Selection::all({10}), 0);
     EXPECT_EQ(a.stored_size().chunks, 2);
@@ -89,7 +89,7 @@ TEST(Array, AFillThatCannotBeAssignedIsAnErrorOnlyWhenItIsNeeded) {
 }
 
 TEST(Array, RefusesWhatDoesNotFit) {
-    Array a = Array::create(memory_store(), "", {.shape = {4, 4}, .chunks = {2, 2}, .dtype = "<i4"});
+    Array a = Array::create(memory_store(), {.shape = {4, 4}, .chunks = {2, 2}, .dtype = "<i4"});
     std::vector<float> floats(16);
     std::vector<std::int32_t> ints(16);
     EXPECT_EQ(code_of([&] { a.write("", view(floats, {4, 4})); }), ErrorCode::invalid_argument);
@@ -106,7 +106,7 @@ TEST(Array, RefusesWhatDoesNotFit) {
     EXPECT_EQ(a.stored_size().chunks, 0);
     for (const Shape& bad : {Shape{0, 2}, Shape{2}, Shape{-1, 2}}) {
         EXPECT_EQ(code_of([&] {
-                      Array::create(memory_store(), "", {.shape = {4, 4}, .chunks = bad, .dtype = "<i4"});
+                      Array::create(memory_store(), {.shape = {4, 4}, .chunks = bad, .dtype = "<i4"});
                   }),
                   ErrorCode::invalid_argument);
     }
@@ -114,7 +114,7 @@ TEST(Array, RefusesWhatDoesNotFit) {
 
 TEST(Array, ADamagedChunkIsNamed) {
     const auto store = memory_store();
-    Array a = Array::create(store, "group/grid", {.shape = {4, 4}, .chunks = {2, 2}, .dtype = "<i4"});
+    Array a = Array::create({store, "group/grid"}, {.shape = {4, 4}, .chunks = {2, 2}, .dtype = "<i4"});
     a.fill(Selection::all({4, 4}), 7);
     const std::string garbage = "not a blosc frame at all";
     store->put("group/grid/__zdata__/1.0.blosc", std::as_bytes(std::span(garbage)));
@@ -146,7 +146,7 @@ TEST(Array, AFileOfAbsurdSizeIsRefusedBeforeMemoryIsTakenForIt) {
 
 TEST(Array, StaleChunksOfALargerPastNeverShow) {
     const auto store = memory_store();
-    Array a = Array::create(store, "", {.shape = {10}, .chunks = {4}, .dtype = "<i4", .fill_value = -1});
+    Array a = Array::create(store, {.shape = {10}, .chunks = {4}, .dtype = "<i4", .fill_value = -1});
     a.fill(Selection::all({10}), 5);
     Buffer edge;
     ASSERT_TRUE(store->get("__zdata__/1.blosc", edge));
@@ -168,14 +168,13 @@ TEST(Array, StaleChunksOfALargerPastNeverShow) {
 // Where so many chunks come in that those that are stored are listed instead.
 TEST(Array, GrowingByThousandsOfChunksShowsNothingButTheFill) {
     for (const Shape& shards : {Shape{}, Shape{6, 6}}) {
-        Array a = Array::create(memory_store(), "",
-                                {.shape = {40, 40},
-                                 .chunks = {3, 3},
-                                 .dtype = "<i2",
-                                 .fill_value = -1,
-                                 .shards = shards,
-                                 .codec = "none",
-                                 .format = "v3"});
+        Array a = Array::create(memory_store(), {.shape = {40, 40},
+                                                 .chunks = {3, 3},
+                                                 .dtype = "<i2",
+                                                 .fill_value = -1,
+                                                 .shards = shards,
+                                                 .codec = "none",
+                                                 .format = "v3"});
         a.fill(Selection::all({40, 40}), 5);
         a.resize({31, 31});  // fives stay in the last chunks, beyond the edge
         a.resize({400, 400});
@@ -188,7 +187,7 @@ TEST(Array, GrowingByThousandsOfChunksShowsNothingButTheFill) {
 
 TEST(Array, AnotherHandleSeesAResizeBeforeItWrites) {
     const auto store = memory_store();
-    Array a = Array::create(store, "", {.shape = {4}, .chunks = {2}, .dtype = "<i4"});
+    Array a = Array::create(store, {.shape = {4}, .chunks = {2}, .dtype = "<i4"});
     Array b = Array::open(store);
     b.resize({8});
     a.write("7", view(std::vector<std::int32_t>{9}, Shape{}));
@@ -199,7 +198,7 @@ TEST(Array, AnotherHandleSeesAResizeBeforeItWrites) {
 
 TEST(Array, ARefreshIsNotFooledByAShapeThatComesBack) {
     const auto store = memory_store();
-    Array a = Array::create(store, "", {.shape = {10}, .chunks = {5}, .dtype = "<i4"});
+    Array a = Array::create(store, {.shape = {10}, .chunks = {5}, .dtype = "<i4"});
     Array b = Array::open(store);
     a.resize({20});
     b.resize({10});
@@ -212,7 +211,7 @@ TEST(Array, AFillThatDoesNotFitIsRefused) {
     for (const auto& [dtype, fill] :
          {std::pair<const char*, Value>{"u1", 300}, {"<i4", 3.5}, {"S2", "abcdef"}, {"<i4", "x"}}) {
         EXPECT_EQ(code_of([&, d = dtype, f = fill] {
-                      Array::create(memory_store(), "", {.shape = {2}, .dtype = d, .fill_value = f});
+                      Array::create(memory_store(), {.shape = {2}, .dtype = d, .fill_value = f});
                   }),
                   ErrorCode::invalid_argument)
             << dtype;
@@ -222,7 +221,7 @@ TEST(Array, AFillThatDoesNotFitIsRefused) {
 TEST(ArrayThreads, WritersOfOneChunkLoseNothing) {
     // Eight threads, through two handles, each writing its own elements of shared chunks, one element at a time.
     const auto store = memory_store();
-    Array a = Array::create(store, "", {.shape = {64}, .chunks = {16}, .dtype = "<i4"});
+    Array a = Array::create(store, {.shape = {64}, .chunks = {16}, .dtype = "<i4"});
     Array b = Array::open(store);
     std::vector<std::thread> threads;
     for (int t = 0; t < 8; ++t) {
@@ -262,7 +261,7 @@ TEST(ArrayThreads, ReadersSeeEachChunkWhole) {
 
 TEST(ArrayThreads, ConcurrentAppendsAreSerialised) {
     const auto store = memory_store();
-    Array::create(store, "", {.shape = {0}, .chunks = {7}, .dtype = "<i4"});
+    Array::create(store, {.shape = {0}, .chunks = {7}, .dtype = "<i4"});
     std::vector<std::thread> threads;
     for (int t = 1; t <= 4; ++t) {
         threads.emplace_back([&, t] {
@@ -283,7 +282,7 @@ TEST(ArrayThreads, ConcurrentAppendsAreSerialised) {
 }
 
 TEST(ArrayThreads, ParallelRegionsReadAndWrite) {
-    Array a = Array::create(memory_store(), "", {.shape = {200, 300}, .chunks = {16, 32}, .dtype = "<f4"});
+    Array a = Array::create(memory_store(), {.shape = {200, 300}, .chunks = {16, 32}, .dtype = "<f4"});
     std::vector<float> values(200 * 300);
     std::iota(values.begin(), values.end(), 0.0F);
     a.write("", view(values, {200, 300}), {.threads = 4});

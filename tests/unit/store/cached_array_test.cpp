@@ -245,7 +245,7 @@ TEST_F(CachedArrays, text_that_is_replaced_again_and_again_takes_no_more_room) {
 
 TEST(CachedArraysOfText, chunks_at_the_edge_of_an_array_of_text_or_bytes) {
     for (const DType& dtype : {DType::variable_text(), DType::variable_bytes()}) {
-        Array array = Array::create(memory_store(), "", {.shape = {6}, .chunks = {4}, .dtype = dtype, .format = "v3"});
+        Array array = Array::create(memory_store(), {.shape = {6}, .chunks = {4}, .dtype = dtype, .format = "v3"});
         const std::string text = "z";
         const VariableSlot slot{text.data(), text.size()};
         const auto element = view_bytes(reinterpret_cast<const std::byte*>(&slot), dtype, {1});
@@ -311,7 +311,7 @@ TEST_F(CachedArrays, arrays_without_dimensions_and_other_byte_orders) {
 
 TEST_F(CachedArrays, take_selections_as_text_and_in_steps) {
     (void)Array::create(folder / "a", options("v3", {23, 17}, {5, 4}, {10, 8}), fast);
-    Array plain = Array::create(memory_store(), "b", options("v2", {23, 17}, {5, 4}));
+    Array plain = Array::create({memory_store(), "b"}, options("v2", {23, 17}, {5, 4}));
     std::mt19937 random(11);
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     const auto slice = [&](int n) {

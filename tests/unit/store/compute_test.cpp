@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 Array prices() {
-    return Array::create(memory_store(), "prices",
+    return Array::create({memory_store(), "prices"},
                          {.shape = {5}, .chunks = {2}, .dtype = "[('day','<i4'),('close','<f8')]", .format = "v2"});
 }
 
@@ -55,7 +55,7 @@ TEST(ArrayField, RefusesWhatIsNotThere) {
     expect_error(ErrorCode::invalid_argument, "shape", [&] {
         table.field("close").write(":2", view(std::vector{1.0, 2.0, 3.0}));
     });
-    Array plain = Array::create(memory_store(), "plain", {.shape = {2}, .dtype = "<i4"});
+    Array plain = Array::create({memory_store(), "plain"}, {.shape = {2}, .dtype = "<i4"});
     expect_error(ErrorCode::invalid_argument, "without fields", [&] { (void)plain.field("x"); });
 }
 

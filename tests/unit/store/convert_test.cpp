@@ -27,7 +27,7 @@ std::vector<fs::path> golden_arrays() {
         for (auto entry = fs::recursive_directory_iterator(fs::path(TESSERA_GOLDEN) / folder);
              entry != fs::recursive_directory_iterator(); ++entry) {
             if (!entry->is_directory() || entry->path().filename().string().starts_with("error_")) continue;
-            if (probe_dialect(*directory_store(entry->path(), {.read_only = true}), "") != nullptr) {
+            if (probe_dialect(*directory_store(entry->path(), {.read_only = true})) != nullptr) {
                 found.push_back(entry->path());
                 entry.disable_recursion_pending();
             }
@@ -56,7 +56,7 @@ std::vector<std::string> elements(const Array& array) {
 /// The array in another format, in memory, made as the program makes it.
 Array converted(const Array& from, const Dialect& to) {
     const Conversion c = convert_metadata(from.metadata(), from.attributes().stored(), from.dialect(), to);
-    Array array = Array::create(memory_store(), "", to, c.metadata, false);
+    Array array = Array::create(memory_store(), to, c.metadata, false);
     if (c.attributes) array.attributes().replace(*c.attributes);
     if (why_recode(from.metadata(), c.metadata)) {
         copy_array(from, array);
@@ -169,11 +169,11 @@ TEST(Convert, lzma_is_decoded_as_its_configuration_says) {
     to.codecs.back() = raw_lzma(2);
     EXPECT_THAT(why_recode(from, to).value_or(""), HasSubstr("codecs"));
 
-    Array array = Array::create(memory_store(), "", dialect_named("v2"), from);
+    Array array = Array::create(memory_store(), dialect_named("v2"), from);
     std::vector<std::int32_t> values(600);
     std::iota(values.begin(), values.end(), 1000);
     array.write("", view(values, {20, 30}));
-    Array copy = Array::create(memory_store(), "", dialect_named("v2"), to);
+    Array copy = Array::create(memory_store(), dialect_named("v2"), to);
     if (why_recode(from, to)) {
         copy_array(array, copy);
     } else {
@@ -252,10 +252,10 @@ TEST(Convert, dimension_names_become_xarrays_attribute_and_back) {
 
 TEST(Convert, damaged_chunks_do_not_spread) {
     const auto store = memory_store();
-    Array array = Array::create(store, "a", {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = "v2"});
+    Array array = Array::create({store, "a"}, {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = "v2"});
     array.fill(Selection::all({8}), 3);
     store->put("a/1", std::as_bytes(std::span("damaged", 7)));
-    Array copy = Array::create(store, "b", dialect_named("v2"), array.metadata(), false);
+    Array copy = Array::create({store, "b"}, dialect_named("v2"), array.metadata(), false);
     expect_error(ErrorCode::corrupt, "a/1", [&] { (void)copy_chunks(array, copy, {.verify = true}); });
 }
 
@@ -265,7 +265,7 @@ TEST(Convert, links_share_the_file_and_a_later_write_does_not) {
     Array array = Array::create(folder / "a", {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = "v2"});
     array.fill(Selection::all({8}), 3);
     const Dialect& v3 = dialect_named("v3");
-    Array copy = Array::create(directory_store(folder / "b"), "", v3,
+    Array copy = Array::create(directory_store(folder / "b"), v3,
                                convert_metadata(array.metadata(), {}, array.dialect(), v3).metadata, false);
     const CopiedChunks copied = copy_chunks(array, copy, {.link = true});
     copy.publish();
@@ -285,7 +285,7 @@ TEST(Convert, a_resumed_copy_takes_no_chunk_cut_short_for_a_whole_one) {
     Array array = Array::create(folder / "a", {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = "v2"});
     array.fill(Selection::all({8}), 3);
     const auto store = directory_store(folder / "b");
-    Array copy = Array::create(store, "", dialect_named("v2"), array.metadata(), false);
+    Array copy = Array::create(store, dialect_named("v2"), array.metadata(), false);
     store->put("0", std::as_bytes(std::span("cut", 3)));
     EXPECT_EQ(copy_chunks(array, copy).chunks, 2);
     copy.publish();

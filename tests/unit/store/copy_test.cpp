@@ -106,7 +106,7 @@ TEST_F(Copy, RandomShapesThroughEveryPairOfSides) {
         SCOPED_TRACE(fmt::format("round {} shape {} chunks {} {}", round, shape.to_string(), chunks_a.to_string(),
                                  chunks_b.to_string()));
         const NDArray data = ramp(shape);
-        Array a = Array::create(memory_store(), "", {.shape = shape, .chunks = chunks_a, .dtype = "<i4"});
+        Array a = Array::create(memory_store(), {.shape = shape, .chunks = chunks_a, .dtype = "<i4"});
         // The smallest budget that works, so that blocks are as small as they get.
         const CopyOptions small{.io = {.max_memory = (std::uint64_t{5} << 19) + 4 * 20 * 20 * 20}, .selection = {}};
         CountingSink into_a(a);
@@ -115,7 +115,7 @@ TEST_F(Copy, RandomShapesThroughEveryPairOfSides) {
         EXPECT_TRUE(into_a.aligned);               // and so each destination chunk
         EXPECT_EQ(into_a.finished, 1);
 
-        Array b = Array::create(memory_store(), "", {.shape = shape, .chunks = chunks_b, .dtype = ">i4"});
+        Array b = Array::create(memory_store(), {.shape = shape, .chunks = chunks_b, .dtype = ">i4"});
         copy_array(a, b, small);
         EXPECT_TRUE(elements_equal(b.read("").view(), data.view()));
 
@@ -125,7 +125,7 @@ TEST_F(Copy, RandomShapesThroughEveryPairOfSides) {
                     create_array_file(split_array_path(path(name)), "<i4", shape, {.order = order, .deflate_level = 1});
                 copy_array(b, *sink, small);
                 const auto file = open_source(path(name));
-                Array c = Array::create(memory_store(), "", {.shape = shape, .chunks = chunks_a, .dtype = "<i4"});
+                Array c = Array::create(memory_store(), {.shape = shape, .chunks = chunks_a, .dtype = "<i4"});
                 copy_array(*file, c, small);
                 ASSERT_TRUE(elements_equal(c.read("").view(), data.view())) << name;
             }
@@ -135,16 +135,16 @@ TEST_F(Copy, RandomShapesThroughEveryPairOfSides) {
 
 TEST_F(Copy, SelectionsWithStepsAndDroppedAxes) {
     const NDArray data = ramp({30, 20, 10});
-    Array a = Array::create(memory_store(), "", {.shape = {30, 20, 10}, .chunks = {7, 6, 5}, .dtype = "<i4"});
+    Array a = Array::create(memory_store(), {.shape = {30, 20, 10}, .chunks = {7, 6, 5}, .dtype = "<i4"});
     copy_array(*view_source(data.view(), "memory"), a);
     for (const char* text : {"3:29:2, 5, ::-1", "..., 4", "2, 3, 4", "::7, ::-3, 1:9", "5:5, :, :"}) {
         const Selection s = Selection::parse(text, {30, 20, 10});
         const Shape shape = s.shape();
-        Array b = Array::create(memory_store(), "",
-                                {.shape = shape, .chunks = Shape::filled(shape.rank(), 4), .dtype = "<i4"});
+        Array b =
+            Array::create(memory_store(), {.shape = shape, .chunks = Shape::filled(shape.rank(), 4), .dtype = "<i4"});
         copy_array(*view_source(data.view(), "memory"), b, {.io = {}, .selection = s});
-        Array c = Array::create(memory_store(), "",
-                                {.shape = shape, .chunks = Shape::filled(shape.rank(), 3), .dtype = "<i4"});
+        Array c =
+            Array::create(memory_store(), {.shape = shape, .chunks = Shape::filled(shape.rank(), 3), .dtype = "<i4"});
         copy_array(a, c, {.io = {}, .selection = s});
         EXPECT_TRUE(elements_equal(b.read("").view(), a.read(s).view())) << text;
         EXPECT_TRUE(elements_equal(c.read("").view(), a.read(s).view())) << text;
@@ -153,7 +153,7 @@ TEST_F(Copy, SelectionsWithStepsAndDroppedAxes) {
 
 TEST_F(Copy, BlocksStayWithinTheBudget) {
     const NDArray data = ramp({500, 4000});  // 8 MB
-    Array a = Array::create(memory_store(), "", {.shape = {500, 4000}, .chunks = {100, 100}, .dtype = "<i4"});
+    Array a = Array::create(memory_store(), {.shape = {500, 4000}, .chunks = {100, 100}, .dtype = "<i4"});
     for (const std::uint64_t budget : {std::uint64_t{3} << 20, std::uint64_t{5} << 20}) {
         CountingSink counted(a);
         copy_array(*view_source(data.view(), "memory"), counted,
@@ -166,9 +166,9 @@ TEST_F(Copy, BlocksStayWithinTheBudget) {
 
 TEST_F(Copy, ThreadsShareTheBudgetWhereLargeBlocksPay) {
     const NDArray data = ramp({1000, 1000});  // 4 MB
-    Array columns = Array::create(memory_store(), "", {.shape = {1000, 1000}, .chunks = {1000, 4}, .dtype = "<i4"});
+    Array columns = Array::create(memory_store(), {.shape = {1000, 1000}, .chunks = {1000, 4}, .dtype = "<i4"});
     columns.write("", data.view());
-    Array rows = Array::create(memory_store(), "", {.shape = {1000, 1000}, .chunks = {4, 1000}, .dtype = "<i4"});
+    Array rows = Array::create(memory_store(), {.shape = {1000, 1000}, .chunks = {4, 1000}, .dtype = "<i4"});
     constexpr std::int64_t budget = 1 << 20;
     for (const int wanted : {1, 2}) {
         const IoOptions io{.threads = wanted, .max_memory = budget};
@@ -183,7 +183,7 @@ TEST_F(Copy, ThreadsShareTheBudgetWhereLargeBlocksPay) {
 
 TEST_F(Copy, ABudgetBelowOneChunkIsAnErrorThatNamesTheLeast) {
     const NDArray data = ramp({1000, 1000});
-    Array a = Array::create(memory_store(), "", {.shape = {1000, 1000}, .chunks = {1000, 1000}, .dtype = "<i4"});
+    Array a = Array::create(memory_store(), {.shape = {1000, 1000}, .chunks = {1000, 1000}, .dtype = "<i4"});
     try {
         copy_array(*view_source(data.view(), "memory"), a, {.io = {.max_memory = 1 << 20}, .selection = {}});
         FAIL();
@@ -199,9 +199,9 @@ TEST_F(Copy, ABudgetBelowOneChunkIsAnErrorThatNamesTheLeast) {
 
 TEST_F(Copy, DisagreeingSidesAreRefused) {
     const NDArray data = ramp({4, 4});
-    Array a = Array::create(memory_store(), "", {.shape = {4, 5}, .chunks = {2, 2}, .dtype = "<i4"});
+    Array a = Array::create(memory_store(), {.shape = {4, 5}, .chunks = {2, 2}, .dtype = "<i4"});
     EXPECT_THROW(copy_array(*view_source(data.view(), "memory"), a), Error);
-    Array b = Array::create(memory_store(), "", {.shape = {4, 4}, .chunks = {2, 2}, .dtype = "<f4"});
+    Array b = Array::create(memory_store(), {.shape = {4, 4}, .chunks = {2, 2}, .dtype = "<f4"});
     EXPECT_THROW(copy_array(*view_source(data.view(), "memory"), b), Error);
 }
 
@@ -218,7 +218,7 @@ TEST_F(Copy, ReportsProgressAndStops) {
         void start(std::int64_t bytes, std::string_view) override { total = bytes; }
     };
     const NDArray data = ramp({1000, 1000});
-    Array a = Array::create(memory_store(), "", {.shape = {1000, 1000}, .chunks = {100, 100}, .dtype = "<i4"});
+    Array a = Array::create(memory_store(), {.shape = {1000, 1000}, .chunks = {100, 100}, .dtype = "<i4"});
     Counter counter;
     copy_array(*view_source(data.view(), "memory"), a,
                {.io = {.progress = &counter, .max_memory = 3 << 20}, .selection = {}});
@@ -385,7 +385,7 @@ TEST_F(Copy, WhatWouldBeUnpackedAgainAndAgainGoesThroughATemporaryFile) {
         const auto file = create_array_file(split_array_path(path("x.npz")), "<i4", data.shape(),
                                             {.order = order, .deflate_level = 1});
         copy_array(*view_source(data.view(), "memory"), *file, small);
-        Array a = Array::create(memory_store(), "", {.shape = data.shape(), .chunks = {32, 32, 32}, .dtype = "<i4"});
+        Array a = Array::create(memory_store(), {.shape = data.shape(), .chunks = {32, 32, 32}, .dtype = "<i4"});
         copy_array(*open_source(path("x.npz")), a, small);
         EXPECT_TRUE(elements_equal(a.read("").view(), data.view()));
         const auto back = create_array_file(split_array_path(path("y.npz")), "<i4", data.shape(),
@@ -439,7 +439,7 @@ TEST_F(Copy, StructuresWithPaddingBecomeArraysAsZarr04ShowedThem) {
 }
 
 TEST_F(Copy, AnAppendWritesEachChunkOnce) {
-    Array a = Array::create(memory_store(), "", {.shape = {7, 100}, .chunks = {10, 100}, .dtype = "<i4"});
+    Array a = Array::create(memory_store(), {.shape = {7, 100}, .chunks = {10, 100}, .dtype = "<i4"});
     const NDArray first = ramp({7, 100});
     a.write("", first.view());
     const NDArray more = ramp({500, 100});

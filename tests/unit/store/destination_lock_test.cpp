@@ -262,8 +262,9 @@ TEST_F(Destinations, a_group_in_which_something_is_being_made_is_not_removed) {
     (void)group.create_array("old", ten);
     {
         const NewArray made(folder / "g/new", ten, {}, "test");
-        expect_error(ErrorCode::invalid_argument, "",
-                     [&] { remove_node(*directory_store(folder.path()), "g", {.recursive = true}); });
+        expect_error(ErrorCode::invalid_argument, "", [&] {
+            remove_node({*directory_store(folder.path()), "g"}, {.recursive = true});
+        });
     }
     EXPECT_EQ(group.children().size(), 1U);
 }
@@ -273,18 +274,18 @@ TEST_F(Destinations, what_killed_runs_left_is_found_and_removed) {
     const fs::path left = folder / "g/.a.tessera-lock";
     std::ofstream(left) << "1 here\n";
     const auto store = directory_store(folder / "g");
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_TRUE(report.sound());
     ASSERT_EQ(report.count(FindingKind::leftover), 1);
     const int file = ::open(left.c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_EQ(::flock(file, LOCK_EX), 0);
-    (void)repair(store, "");
+    (void)repair(store);
     EXPECT_TRUE(fs::exists(left)) << "somebody holds it";
     ::close(file);
-    (void)repair(store, "");
+    (void)repair(store);
     EXPECT_FALSE(fs::exists(left));
     std::ofstream(left) << "1 here\n";
-    remove_node(*directory_store(folder.path()), "g", {.recursive = true});
+    remove_node({*directory_store(folder.path()), "g"}, {.recursive = true});
     EXPECT_EQ(folder.entries(), 0);
 }
 

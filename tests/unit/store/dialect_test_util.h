@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-inline std::string get_text(const KeyValueStore& store, std::string_view key) {
+inline std::string get_text(const ReadableStore& store, std::string_view key) {
     Buffer bytes;
     return store.get(key, bytes) ? std::string(text_of(bytes)) : "(absent)";
 }
@@ -44,11 +44,11 @@ struct DialectUnderTest {
     [[nodiscard]] ArrayMetadata load_document(const Value& meta) const {
         const auto store = memory_store();
         put_text(*store, dialect.metadata_key, meta.dump());
-        return load_metadata(dialect, *store, "");
+        return load_metadata(dialect, *store);
     }
     [[nodiscard]] Value saved(const ArrayMetadata& m) const {
         const auto store = memory_store();
-        dialect.save(*store, "", m, nullptr);
+        dialect.save(*store, m, nullptr);
         return Value::parse(get_text(*store, dialect.metadata_key));
     }
     /// That such a document is read, and written again with the same members.
@@ -71,7 +71,7 @@ struct DialectUnderTest {
         change(m);
         expect_error(code, message, [&] { dialect.require_expressible(m); });
         const auto store = memory_store();
-        EXPECT_THROW(dialect.save(*store, "", m, nullptr), Error);
+        EXPECT_THROW(dialect.save(*store, m, nullptr), Error);
         EXPECT_TRUE(store->list("").keys.empty()) << "nothing is written then";
     }
 };

@@ -18,7 +18,7 @@ namespace {
 class Dimensions : public ::testing::Test {
 protected:
     Dimensions() {
-        Array lat = Array::create(store_, "g/lat", {.shape = {5}, .dtype = DType::of<float>(), .format = "v3"});
+        Array lat = Array::create({store_, "g/lat"}, {.shape = {5}, .dtype = DType::of<float>(), .format = "v3"});
         lat.write("", std::vector<float>{60, 50, 40, 30, 20});
         a_.write("", std::vector<std::int32_t>{0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42});
     }
@@ -30,7 +30,7 @@ protected:
 
     std::shared_ptr<KeyValueStore> store_ = memory_store();
     Array a_ = Array::create(
-        store_, "g/a",
+        {store_, "g/a"},
         {.shape = {5, 3}, .dtype = DType::of<std::int32_t>(), .format = "v3", .dimension_names = {"lat", "z"}});
 };
 
@@ -56,7 +56,7 @@ TEST_F(Dimensions, SelectsByNamesAndValues) {
 
 TEST_F(Dimensions, TheEnvironmentChoosesNoFormat) {
     ASSERT_EQ(::setenv("TESSERA_FORMAT", "v9", 1), 0);
-    const Array made = Array::create(store_, "b", {.shape = {2}, .dtype = DType::of<float>()});
+    const Array made = Array::create({store_, "b"}, {.shape = {2}, .dtype = DType::of<float>()});
     ASSERT_EQ(::unsetenv("TESSERA_FORMAT"), 0);
     EXPECT_EQ(made.dialect().name, "zmeta");
 }

@@ -24,7 +24,7 @@ public:
         live();
         return inner().create(key);
     }
-    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+    bool link(std::string_view key, const ReadableStore& other, std::string_view other_key) override {
         live();
         return ForwardingStore::link(key, other, other_key);
     }

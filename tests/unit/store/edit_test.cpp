@@ -32,13 +32,12 @@ void PrintTo(const Kind& kind, std::ostream* out) {
 const std::vector<Kind> kinds{{"zmeta", {}}, {"v1", {}}, {"v2", {}}, {"v3", {}}, {"v3", {8, 8}}};
 
 Array make(const std::shared_ptr<KeyValueStore>& store, const Kind& kind) {
-    Array array = Array::create(store, "",
-                                {.shape = {20, 12},
-                                 .chunks = {4, 4},
-                                 .dtype = DType::parse("<i4"),
-                                 .fill_value = Value(-1),
-                                 .shards = kind.shards,
-                                 .format = kind.format});
+    Array array = Array::create(store, {.shape = {20, 12},
+                                        .chunks = {4, 4},
+                                        .dtype = DType::parse("<i4"),
+                                        .fill_value = Value(-1),
+                                        .shards = kind.shards,
+                                        .format = kind.format});
     std::vector<std::int32_t> values(160);
     std::iota(values.begin(), values.end(), 0);
     array.write(Region{{0, 0}, {16, 10}}, view(values, {16, 10}));

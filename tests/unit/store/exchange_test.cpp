@@ -92,7 +92,7 @@ TEST_P(Exchange, goes_to_every_format_and_back) {
         SCOPED_TRACE(dialect.name);
         const auto convert = [](const Array& from, const Dialect& to) {
             const Conversion c = convert_metadata(from.metadata(), from.attributes().stored(), from.dialect(), to);
-            Array made = Array::create(memory_store(), "", to, c.metadata, false);
+            Array made = Array::create(memory_store(), to, c.metadata, false);
             copy_array(from, made);
             made.publish();
             return made;

@@ -33,7 +33,7 @@ struct Case {
     [[nodiscard]] bool is_array() const { return !is("expect_error") && !is("metadata_is_pickle") && !find("members"); }
 };
 
-std::string text_at(const KeyValueStore& store, std::string_view key) {
+std::string text_at(const ReadableStore& store, std::string_view key) {
     Buffer bytes;
     return store.get(key, bytes) ? std::string(text_of(bytes)) : "(absent)";
 }
@@ -140,7 +140,7 @@ TEST_P(Fixtures, read_equal_or_are_refused) {
             expect_content(group.open_array(path), c.folder() / member.at("expected").as_string(), nullptr);
         }
         for (const Value& path : c.info.at("groups").as_array()) {
-            EXPECT_EQ(Group::open(directory_store(c.path(), {.read_only = true}), path.as_string()).dialect()->name,
+            EXPECT_EQ(Group::open({directory_store(c.path(), {.read_only = true}), path.as_string()}).dialect()->name,
                       c.dialect);
         }
         const ConsolidatedState consolidated = group.consolidated_state();
@@ -176,16 +176,16 @@ TEST_P(Fixtures, metadata_are_written_back_as_they_were) {
     const Case& c = what();
     if (!c.is_array() || c.path().extension() == ".zip") return;
     const auto store = directory_store(c.path(), {.read_only = true});
-    const Dialect* dialect = probe_dialect(*store, "");
+    const Dialect* dialect = probe_dialect(*store);
     ASSERT_NE(dialect, nullptr);
     EXPECT_EQ(dialect->name, c.dialect);
-    const ArrayMetadata m = load_metadata(*dialect, *store, "");
+    const ArrayMetadata m = load_metadata(*dialect, *store);
     if (c.dialect == "v1" && m.shape.rank() == 0) {
         return expect_error(ErrorCode::unsupported, "without dimensions", [&] { dialect->require_expressible(m); });
     }
     const auto copy = memory_store();
-    const auto attributes = dialect->load_attributes(*store, "");
-    dialect->save(*copy, "", m, attributes ? &*attributes : nullptr);
+    const auto attributes = dialect->load_attributes(*store);
+    dialect->save(*copy, m, attributes ? &*attributes : nullptr);
 
     const std::string_view key = dialect->metadata_key;
     const std::string original = text_at(*store, key);
@@ -197,7 +197,7 @@ TEST_P(Fixtures, metadata_are_written_back_as_they_were) {
         EXPECT_EQ(text_at(*copy, key), original);
     }
 
-    const ArrayMetadata again = load_metadata(*dialect, *copy, "");
+    const ArrayMetadata again = load_metadata(*dialect, *copy);
     EXPECT_EQ(again.dtype, m.dtype);
     EXPECT_EQ(again.shape, m.shape);
     EXPECT_EQ(again.chunks, m.chunks);
@@ -207,15 +207,15 @@ TEST_P(Fixtures, metadata_are_written_back_as_they_were) {
     EXPECT_EQ(again.dimension_names, m.dimension_names);
     EXPECT_EQ(again.unknown, m.unknown);
     EXPECT_EQ(again.spelling, m.spelling);
-    EXPECT_EQ(dialect->load_attributes(*copy, ""), attributes);
+    EXPECT_EQ(dialect->load_attributes(*copy), attributes);
 
     // The fill, known by its bytes only, comes to the same: it is spelt as the original program spells it.
     ArrayMetadata unspelt = m;
     unspelt.fill.spelling.reset();
     if (c.dialect == "zmeta" || c.dialect == "v1" || !m.fill.bytes) return;
-    dialect->save(*copy, "", unspelt, nullptr);
+    dialect->save(*copy, unspelt, nullptr);
     EXPECT_EQ(Value::parse(text_at(*copy, key)).at("fill_value"), Value::parse(original).at("fill_value"));
-    EXPECT_EQ(dialect->load_attributes(*copy, ""), attributes) << "those that were there stay";
+    EXPECT_EQ(dialect->load_attributes(*copy), attributes) << "those that were there stay";
 }
 
 INSTANTIATE_TEST_SUITE_P(Zarr, Fixtures, testing::Range<std::size_t>(0, cases().size()), [](const auto& param) {

@@ -19,10 +19,10 @@ public:
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override { return inner_->open(key); }
     void put(std::string_view key, ByteSpan value) override { inner_->put(key, value); }
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override { return inner_->create(key); }
-    [[nodiscard]] LocalFiles* local_files() override { return this; }
-    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
-    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
-        return inner_->link(key, &other == this ? *inner_ : other, other_key);
+    [[nodiscard]] LocalFiles& local_files() override { return *this; }
+    [[nodiscard]] const LocalFiles& local_files() const override { return *this; }
+    bool link(std::string_view key, const ReadableStore& other, std::string_view other_key) override {
+        return inner_->local_files().link(key, &other == this ? *inner_ : other, other_key);
     }
     bool replace(std::string_view from, std::string_view to) override { return inner_->replace(from, to); }
     Target prepare_replace(std::string_view key) override { return inner_->prepare_replace(key); }

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 const std::vector<std::string> names{"level", "sub/heat", "time"};
 
 void make_series(const std::shared_ptr<KeyValueStore>& store) {
-    Group group = Group::create(store, "g", dialect_named("v3"));
+    Group group = Group::create({store, "g"}, dialect_named("v3"));
     for (const std::string& name : names) {
         Array array = group.create_array(name, {.shape = {6}, .chunks = {4}, .dtype = "<i4", .fill_value = Value(-1)});
         array.write("...", view(std::vector<std::int32_t>{0, 1, 2, 3, 4, 5}, {6}));
@@ -54,7 +54,7 @@ std::int64_t length(const Array& array) {
 std::int64_t lengths(const std::shared_ptr<KeyValueStore>& store) {
     std::int64_t found = -1;
     for (const std::string& name : names) {
-        const std::int64_t one = length(Array::open(store, "g/" + name));
+        const std::int64_t one = length(Array::open({store, "g/" + name}));
         EXPECT_TRUE(found == -1 || one == found) << name << " " << one << " " << found;
         found = one;
     }
@@ -65,7 +65,7 @@ TEST(GroupEdit, TakesEffectInAllArraysAndIsTakenBackInAll) {
     const TemporaryFolder folder;
     for (const auto& store : {directory_store(folder / "d", {.durability = Durability::none}), memory_store()}) {
         make_series(store);
-        const Group group = Group::open(store, "g");
+        const Group group = Group::open({store, "g"});
         {
             Edit edit(group);
             lengthen(edit);
@@ -81,13 +81,14 @@ TEST(GroupEdit, TakesEffectInAllArraysAndIsTakenBackInAll) {
         expect_error(ErrorCode::invalid_argument, "over", [&] { (void)edit.array("time"); });
         EXPECT_FALSE(store->contains("g/.tessera/batch/journal"));
 
-        expect_error(ErrorCode::invalid_argument, "a batch over several arrays of the group",
-                     [&] { (void)undo(Array::open(store, "g/time")); });
+        expect_error(ErrorCode::invalid_argument, "a batch over several arrays of the group", [&] {
+            (void)undo(Array::open({store, "g/time"}));
+        });
         EXPECT_GT(undo(group), 9);
         EXPECT_EQ(lengths(store), 6);
         EXPECT_GT(undo(group), 9);
         EXPECT_EQ(lengths(store), 9);
-        Array time = Array::open(store, "g/time");
+        Array time = Array::open({store, "g/time"});
         { Edit(time)->attributes().set("other", 1); }
         Edit own(time);
         own->attributes().set("other", 1);
@@ -102,7 +103,7 @@ TEST(GroupEdit, RefusesWhatIsNotInTheGroup) {
     const TemporaryFolder folder;
     const auto store = directory_store(folder.path(), {.durability = Durability::none});
     make_series(store);
-    (void)Array::create(store, "elsewhere", {.shape = {6}, .dtype = "<i4"});
+    (void)Array::create({store, "elsewhere"}, {.shape = {6}, .dtype = "<i4"});
     fs::create_directory_symlink("../elsewhere", folder / "g/linked");
     Edit edit(Group::open(folder / "g"));
     expect_error(ErrorCode::invalid_argument, "behind a symbolic link", [&] { (void)edit.array("linked"); });
@@ -124,7 +125,7 @@ TEST(GroupEdit, EndsInAllArraysOrNoneWhereverItStops) {
         make_series(directory_store(folder.path(), quick));
         bool done = true;
         try {
-            Edit edit(Group::open(std::make_shared<DyingStore>(directory_store(folder.path(), quick), lives), "g"));
+            Edit edit(Group::open({std::make_shared<DyingStore>(directory_store(folder.path(), quick), lives), "g"}));
             lengthen(edit);
             edit.commit();
         } catch (const Error&) {
@@ -157,7 +158,7 @@ void leave_recorded(const fs::path& folder) {
         fs::remove_all(folder / "g");
         make_series(directory_store(folder, quick));
         try {
-            Edit edit(Group::open(std::make_shared<DyingStore>(directory_store(folder, quick), lives), "g"));
+            Edit edit(Group::open({std::make_shared<DyingStore>(directory_store(folder, quick), lives), "g"}));
             lengthen(edit);
             edit.commit();
             FAIL() << "never left";
@@ -186,8 +187,8 @@ TEST(GroupEdit, APartWithoutItsGroupIsRefusedAndSetAside) {
         expect_error(ErrorCode::corrupt, "a part of a batch over a group",
                      [&] { (void)Array::open(folder / "away/time", {.read_only = read_only}); });
     }
-    EXPECT_EQ(verify(directory_store(folder / "away/time"), "").count(FindingKind::damage), 1);
-    EXPECT_TRUE(repair(directory_store(folder / "away/time"), "").mended());
+    EXPECT_EQ(verify(directory_store(folder / "away/time")).count(FindingKind::damage), 1);
+    EXPECT_TRUE(repair(directory_store(folder / "away/time")).mended());
     EXPECT_EQ(length(Array::open(folder / "away/time")), 6);
     EXPECT_EQ(length(Array::open(folder / "g/time")), 9) << "the array in the group is another one";
 }
@@ -198,23 +199,23 @@ TEST(GroupEdit, IsFinishedOrGivenUpByRepair) {
         leave_recorded(folder.path());
         const auto store = directory_store(folder / "g");
         expect_error(ErrorCode::invalid_argument, "give it up there", [&] {
-            const RepairReport alone = repair(directory_store(folder / "g/time"), "", {.give_up_batches = true});
+            const RepairReport alone = repair(directory_store(folder / "g/time"), {.give_up_batches = true});
             for (const Repaired& one : alone.actions) {
                 if (!one.done) throw invalid_argument(one.text);
             }
         });
-        const VerifyReport found = verify(store, "");
+        const VerifyReport found = verify(store);
         EXPECT_EQ(found.count(FindingKind::damage), 0);
         EXPECT_GE(found.count(FindingKind::leftover), 3) << "the group's and two of its parts";
         for (const bool dry_run : {true, false}) {
-            const RepairReport report = repair(store, "", {.dry_run = dry_run, .give_up_batches = give_up});
+            const RepairReport report = repair(store, {.dry_run = dry_run, .give_up_batches = give_up});
             EXPECT_TRUE(report.mended());
             for (const Repaired& one : report.actions) EXPECT_TRUE(one.done) << one.finding.key << ": " << one.text;
             for (const Finding& one : report.remaining) ADD_FAILURE() << one.key << ": " << one.text;
         }
         EXPECT_EQ(lengths(directory_store(folder.path())), give_up ? 6 : 9);
         // That nobody recorded which chunks were stored is all that is said.
-        const VerifyReport left = verify(store, "");
+        const VerifyReport left = verify(store);
         EXPECT_EQ(left.count(FindingKind::note), std::ssize(left.findings));
     }
 }

@@ -47,7 +47,7 @@ TEST_P(GroupsOf, hierarchy_is_made_listed_moved_and_removed) {
     for (const bool in_memory : {false, true}) {
         SCOPED_TRACE(in_memory);
         const auto store = in_memory ? memory_store() : directory_store(folder / "root");
-        Group root = Group::create(store, "", dialect_named(format), Value::parse(R"({"title": "x"})"));
+        Group root = Group::create(store, dialect_named(format), Value::parse(R"({"title": "x"})"));
         set_ones(root.create_array("b/deep/array", small));
         Group empty = root.create_group("a.b");
         set_ones(root.create_array("a", small));
@@ -144,7 +144,7 @@ TEST_F(Groups, only_what_belongs_to_nodes_is_removed) {
 TEST_P(GroupsOf, consolidated_metadata_are_checked_against_the_nodes) {
     Group root = Group::create(folder / "root", dialect_named(GetParam()));
     (void)root.create_array("sub/a", small);
-    (void)Array::create(directory_store(folder / "root"), "other", small);  // zmeta: not this format's
+    (void)Array::create({directory_store(folder / "root"), "other"}, small);  // zmeta: not this format's
     EXPECT_FALSE(root.consolidated_state().present);
     EXPECT_TRUE(root.consolidated_matches("sub/a")) << "nothing says otherwise";
     root.consolidate();
@@ -170,7 +170,7 @@ TEST_P(GroupsOf, consolidated_metadata_are_checked_against_the_nodes) {
     // A node in a plain folder: zarr-python 2 lists it, version 3 would fail on it.
     ArrayOptions options = small;
     options.format = GetParam();
-    (void)Array::create(directory_store(folder / "root"), "plain/p", options);
+    (void)Array::create({directory_store(folder / "root"), "plain/p"}, options);
     const bool listed = std::string(GetParam()) == "v2";
     EXPECT_EQ(root.consolidated_state().stale,
               listed ? std::vector<std::string>{"plain/p"} : std::vector<std::string>{});

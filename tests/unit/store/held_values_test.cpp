@@ -63,7 +63,7 @@ protected:
             path_,
             {.shape = {40, 6}, .chunks = {4, 6}, .dtype = "<i4", .shards = layout.shards, .format = layout.format});
         fill(made, "...", 7);
-        array_ = Array::open(store_, "");
+        array_ = Array::open(store_);
     }
 
     [[nodiscard]] std::vector<std::int32_t> now() const {
@@ -229,7 +229,8 @@ TEST(HeldValues, get_their_keys_one_by_one) {
         EXPECT_FALSE(store->contains("x/2"));
     }
     EXPECT_EQ(read_all(*store->open("x/1")).size(), one.size());
-    for (const char* const place : {"", "x", "y"}) EXPECT_TRUE(store->temporaries(place).empty()) << place;
+    for (const char* const place : {"", "x", "y"})
+        EXPECT_TRUE(store->local_files().temporaries(place).empty()) << place;
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ public:
                 EXPECT_GE(array_->stored_size().chunks, before) << said_;
             }
         }
-        for (const Finding& finding : verify(store_, "", {.io = io_}).findings) {
+        for (const Finding& finding : verify(store_, {.io = io_}).findings) {
             EXPECT_NE(finding.kind, FindingKind::damage) << finding.key << ": " << finding.text;
         }
     }
@@ -140,7 +140,7 @@ private:
         store_ = draw(0, 3) == 0 ? directory_store(folder_.emplace() / "a", {.durability = Durability::none})
                                  : memory_store();
         try {
-            array_ = Array::create(store_, "", options);
+            array_ = Array::create(store_, options);
         } catch (const Error& e) {
             // Not every format has every fill, codec and order.
             EXPECT_TRUE(e.code() == ErrorCode::unsupported || e.code() == ErrorCode::invalid_argument) << e.what();

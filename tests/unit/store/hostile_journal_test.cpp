@@ -78,10 +78,10 @@ protected:
         const std::string before = text_of(place / key0) + text_of(place / key1) + text_of(place / metadata);
         expect_error(ErrorCode::corrupt, says, [&] { (void)Array::open(place); });
         expect_error(ErrorCode::corrupt, says, [&] { (void)Array::open(place, {.read_only = true}); });
-        const VerifyReport report = verify(directory_store(place, {.read_only = true}), "");
+        const VerifyReport report = verify(directory_store(place, {.read_only = true}));
         ASSERT_EQ(report.count(FindingKind::damage), 1);
         EXPECT_NE(report.findings.front().text.find(says), std::string::npos) << report.findings.front().text;
-        EXPECT_TRUE(repair(directory_store(place), "").mended());
+        EXPECT_TRUE(repair(directory_store(place)).mended());
         EXPECT_TRUE(fs::exists(place / ".tessera/damaged/batch.1/journal"));
         EXPECT_NO_THROW((void)Array::open(place));
         EXPECT_EQ(text_of(place / key0) + text_of(place / key1) + text_of(place / metadata), before);
@@ -168,7 +168,7 @@ TEST_P(HostileJournal, a_chunk_folder_that_is_a_link) {
 
 TEST_P(HostileJournal, what_is_the_arrays_own_is_finished) {
     stage({put(0, key0), erase(key1)});
-    const VerifyReport report = verify(directory_store(place, {.read_only = true}), "");
+    const VerifyReport report = verify(directory_store(place, {.read_only = true}));
     ASSERT_EQ(report.findings.size(), 1U);
     EXPECT_NE(report.findings.front().text.find("1 value is written (" + key0 + ") and 1 removed (" + key1 + ")"),
               std::string::npos)
@@ -198,7 +198,7 @@ TEST_P(HostileJournal, a_linked_undo_folder_is_neither_emptied_nor_written_to) {
     expect_error(ErrorCode::corrupt, ".tessera/undo is a symbolic link", [&] { (void)undo(array); });
     expect_untouched();
     // repair removes the link.
-    const RepairReport report = repair(directory_store(place), "");
+    const RepairReport report = repair(directory_store(place));
     EXPECT_TRUE(report.mended());
     EXPECT_FALSE(fs::is_symlink(place / ".tessera" / "undo"));
     expect_untouched();
@@ -231,8 +231,8 @@ TEST_P(HostileJournal, a_linked_own_folder_is_refused_by_all_and_removed_by_repa
                  [&] { (void)Array::open(place, {.read_only = true}); });
     expect_error(ErrorCode::corrupt, ".tessera is a symbolic link",
                  [&] { Group::open(folder.path()).move("gift", "g"); });
-    EXPECT_EQ(verify(directory_store(place, {.read_only = true}), "").count(FindingKind::damage), 1);
-    EXPECT_TRUE(repair(directory_store(place), "").mended());
+    EXPECT_EQ(verify(directory_store(place, {.read_only = true})).count(FindingKind::damage), 1);
+    EXPECT_TRUE(repair(directory_store(place)).mended());
     EXPECT_EQ(Array::open(place).read("0").values<std::int32_t>()[0], 7);
     EXPECT_EQ(text_of(folder / "victim" / "lock"), "lock");
     EXPECT_TRUE(fs::exists(folder / "victim" / "batch"));
@@ -242,7 +242,7 @@ TEST_P(HostileJournal, removing_the_array_removes_the_links_in_it) {
     std::ofstream(folder / "victim" / "lock") << "lock";
     fs::remove_all(place / ".tessera");
     fs::create_directory_symlink("../victim", place / ".tessera");
-    remove_node(*directory_store(folder.path()), "gift");
+    remove_node({*directory_store(folder.path()), "gift"});
     EXPECT_FALSE(fs::exists(place));
     EXPECT_EQ(text_of(folder / "victim" / "lock"), "lock");
 }

@@ -30,7 +30,7 @@ namespace tessera {
 namespace {
 
 Array numbers() {
-    return Array::create(memory_store(), "a", {.shape = {4, 5}, .chunks = {2, 2}, .dtype = "<i4"});
+    return Array::create({memory_store(), "a"}, {.shape = {4, 5}, .chunks = {2, 2}, .dtype = "<i4"});
 }
 
 std::vector<std::int32_t> elements_of(const Array& a, std::string_view selection) {
@@ -52,10 +52,10 @@ TEST(Interface, ContiguousElementsAreWrittenWithoutView) {
 }
 
 TEST(Interface, BracesAreARegionOfAnyRank) {
-    Array line = Array::create(memory_store(), "a", {.shape = {6}, .dtype = "<i4"});
+    Array line = Array::create({memory_store(), "a"}, {.shape = {6}, .dtype = "<i4"});
     line.write({{0}, {3}}, std::vector<std::int32_t>{1, 2, 3});
     EXPECT_EQ(line.read({{0}, {6}}).to_string(), "[1 2 3 0 0 0]");
-    Array point = Array::create(memory_store(), "a", {.shape = {}, .dtype = "<i4"});
+    Array point = Array::create({memory_store(), "a"}, {.shape = {}, .dtype = "<i4"});
     point.write({}, 5);
     EXPECT_EQ(point.read({}).to_string(), "5");
 }
@@ -88,7 +88,7 @@ TEST(Interface, TimesOfChronoAreElements) {
     EXPECT_FALSE(RegisteredType<years>);
     EXPECT_FALSE((RegisteredType<duration<double>>));
     for (const char* const dtype : {"<M8[s]", ">M8[s]"}) {
-        Array a = Array::create(memory_store(), "a", {.shape = {4}, .chunks = {3}, .dtype = dtype, .format = "v2"});
+        Array a = Array::create({memory_store(), "a"}, {.shape = {4}, .chunks = {3}, .dtype = dtype, .format = "v2"});
         const sys_days day = year(2026) / 1 / 31;
         a.write("", day);
         a.write("1", sys_seconds(day) + hours(3));
@@ -109,7 +109,7 @@ TEST(Interface, TimesOfChronoAreElements) {
 }
 
 TEST(Interface, AStructureIsOneValueToo) {
-    Array a = Array::create(memory_store(), "a", {.shape = {3}, .dtype = DType::of<Reading>(), .format = "v2"});
+    Array a = Array::create({memory_store(), "a"}, {.shape = {3}, .dtype = DType::of<Reading>(), .format = "v2"});
     a.write("1:", Reading{5, 1.5F, 2});
     const NDArray read = a.read();
     EXPECT_EQ(read.values<Reading>()[2], (Reading{5, 1.5F, 2}));
@@ -125,7 +125,7 @@ TEST(Interface, OneValueIsWrittenEverywhere) {
               (std::vector<std::int32_t>{-1, -1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 7, 0, 0, 0, 2, 0, 2, 0, 2}));
     expect_error(ErrorCode::invalid_argument, "", [&] { a.write("0", 0.5); });
     expect_error(ErrorCode::invalid_argument, "", [&] { a.write("0", std::int64_t{1} << 40); });
-    Array text = Array::create(memory_store(), "t", {.shape = {3}, .dtype = "S4"});
+    Array text = Array::create({memory_store(), "t"}, {.shape = {3}, .dtype = "S4"});
     text.write("1:", "abc");
     const NDArray written = text.read();
     const auto bytes = written.bytes();
@@ -144,7 +144,7 @@ TEST(Interface, SelectionsAreTextEverywhere) {
     a.read_into("0, :2", view(out));
     EXPECT_EQ(out, (std::vector<std::int32_t>{1, 4}));
     // What another handle appended is there.
-    Array first = Array::create(memory_store(), "b", {.shape = {2}, .chunks = {2}, .dtype = "<i4"});
+    Array first = Array::create({memory_store(), "b"}, {.shape = {2}, .chunks = {2}, .dtype = "<i4"});
     first.append(view(std::vector<std::int32_t>{5}));
     first.write("-1", std::vector<std::int32_t>{6});
     EXPECT_EQ(elements_of(first, ""), (std::vector<std::int32_t>{0, 0, 6}));
@@ -159,7 +159,7 @@ TEST(Interface, ElementsAreReadAsAnotherType) {
     EXPECT_EQ(a.read<std::int16_t>("1, 1").values<std::int16_t>()[0], -2);
     expect_error(ErrorCode::invalid_argument, "3000", [&] { (void)a.read<std::int8_t>("1"); });
     EXPECT_EQ(a.read<std::int8_t>("1, 2", Cast::clip).values<std::int8_t>()[0], 127);
-    const Array halves = Array::create(memory_store(), "h", {.shape = {2}, .dtype = ">f8"});
+    const Array halves = Array::create({memory_store(), "h"}, {.shape = {2}, .dtype = ">f8"});
     Array(halves).write("", 1.5);
     expect_error(ErrorCode::invalid_argument, "same_kind", [&] { (void)halves.read<int>(); });
     EXPECT_EQ(halves.read<int>("0", Cast::round).values<int>()[0], 2);
@@ -171,10 +171,10 @@ TEST(Interface, StructsGoInAndOut) {
         SCOPED_TRACE(format);
         const std::vector<Reading> readings{{-1, 0.5F, 1}, {std::numeric_limits<std::int64_t>::max(), -2.0F, 255}};
         auto store = memory_store();
-        Array log =
-            Array::create(store, "log", {.shape = {3}, .chunks = {2}, .dtype = DType::of<Reading>(), .format = format});
+        Array log = Array::create({store, "log"},
+                                  {.shape = {3}, .chunks = {2}, .dtype = DType::of<Reading>(), .format = format});
         log.write("1:", readings);
-        const NDArray back = Array::open(store, "log").read("1:");
+        const NDArray back = Array::open({store, "log"}).read("1:");
         const auto values = back.values<Reading>();
         EXPECT_EQ(std::vector<Reading>(values.begin(), values.end()), readings);
     }
@@ -199,7 +199,7 @@ struct EveryOther {
 };
 
 TEST(Interface, MemoryOfOtherLibrariesIsViewed) {
-    Array a = Array::create(memory_store(), "a", {.shape = {2, 3}, .dtype = "<f4"});
+    Array a = Array::create({memory_store(), "a"}, {.shape = {2, 3}, .dtype = "<f4"});
     ColumnMajorMatrix m;
     a.write("", view(std::span(m.data(), m.size()), {m.rows(), m.cols()}, Order::F));
     const NDArray read = a.read();
@@ -218,7 +218,7 @@ TEST(Interface, BlocksAreChunksAndShards) {
     }
     EXPECT_EQ(stored, std::vector<Region>{Region({2, 4}, {2, 1})});
     const Array sharded = Array::create(
-        memory_store(), "s", {.shape = {8, 8}, .chunks = {2, 2}, .dtype = "<i4", .shards = {4, 8}, .format = "v3"});
+        {memory_store(), "s"}, {.shape = {8, 8}, .chunks = {2, 2}, .dtype = "<i4", .shards = {4, 8}, .format = "v3"});
     EXPECT_EQ(sharded.blocks().count(), 2);
     EXPECT_EQ(sharded.blocks({1, 0})[1].with_halo, Region({3, 0}, {5, 8}));
 }

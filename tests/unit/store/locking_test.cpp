@@ -119,13 +119,12 @@ struct Layout {
 class Locking : public testing::TestWithParam<Layout> {
 protected:
     Locking()
-        : array_(Array::create(store_, "",
-                               {.shape = {10, 9},
-                                .chunks = {4, 4},
-                                .dtype = "<i4",
-                                .fill_value = -1,
-                                .shards = GetParam().shards,
-                                .format = GetParam().format})) {
+        : array_(Array::create(store_, {.shape = {10, 9},
+                                        .chunks = {4, 4},
+                                        .dtype = "<i4",
+                                        .fill_value = -1,
+                                        .shards = GetParam().shards,
+                                        .format = GetParam().format})) {
         array_.fill(Selection::all({10, 9}), 7, one_thread);
         const ArrayMetadata metadata = array_.metadata();
         store_->watch(
@@ -217,7 +216,7 @@ TEST_P(Locking, repair_looks_again_once_it_has_the_lock) {
     store_->watch([](std::string_view) { return std::nullopt; }, "");
     store_->put(key, std::as_bytes(std::span(text)));
     store_->meanwhile = [&] { store_->put(key, good.span()); };  // somebody wrote it anew
-    const RepairReport report = repair(store_, "", {.io = one_thread});
+    const RepairReport report = repair(store_, {.io = one_thread});
     EXPECT_EQ(report.done, 1);
     EXPECT_EQ(array_.read("0, 0").values<std::int32_t>()[0], 7);
     EXPECT_TRUE(store_->list(".tessera/damaged").keys.empty());

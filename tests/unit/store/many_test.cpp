@@ -26,7 +26,7 @@ std::vector<std::int32_t> elements_of(const NDArray& a) {
 const Shape shape{50, 70};
 
 Array make(const Shape& shards) {
-    Array a = Array::create(memory_store(), "",
+    Array a = Array::create(memory_store(),
                             {.shape = shape, .chunks = {8, 16}, .dtype = "<i4", .shards = shards, .format = "v3"});
     a.write(Region::whole(shape), numbered(shape).view());
     return a;

@@ -50,13 +50,12 @@ protected:
         const auto& [layout, directory] = GetParam();
         inner_ = directory ? directory_store(folder_ / "a", {.durability = Durability::none}) : memory_store();
         store_ = std::make_shared<RecordingStore>(inner_);
-        array_ = Array::create(store_, "",
-                               {.shape = {10, 9},
-                                .chunks = {4, 4},
-                                .dtype = "<i4",
-                                .fill_value = -1,
-                                .shards = layout.shards,
-                                .format = layout.format});
+        array_ = Array::create(store_, {.shape = {10, 9},
+                                        .chunks = {4, 4},
+                                        .dtype = "<i4",
+                                        .fill_value = -1,
+                                        .shards = layout.shards,
+                                        .format = layout.format});
         array_->fill(Selection::all({10, 9}), 7, one_thread);
         document_ = array_->dialect().metadata_key;
         metadata_ = [this](const Event& e) { return e.key == document_; };
@@ -254,7 +253,7 @@ TEST_P(Order, new_arrays_are_durable_when_they_are_made) {
     ArrayOptions options{.shape = {4}, .chunks = {2}, .dtype = "<i4"};
     options.format = std::get<0>(GetParam()).format;
     options.attributes.set("units", "m");
-    (void)Array::create(store, "", options);
+    (void)Array::create(store, options);
     const auto events = store->take();
     EXPECT_TRUE(then_durable(events, metadata_));
     EXPECT_TRUE(then_durable(events, any_change));
@@ -266,7 +265,7 @@ TEST_P(Order, what_repair_and_seal_write_is_durable) {
     ASSERT_TRUE(inner_->get(damaged, bytes));
     bytes.data()[0] ^= std::byte{0xff};
     inner_->put(damaged, bytes.span());
-    EXPECT_EQ(repair(store_, "", {.io = one_thread}).done, 1);
+    EXPECT_EQ(repair(store_, {.io = one_thread}).done, 1);
     const auto mended = store_->take();
     const Which aside = [](const Event& e) { return e.key.starts_with(".tessera/damaged/"); };
     EXPECT_TRUE(then_durable(mended, any_change));
@@ -274,7 +273,7 @@ TEST_P(Order, what_repair_and_seal_write_is_durable) {
     if (!array_->shards().empty()) {
         EXPECT_TRUE(in_turn(mended, aside, chunks(Kind::put), false)) << "the old shard is kept before it is replaced";
     }
-    (void)seal(*store_, "", {.io = one_thread});
+    (void)seal(*store_, {.io = one_thread});
     EXPECT_TRUE(then_durable(store_->take(), any_change));
 }
 
@@ -298,7 +297,7 @@ protected:
     }
 
     std::shared_ptr<RecordingStore> store_ = std::make_shared<RecordingStore>(memory_store());
-    Group group_ = Group::create(store_, "", dialect_named(GetParam()));
+    Group group_ = Group::create(store_, dialect_named(GetParam()));
 };
 
 TEST_P(GroupOrder, removing_erases_what_says_that_there_is_something_first) {
@@ -328,7 +327,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, GroupOrder, testing::Values("v2", "v3"));
 // v1 may say that there is an array without dimensions, but has no key for its chunk.
 TEST(OrderTest, writes_are_refused_where_chunks_have_no_key) {
     const auto store = memory_store();
-    const auto made = Array::create(store, "", {.shape = {4}, .chunks = {2}, .dtype = "<i4", .format = "v1"});
+    const auto made = Array::create(store, {.shape = {4}, .chunks = {2}, .dtype = "<i4", .format = "v1"});
     Buffer document;
     ASSERT_TRUE(store->get("meta", document));
     Value meta = Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});

@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"<i8", "<i8", "none", Order::C, {16, 8, 6}}));
 
 TEST(PointsTest, ChecksIndicesAndMemory) {
-    const Array a = Array::create(memory_store(), "", {.shape = {4, 5}, .chunks = {2, 2}, .dtype = "<i4"});
+    const Array a = Array::create(memory_store(), {.shape = {4, 5}, .chunks = {2, 2}, .dtype = "<i4"});
     NDArray out("<i4", {2});
     const auto read = [&](const std::vector<std::int64_t>& at, const MutableArrayView& to) { a.read_points(at, to); };
     expect_error(ErrorCode::out_of_bounds, "(0, 5) lies outside the shape (4, 5)", [&] { read({1, 1, 0, 5}, out); });

@@ -23,7 +23,7 @@ public:
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
         return std::make_unique<Sink>(*this, std::string(key), inner().create(key));
     }
-    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+    bool link(std::string_view key, const ReadableStore& other, std::string_view other_key) override {
         if (!ForwardingStore::link(key, other, other_key)) return false;
         record({Event::Kind::link, std::string(key), std::string(other_key)});
         return true;

@@ -21,7 +21,7 @@ Value document(const std::string& lengths, const std::string& kind = "inline") {
 
 Array opened(const std::shared_ptr<KeyValueStore>& store, const Value& meta) {
     put_text(*store, "zarr.json", meta.dump());
-    return Array::open(store, "");
+    return Array::open(store);
 }
 
 std::string text_of_all(const Array& array) {
@@ -122,15 +122,15 @@ TEST(Rectilinear, other_formats_have_chunks_of_one_shape) {
     for (const char* format : {"zmeta", "v1", "v2"}) {
         expect_error(ErrorCode::unsupported, "differ in length", [&] {
             (void)Array::create(
-                memory_store(), "",
+                memory_store(),
                 {.shape = {7}, .dtype = "|u1", .edges = parse_chunk_lengths("[3,4],").edges, .format = format});
         });
     }
     const Array made =
-        Array::create(memory_store(), "", {.shape = {7}, .dtype = "|u1", .edges = parse_chunk_lengths("[3,4],").edges});
+        Array::create(memory_store(), {.shape = {7}, .dtype = "|u1", .edges = parse_chunk_lengths("[3,4],").edges});
     EXPECT_EQ(made.dialect().name, "v3");
     const auto refused = [](const ArrayOptions& options, std::string_view message) {
-        expect_error(ErrorCode::invalid_argument, message, [&] { (void)Array::create(memory_store(), "", options); });
+        expect_error(ErrorCode::invalid_argument, message, [&] { (void)Array::create(memory_store(), options); });
     };
     const auto edges = parse_chunk_lengths("[3,4],").edges;
     refused({.shape = {8}, .dtype = "|u1", .edges = edges, .format = "v3"}, "add up to 7");

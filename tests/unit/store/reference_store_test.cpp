@@ -28,7 +28,7 @@ protected:
         std::filesystem::create_directories((folder_ / name).parent_path());
         std::ofstream(folder_ / name) << text;
     }
-    std::string get(const KeyValueStore& store, std::string_view key) {
+    std::string get(const ReadableStore& store, std::string_view key) {
         Buffer value;
         if (!store.get(key, value)) return "absent";
         return {reinterpret_cast<const char*>(value.data()), value.size()};

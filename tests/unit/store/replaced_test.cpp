@@ -57,7 +57,7 @@ TEST(Replaced, WhatIsNotFoundInADirectoryThatWasReplacedIsLookedForAgain) {
             EXPECT_TRUE(was_replaced(place));
             expect_error(ErrorCode::not_found, "replaced", [&] { require_present(place); });
         }
-        return Array::open(place.store, place.prefix).dialect().name;
+        return Array::open(place).dialect().name;
     });
     EXPECT_EQ(kind, "v3");
     EXPECT_EQ(calls, 2);
@@ -97,7 +97,7 @@ TEST(Replaced, AGroupThatIsBeingRemovedIsNoPlainFolder) {
             fs::remove(folder / "old" / "zarr.json");
             (void)Group::create(path, dialect_named("v2"), Value::object(), quick);
         }
-        return Group::open(place.store, place.prefix).dialect();
+        return Group::open(place).dialect();
     });
     EXPECT_EQ(calls, 2);
     ASSERT_NE(found, nullptr);
@@ -184,7 +184,7 @@ TEST(SetAside, OutlivesTheArrayThatItCameFrom) {
     replace(folder / "a", "v2");
     (void)create_snapshot(folder / "a", "one", quick, one_thread);
     put(folder / "a/77", "lost");
-    (void)repair(directory_store(folder / "a", quick), "");
+    (void)repair(directory_store(folder / "a", quick));
     EXPECT_EQ(text_of(folder / "a/.tessera/damaged/77"), "lost");
     replace(folder / "a", "v3");
     EXPECT_EQ(text_of(folder / "a/.tessera/damaged/77"), "lost");
@@ -210,7 +210,7 @@ TEST(SetAside, OfAGroupGoesToTheSameNodes) {
     put(folder / "g/later/78", "lost too");
     put(folder / "victim/file", "safe");
     replace(folder / "g/b", "v2");
-    const RepairReport report = repair(directory_store(folder / "g", quick), "");
+    const RepairReport report = repair(directory_store(folder / "g", quick));
     EXPECT_EQ(report.set_aside.files, 2);
     EXPECT_EQ(report.set_aside.bytes, 12U);
     fs::create_directories(folder / "g/b/.tessera");
@@ -227,23 +227,23 @@ TEST(SetAside, IsCountedAndDroppedOnRequest) {
     replace(folder / "g/a", "v2");
     const auto store = directory_store(folder / "g", quick);
     put(folder / "g/a/77", "lost");
-    EXPECT_EQ(set_aside_in(*store, "a").files, 0);
-    EXPECT_EQ(repair(store, "").set_aside.files, 1);
+    EXPECT_EQ(set_aside_in({*store, "a"}).files, 0);
+    EXPECT_EQ(repair(store).set_aside.files, 1);
     put(folder / "g/a/78", "and more");
-    RepairReport report = repair(store, "", {.dry_run = true, .drop_damaged = true});
+    RepairReport report = repair(store, {.dry_run = true, .drop_damaged = true});
     EXPECT_EQ(report.dropped.files, 1);
-    EXPECT_EQ(set_aside_in(*store, "a").files, 1);
-    EXPECT_EQ(set_aside_in(*store, "a").bytes, 4U);
-    report = repair(store, "", {.drop_damaged = true});
+    EXPECT_EQ(set_aside_in({*store, "a"}).files, 1);
+    EXPECT_EQ(set_aside_in({*store, "a"}).bytes, 4U);
+    report = repair(store, {.drop_damaged = true});
     EXPECT_EQ(report.dropped.files, 2);
     EXPECT_EQ(report.dropped.bytes, 12U);
     EXPECT_EQ(report.set_aside.files, 0);
     EXPECT_FALSE(fs::exists(folder / "g/a/.tessera/damaged"));
-    EXPECT_TRUE(verify(store, "").findings.empty());
+    EXPECT_TRUE(verify(store).findings.empty());
     // A link in its place is removed, and what it leads to stays.
     put(folder / "victim/file", "safe");
     fs::create_directory_symlink(folder / "victim", folder / "g/a/.tessera/damaged");
-    (void)repair(store, "", {.drop_damaged = true});
+    (void)repair(store, {.drop_damaged = true});
     EXPECT_FALSE(fs::is_symlink(folder / "g/a/.tessera/damaged"));
     EXPECT_EQ(text_of(folder / "victim/file"), "safe");
 }

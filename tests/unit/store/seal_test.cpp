@@ -26,9 +26,10 @@ TEST(Seals, AreOfWhatABatchMakesOfIt) {
     const TemporaryFolder folder;
     const auto store = directory_store(folder / "g", quick);
     const ArrayOptions options{.shape = {8, 8}, .chunks = {4, 4}, .dtype = DType::of<std::int32_t>(), .format = "v2"};
-    for (const char* name : {"a", "deep/b"}) Array::create(store, name, options).fill(Selection::parse("", {8, 8}), 1);
+    for (const char* name : {"a", "deep/b"})
+        Array::create({store, name}, options).fill(Selection::parse("", {8, 8}), 1);
     {
-        Edit edit(Array::open(std::make_shared<StubbornStore>(store), "a"));
+        Edit edit(Array::open({std::make_shared<StubbornStore>(store), "a"}));
         edit->fill(Selection::parse("", {8, 8}), 2);
         try {
             edit.commit();
@@ -38,11 +39,11 @@ TEST(Seals, AreOfWhatABatchMakesOfIt) {
         }
     }
     EXPECT_TRUE(store->contains("a/.tessera/batch/journal"));
-    EXPECT_TRUE(seal(*store, "").written);
+    EXPECT_TRUE(seal(*store).written);
     EXPECT_FALSE(store->contains("a/.tessera/batch/journal"));
-    EXPECT_EQ(Array::open(store, "a").read("0, 0").values<std::int32_t>()[0], 2);
-    EXPECT_TRUE(seal_state(*store, "").intact());
-    EXPECT_EQ(seal(*store, "deep").files, 5);
+    EXPECT_EQ(Array::open({store, "a"}).read("0, 0").values<std::int32_t>()[0], 2);
+    EXPECT_TRUE(seal_state(*store).intact());
+    EXPECT_EQ(seal({*store, "deep"}).files, 5);
 }
 
 }  // namespace

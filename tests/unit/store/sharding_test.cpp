@@ -108,7 +108,7 @@ ArrayOptions sharded(const Shape& shape, const Shape& chunks, const Shape& shard
             .format = "v3"};
 }
 
-Buffer value_of(const KeyValueStore& store, std::string_view key) {
+Buffer value_of(const ReadableStore& store, std::string_view key) {
     Buffer bytes;
     EXPECT_TRUE(store.get(key, bytes)) << key;
     return bytes;
@@ -117,7 +117,7 @@ Buffer value_of(const KeyValueStore& store, std::string_view key) {
 /// A shard in a store, as the array's metadata say.
 class OpenShard {
 public:
-    OpenShard(const Array& array, const KeyValueStore& store, std::string_view key)
+    OpenShard(const Array& array, const ReadableStore& store, std::string_view key)
         : pipeline_({array.metadata().dtype, array.metadata().chunks, array.metadata().fill.bytes},
                     array.metadata().codecs),
           shard_(*pipeline_.shard(), store.open(key)) {}
@@ -137,7 +137,7 @@ private:
 
 TEST(Sharded, chunks_are_inner_chunks_and_shards_are_what_is_stored) {
     const auto store = memory_store();
-    Array a = Array::create(store, "", sharded({20, 30}, {2, 5}, {10, 15}));
+    Array a = Array::create(store, sharded({20, 30}, {2, 5}, {10, 15}));
     EXPECT_EQ(a.chunks(), (Shape{2, 5}));
     EXPECT_EQ(a.shards(), (Shape{10, 15}));
     EXPECT_EQ(a.metadata().chunks, (Shape{10, 15}));
@@ -146,8 +146,7 @@ TEST(Sharded, chunks_are_inner_chunks_and_shards_are_what_is_stored) {
     EXPECT_EQ(a.stored_size().chunks, 2);
     EXPECT_TRUE(a.is_stored({{5, 0}, {5, 30}}));
     EXPECT_FALSE(a.is_stored({{5, 0}, {6, 30}}));
-    a.write("0:2, 15:20",
-            NDArray::copy_of(Array::create(memory_store(), "", sharded({2, 5}, {2, 5}, {2, 5})).read("")));
+    a.write("0:2, 15:20", NDArray::copy_of(Array::create(memory_store(), sharded({2, 5}, {2, 5}, {2, 5})).read("")));
     EXPECT_EQ(a.stored_size().chunks, 1) << "a shard of nothing but the fill is no shard";
     const NDArray all = ramp({2, 20});
     EXPECT_TRUE(elements_equal(a.read("0:2, 0:15"), all.view().part({{0, 0}, {2, 15}})));
@@ -155,7 +154,7 @@ TEST(Sharded, chunks_are_inner_chunks_and_shards_are_what_is_stored) {
     // A shard that is compressed as a whole is a chunk like any other.
     ArrayMetadata m = a.metadata();
     m.codecs.push_back(parse_codec("gzip"));
-    Array b = Array::create(memory_store(), "", dialect_named("v3"), m);
+    Array b = Array::create(memory_store(), dialect_named("v3"), m);
     EXPECT_EQ(b.chunks(), (Shape{10, 15}));
     EXPECT_TRUE(b.shards().empty());
     b.write("3:7, 4:22", ramp({4, 18}));
@@ -164,7 +163,7 @@ TEST(Sharded, chunks_are_inner_chunks_and_shards_are_what_is_stored) {
 
 TEST(Sharded, a_write_puts_each_touched_shard_anew_once_and_no_other) {
     const auto store = std::make_shared<CountingStore>();
-    Array a = Array::create(store, "", sharded({40, 40}, {2, 2}, {10, 10}));
+    Array a = Array::create(store, sharded({40, 40}, {2, 2}, {10, 10}));
     const NDArray all = ramp({40, 40});
     a.write("", all);
     auto counts = store->take();
@@ -222,7 +221,7 @@ TEST(Sharded, a_write_puts_each_touched_shard_anew_once_and_no_other) {
 TEST(Sharded, one_inner_chunk_of_a_large_shard_is_read_alone) {
     const auto store = std::make_shared<CountingStore>();
     // 1 GiB in chunks of 1 MiB; what is never written takes no room.
-    Array a = Array::create(store, "", sharded({16384, 16384}, {512, 512}, {16384, 16384}, "none"));
+    Array a = Array::create(store, sharded({16384, 16384}, {512, 512}, {16384, 16384}, "none"));
     a.write("1024:1536, 512:1024", ramp({512, 512}));
     a.write("9000, 9000", ramp({}));
     (void)store->take();
@@ -242,7 +241,7 @@ TEST(Sharded, one_inner_chunk_of_a_large_shard_is_read_alone) {
 
 TEST(Sharded, neighbours_are_read_together_and_many_regions_open_a_shard_once) {
     const auto store = std::make_shared<CountingStore>();
-    Array a = Array::create(store, "", sharded({64, 64}, {8, 8}, {32, 64}));
+    Array a = Array::create(store, sharded({64, 64}, {8, 8}, {32, 64}));
     const NDArray all = ramp({64, 64});
     a.write(Region::whole({64, 64}), all.view());
     (void)store->take();
@@ -272,7 +271,7 @@ TEST(Sharded, the_bytes_do_not_depend_on_the_number_of_threads) {
     std::vector<Buffer> shards;
     for (const int threads : {1, 2, 0}) {
         const auto store = memory_store();
-        Array a = Array::create(store, "", sharded({100, 90}, {10, 9}, {100, 90}));
+        Array a = Array::create(store, sharded({100, 90}, {10, 9}, {100, 90}));
         a.write("", ramp({100, 90}), {.threads = threads});
         a.write("7:60, 20:70", ramp({53, 50}), {.threads = threads});
         shards.push_back(value_of(*store, "c/0/0"));
@@ -302,10 +301,10 @@ TEST(Sharded, threads_at_one_shard_lose_nothing) {
 }
 
 /// Everything below a prefix of one store, put into another.
-void copy_values(const KeyValueStore& from, KeyValueStore& to, const std::string& prefix) {
-    const Listing below = from.list(prefix);
-    for (const std::string& name : below.keys) to.put(join_key(prefix, name), value_of(from, join_key(prefix, name)));
-    for (const std::string& name : below.prefixes) copy_values(from, to, join_key(prefix, name));
+void copy_values(const ReadableStore& from, const PlaceRef& place) {
+    const Listing below = from.list(place.prefix);
+    for (const std::string& name : below.keys) place.store.put(place.key(name), value_of(from, place.key(name)));
+    for (const std::string& name : below.prefixes) copy_values(from, {place.store, place.key(name)});
 }
 
 TEST(Sharded, what_zarr_python_wrote_is_read_in_parts_and_changed) {
@@ -319,7 +318,7 @@ TEST(Sharded, what_zarr_python_wrote_is_read_in_parts_and_changed) {
         SCOPED_TRACE(name);
         const fs::path golden = fs::path(TESSERA_GOLDEN) / "zarr3";
         const auto store = memory_store();
-        copy_values(*directory_store(golden / name, {.read_only = true}), *store, "");
+        copy_values(*directory_store(golden / name, {.read_only = true}), *store);
         Array array = Array::open(store);
         const auto npy = open_npy(open_file(golden / fmt::format("{}.expected.npy", name)));
         NDArray expected(array.dtype(), array.shape());
@@ -348,7 +347,7 @@ TEST(Sharded, nested_shards_with_the_index_at_either_end) {
         ArrayMetadata m = make_metadata(sharded({30, 50}, {4, 6}, {12, 18}));
         m.codecs = {sharding_codec({4, 6}, {sharding_codec({2, 3}, {{"bytes"}, parse_codec("lz4")})})};
         m.codecs[0].configuration.set("index_location", location);
-        Array a = Array::create(memory_store(), "", dialect_named("v3"), m);
+        Array a = Array::create(memory_store(), dialect_named("v3"), m);
         EXPECT_EQ(a.chunks(), (Shape{2, 3}));
         EXPECT_EQ(a.shards(), (Shape{12, 18}));
         NDArray model("<i4", {30, 50});
@@ -369,7 +368,7 @@ TEST(Sharded, nested_shards_with_the_index_at_either_end) {
 
 TEST(Sharded, damage_is_found_and_named) {
     const auto store = memory_store();
-    Array a = Array::create(store, "", sharded({8, 8}, {2, 2}, {4, 4}));
+    Array a = Array::create(store, sharded({8, 8}, {2, 2}, {4, 4}));
     a.write("", ramp({8, 8}));
     const Buffer whole = value_of(*store, "c/1/0");
     for (const std::size_t size : {std::size_t{0}, std::size_t{10}, whole.size() - 1}) {
@@ -414,7 +413,7 @@ private:
 TEST(Sharded, shards_above_the_memory_budget_are_copied_block_by_block) {
     const auto store = std::make_shared<CountingStore>();
     // Two rows of shards of 4 MiB, the last ones cut at the edge.
-    Array a = Array::create(store, "", sharded({1500, 1800}, {64, 64}, {1024, 1024}));
+    Array a = Array::create(store, sharded({1500, 1800}, {64, 64}, {1024, 1024}));
     const IndexSource source({1500, 1800}, {});
     copy_array(source, a, {.io = {.max_memory = std::uint64_t{2} << 20}});
     EXPECT_LT(source.largest * 4, 2 << 20);
@@ -426,12 +425,12 @@ TEST(Sharded, shards_above_the_memory_budget_are_copied_block_by_block) {
     EXPECT_TRUE(elements_equal(a.read(""), expected));
 
     // From there into chunks of another shape, and a selection with a dropped dimension into other shards.
-    Array b = Array::create(memory_store(), "",
-                            {.shape = {1500, 1800}, .chunks = {100, 700}, .dtype = "<i4", .format = "v3"});
+    Array b =
+        Array::create(memory_store(), {.shape = {1500, 1800}, .chunks = {100, 700}, .dtype = "<i4", .format = "v3"});
     copy_array(a, b, {.io = {.max_memory = std::uint64_t{2} << 20}});
     EXPECT_TRUE(elements_equal(b.read(""), expected));
     const IndexSource rows({3, 1'500'000}, {});
-    Array row = Array::create(memory_store(), "", sharded({1'500'000}, {10'000}, {1'000'000}));
+    Array row = Array::create(memory_store(), sharded({1'500'000}, {10'000}, {1'000'000}));
     const Selection backwards = Selection::parse("1, ::-1", rows.info().shape);
     copy_array(rows, row, {.io = {.max_memory = std::uint64_t{2} << 20}, .selection = backwards});
     EXPECT_TRUE(elements_equal(row.read(""), read_selection(rows, backwards)));
@@ -447,15 +446,15 @@ TEST(Sharded, shards_above_the_memory_budget_are_copied_block_by_block) {
     NDArray appended("<i4", {700, 1800});
     more.read_into(Region::whole({700, 1800}), appended, {});
     EXPECT_TRUE(elements_equal(a.read("1500:"), appended));
-    Array c = Array::create(memory_store(), "", sharded({2200, 1800}, {64, 64}, {1024, 1024}));
+    Array c = Array::create(memory_store(), sharded({2200, 1800}, {64, 64}, {1024, 1024}));
     expect_error(ErrorCode::budget, "a memory budget of 1000 bytes is too small",
                  [&] { copy_array(a, c, {.io = {.max_memory = 1000}}); });
 }
 
 TEST(Sharded, a_shard_as_a_sink_appears_when_it_is_finished) {
     const auto store = memory_store();
-    Array a = Array::create(store, "", sharded({8, 8}, {2, 2}, {4, 4}));
-    EXPECT_EQ(Array::create(memory_store(), "", {.shape = {4}, .chunks = {2}, .dtype = "<i4"}).shards(), Shape());
+    Array a = Array::create(store, sharded({8, 8}, {2, 2}, {4, 4}));
+    EXPECT_EQ(Array::create(memory_store(), {.shape = {4}, .chunks = {2}, .dtype = "<i4"}).shards(), Shape());
     expect_error(ErrorCode::invalid_argument, "does not lie in one shard", [&] {
         (void)a.open_shard({{2, 2}, {4, 2}});
     });
@@ -477,7 +476,7 @@ TEST(Sharded, a_shard_as_a_sink_appears_when_it_is_finished) {
 
 TEST(Sharded, what_a_resize_uncovers_is_the_fill) {
     const auto store = std::make_shared<CountingStore>();
-    Array a = Array::create(store, "", sharded({10}, {2}, {8}));
+    Array a = Array::create(store, sharded({10}, {2}, {8}));
     a.write("", ramp({10}));
     a.resize({3});
     EXPECT_EQ(a.stored_size().chunks, 1);

@@ -61,16 +61,16 @@ TEST(SimpleStore, may_be_read_only) {
 
 TEST(SimpleStore, loses_nothing_that_threads_write_into_one_chunk) {
     const auto store = fresh_map_store();
-    (void)Array::create(store, "a", {.shape = {64}, .chunks = {64}, .dtype = "<i4"});
+    (void)Array::create({store, "a"}, {.shape = {64}, .chunks = {64}, .dtype = "<i4"});
     std::vector<std::jthread> threads;
     for (std::int64_t first = 0; first < 2; ++first) {
         threads.emplace_back([&store, first] {
-            Array array = Array::open(store, "a");
+            Array array = Array::open({store, "a"});
             for (std::int64_t i = first; i < 64; i += 2) array.write({{i}, {1}}, std::int32_t(i + 1));
         });
     }
     threads.clear();
-    const NDArray values = Array::open(store, "a").read();
+    const NDArray values = Array::open({store, "a"}).read();
     for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(values.values<std::int32_t>()[i], std::int32_t(i) + 1);
 }
 

@@ -82,7 +82,7 @@ TEST_P(SnapshotsOf, an_array_is_kept_and_put_back) {
     EXPECT_EQ(value_of(kept), 1);
     EXPECT_EQ(kept.shape(), Shape{100});
     EXPECT_EQ(kept.attributes().get("title"), Value("old"));
-    EXPECT_THAT(changed_since_snapshot(*directory_store(made.path), "").value(), IsEmpty());
+    EXPECT_THAT(changed_since_snapshot(*directory_store(made.path)).value(), IsEmpty());
 
     (void)create_snapshot(path, "two");
     EXPECT_THAT(names("a.zarr"), ElementsAre("one", "two"));
@@ -129,11 +129,11 @@ TEST_F(Snapshots, a_program_that_truncates_in_place_is_noticed) {
     set_all(make_array(folder / "a.zarr", "v2"), 1);
     const SnapshotInfo info = create_snapshot(folder / "a.zarr", "one");
     const auto store = directory_store(info.path);
-    EXPECT_THAT(changed_since_snapshot(*store, "").value(), IsEmpty());
+    EXPECT_THAT(changed_since_snapshot(*store).value(), IsEmpty());
     std::ofstream(info.path / "3", std::ios::app) << "x";
     fs::remove(info.path / "5");
-    EXPECT_THAT(changed_since_snapshot(*store, "").value(), ElementsAre("3", "5"));
-    EXPECT_EQ(changed_since_snapshot(*directory_store(folder / "a.zarr"), ""), std::nullopt) << "no snapshot";
+    EXPECT_THAT(changed_since_snapshot(*store).value(), ElementsAre("3", "5"));
+    EXPECT_EQ(changed_since_snapshot(*directory_store(folder / "a.zarr")), std::nullopt) << "no snapshot";
     expect_error(ErrorCode::corrupt, "2 of its files", [&] { restore_snapshot(folder / "a.zarr", "one"); });
 }
 
@@ -143,9 +143,9 @@ TEST_F(Snapshots, names_of_files_may_hold_anything) {
     set_all(root.create_array(name, {.shape = {4}, .chunks = {2}, .dtype = DType::of<std::int32_t>()}), 1);
     const SnapshotInfo info = create_snapshot(folder / "h", "one");
     const auto store = directory_store(info.path);
-    EXPECT_THAT(changed_since_snapshot(*store, "").value(), IsEmpty());
+    EXPECT_THAT(changed_since_snapshot(*store).value(), IsEmpty());
     std::ofstream(info.path / name / "0", std::ios::app) << "x";
-    EXPECT_THAT(changed_since_snapshot(*store, "").value(), ElementsAre(name + "/0"));
+    EXPECT_THAT(changed_since_snapshot(*store).value(), ElementsAre(name + "/0"));
 }
 
 TEST_F(Snapshots, records_that_are_none_are_corrupt) {
@@ -155,12 +155,12 @@ TEST_F(Snapshots, records_that_are_none_are_corrupt) {
     for (const char* text : {"x", "1 2", "1 2 a", "1 2 \n1", "1 2 a\\\n", "-1 2 a\n", "99999999999999999999 2 a\n"}) {
         std::ofstream(info.path / ".tessera/snapshot-files.txt") << text;
         SCOPED_TRACE(text);
-        EXPECT_THROW((void)changed_since_snapshot(*store, ""), Error);
+        EXPECT_THROW((void)changed_since_snapshot(*store), Error);
     }
     std::ofstream(info.path / ".tessera/snapshot-files.txt") << "1 2 ../../etc/passwd\n";
-    EXPECT_THROW((void)changed_since_snapshot(*store, ""), Error);
+    EXPECT_THROW((void)changed_since_snapshot(*store), Error);
     fs::remove(info.path / ".tessera/snapshot-files.txt");
-    expect_error(ErrorCode::corrupt, "is missing", [&] { (void)changed_since_snapshot(*store, ""); });
+    expect_error(ErrorCode::corrupt, "is missing", [&] { (void)changed_since_snapshot(*store); });
     for (const char* text : {"", "{}", "{\"version\": 1}", "[]"}) {
         std::ofstream(info.path / ".tessera/snapshot.json") << text;
         expect_error(ErrorCode::corrupt, "not the record", [&] { (void)list_snapshots(folder / "a.zarr"); });
@@ -267,12 +267,12 @@ TEST_F(HierarchySnapshots, an_array_that_two_links_lead_to_is_locked_once) {
 
 TEST_F(HierarchySnapshots, seals_are_kept) {
     const auto store = directory_store(folder / "h");
-    (void)seal(*store, "");
+    (void)seal(*store);
     const SnapshotInfo info = create_snapshot(folder / "h", "one");
-    EXPECT_TRUE(seal_state(*directory_store(info.path), "").intact());
+    EXPECT_TRUE(seal_state(*directory_store(info.path)).intact());
     expect_error(ErrorCode::sealed, "is sealed", [&] { restore_snapshot(folder / "h", "one"); });
     restore_snapshot(folder / "h", "one", {.break_seal = true});
-    EXPECT_TRUE(seal_state(*directory_store(folder / "h"), "").intact());
+    EXPECT_TRUE(seal_state(*directory_store(folder / "h")).intact());
     EXPECT_FALSE(fs::exists(folder / "h/.tessera/seal-broken"));
 }
 

@@ -194,7 +194,7 @@ TEST(Tiles, EqualWindowsWorkedOutOneByOne) {
         if (filled) options.fill_value = Value(round % 2 == 0 ? 7 : 0);
         options.format = round % 3 == 0 ? "v2" : "v3";
         if (round % 2 == 1) options.codec = "zstd:1";  // whole chunks are decoded
-        Array array = Array::create(memory_store(), "", options);
+        Array array = Array::create(memory_store(), options);
         // The last rows stay absent.
         Region written = Region::whole(shape);
         written.extent[0] = std::max<std::int64_t>(1, shape[0] * 3 / 4);
@@ -233,9 +233,8 @@ NDArray counting(const Shape& shape) {
 }
 
 Array counting_array(const Shape& shape, const Shape& chunks, const Shape& shards = {}) {
-    Array array =
-        Array::create(memory_store(), "",
-                      {.shape = shape, .chunks = chunks, .dtype = DType("<i4"), .shards = shards, .format = "v3"});
+    Array array = Array::create(
+        memory_store(), {.shape = shape, .chunks = chunks, .dtype = DType("<i4"), .shards = shards, .format = "v3"});
     array.write("", counting(shape).view());
     return array;
 }
@@ -271,7 +270,7 @@ TEST(Tiles, NoChunkIsDecodedTwice) {
 TEST(Tiles, SlicesOfAChunkDecodeItOnce) {
     const Shape shape{21, 90, 70};
     Array array = Array::create(
-        memory_store(), "",
+        memory_store(),
         {.shape = shape, .chunks = {8, 40, 30}, .dtype = DType("<i4"), .codec = "zstd:1", .format = "v3"});
     array.write("", counting(shape).view());
     const auto cache = std::make_shared<TileCache>(64 << 20);
@@ -336,7 +335,7 @@ TEST(Tiles, TooManyChunksAreSampledAndThenDecodedInTurn) {
 
 TEST(Tiles, OfHugeSparseArraysTakeWhatIsStored) {
     Array array =
-        Array::create(memory_store(), "",
+        Array::create(memory_store(),
                       {.shape = {1'000'000, 1'000'000}, .chunks = {1000, 1000}, .dtype = DType("<f4"), .format = "v2"});
     const NDArray ones = NDArray::copy_of(view(std::vector<float>(1'000'000, 1), {1000, 1000}));
     array.write(Region({500'000, 300'000}, {1000, 1000}), ones);
@@ -371,8 +370,7 @@ TEST(Tiles, PreviewsShowEachChunkOnce) {
 
 TEST(Tiles, ShowNewVersionsOfChunks) {
     const auto store = memory_store();
-    Array array =
-        Array::create(store, "", {.shape = {20, 20}, .chunks = {10, 10}, .dtype = DType("<i4"), .format = "v2"});
+    Array array = Array::create(store, {.shape = {20, 20}, .chunks = {10, 10}, .dtype = DType("<i4"), .format = "v2"});
     const TileSource source(std::make_shared<Array>(Array::open(store)), Reference::cache(), "a");
     const TileRequest request{.row_level = 1, .column_level = 1, .with = Coarsening::max};
     const Tile empty = source.tile(request);

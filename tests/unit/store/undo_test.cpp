@@ -154,12 +154,12 @@ TEST_P(UndoOf, TheLastOneAlone) {
 
 TEST_P(UndoOf, WhatIsKeptIsTold) {
     const auto store = directory_store(path());
-    EXPECT_FALSE(kept_for_undo(*store, ""));
+    EXPECT_FALSE(kept_for_undo(*store));
     {
         const Undoable kept(array_, {.what = "a change"});
         set(array_, {{0, 0}, {3, 3}}, 9);
     }
-    const auto kept = kept_for_undo(*store, "");
+    const auto kept = kept_for_undo(*store);
     ASSERT_TRUE(kept);
     EXPECT_EQ(kept->what, "a change");
     EXPECT_EQ(kept->values, 1);
@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, UndoOf, testing::Values("zmeta", "v1", "v2", "
                          [](const auto& layout) { return std::string(layout.param); });
 
 TEST(Undo, IsNotOfStoresInMemory) {
-    Array array = Array::create(memory_store(), "", {.shape = {4}, .chunks = {2}, .dtype = "<i4"});
+    Array array = Array::create(memory_store(), {.shape = {4}, .chunks = {2}, .dtype = "<i4"});
     const Undoable kept(array);
     array.fill(Selection::all({4}), Value(1));
     EXPECT_FALSE(kept.has_kept());

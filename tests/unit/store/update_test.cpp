@@ -16,12 +16,11 @@ namespace tessera {
 namespace {
 
 Array counts(const std::shared_ptr<KeyValueStore>& store, bool sharded) {
-    return Array::create(store, "counts",
-                         {.shape = {10, 13},
-                          .chunks = {3, 4},
-                          .dtype = "<i4",
-                          .shards = sharded ? Shape{6, 8} : Shape{},
-                          .format = sharded ? "v3" : "v2"});
+    return Array::create({store, "counts"}, {.shape = {10, 13},
+                                             .chunks = {3, 4},
+                                             .dtype = "<i4",
+                                             .shards = sharded ? Shape{6, 8} : Shape{},
+                                             .format = sharded ? "v3" : "v2"});
 }
 
 void add_one(const Region& /*place*/, const MutableArrayView& elements) {
@@ -101,7 +100,7 @@ TEST(Update, ChunksThatBecomeTheFillGo) {
 
 TEST(Update, TextOfAnyLength) {
     Array array =
-        Array::create(memory_store(), "words", {.shape = {4}, .chunks = {3}, .dtype = "string", .format = "v3"});
+        Array::create({memory_store(), "words"}, {.shape = {4}, .chunks = {3}, .dtype = "string", .format = "v3"});
     const auto longer = [](const Region&, const MutableArrayView& elements) {
         auto* slot = reinterpret_cast<VariableSlot*>(elements.data);
         for (std::int64_t i = 0; i < elements.count(); ++i) {
@@ -122,8 +121,8 @@ TEST(Update, AFunctionThatMeetsItsOwnLockFails) {
         const auto store =
             in_memory ? memory_store() : directory_store(folder.path(), {.durability = Durability::none});
         Array array = counts(store, false);
-        Array again = Array::open(store, "counts");
-        Array other = Array::create(store, "other", {.shape = {10, 13}, .chunks = {10, 13}, .dtype = "<i4"});
+        Array again = Array::open({store, "counts"});
+        Array other = Array::create({store, "other"}, {.shape = {10, 13}, .chunks = {10, 13}, .dtype = "<i4"});
         CachedArray cached(again);
         const NDArray ones = NDArray::copy_of(view(std::vector<std::int32_t>(130, 1), {10, 13}));
         const auto write = [&](const Region&, const MutableArrayView&) {
@@ -174,14 +173,14 @@ TEST(Update, AStopEndsWaits) {
         const auto store =
             in_memory ? memory_store() : directory_store(folder.path(), {.durability = Durability::none});
         Array array = counts(store, false);
-        CachedArray cached(Array::open(store, "counts"));
+        CachedArray cached(Array::open({store, "counts"}));
         std::stop_source stop;
         const NDArray one = NDArray::copy_of(view(std::vector<std::int32_t>{1}, {1, 1}));
         cached.write({{0, 0}, {1, 1}}, one);
         // Each waits for a lock that this thread holds: of a chunk, or of the shape.
         const auto expect_end = [&](const std::function<void(Array & again)>& work) {
             std::thread([&] {
-                Array again = Array::open(store, "counts");
+                Array again = Array::open({store, "counts"});
                 const StopScope scope(stop.get_token());
                 expect_error(ErrorCode::cancelled, "while waiting", [&] { work(again); });
             }).join();
@@ -191,7 +190,7 @@ TEST(Update, AStopEndsWaits) {
             std::thread([&] {
                 const IoOptions io{.stop = stop.get_token()};
                 expect_error(ErrorCode::cancelled, "while waiting", [&] {
-                    Array::open(store, "counts").resize({5, 5}, io);
+                    Array::open({store, "counts"}).resize({5, 5}, io);
                 });
             }).join();
             expect_end([](Array& again) { again.update("0:1, 0:1", add_one); });
@@ -215,12 +214,12 @@ TEST(Update, ThreadsLoseNoIncrement) {
         std::vector<std::thread> all;
         for (int t = 0; t < threads; ++t) {
             all.emplace_back([&] {
-                Array own = Array::open(store, "counts");
+                Array own = Array::open({store, "counts"});
                 for (int i = 0; i < times; ++i) own.update(Selection::parse("1:9, 2:11", own.shape()), add_one);
             });
         }
         for (std::thread& thread : all) thread.join();
-        const NDArray read = Array::open(store, "counts").read("1:9, 2:11");
+        const NDArray read = Array::open({store, "counts"}).read("1:9, 2:11");
         for (const std::int32_t value : read.values<std::int32_t>()) ASSERT_EQ(value, threads * times) << sharded;
     }
 }

@@ -89,15 +89,15 @@ TEST(V1, fills_are_bare_and_assigned_as_numpy_assigns) {
 
 TEST(V1, attributes_are_always_there) {
     const auto store = memory_store();
-    EXPECT_FALSE(v1.dialect.probe(*store, "a"));
+    EXPECT_FALSE(v1.dialect.probe({*store, "a"}));
     put_text(*store, "a/meta", v1.document);
-    EXPECT_FALSE(v1.dialect.probe(*store, "a")) << "anything may be called meta";
-    v1.dialect.save(*store, "a", v1.load(Changes{}), nullptr);
+    EXPECT_FALSE(v1.dialect.probe({*store, "a"})) << "anything may be called meta";
+    v1.dialect.save({*store, "a"}, v1.load(Changes{}), nullptr);
     EXPECT_EQ(get_text(*store, "a/attrs"), "{}");
-    EXPECT_EQ(probe_dialect(*store, "a"), &v1.dialect);
-    v1.dialect.save_attributes(*store, "a", Value::parse(R"({"b": 1})"));
-    v1.dialect.save(*store, "a", v1.load(Changes{}), nullptr);
-    EXPECT_EQ(v1.dialect.load_attributes(*store, "a"), Value::parse(R"({"b": 1})"));
+    EXPECT_EQ(probe_dialect({*store, "a"}), &v1.dialect);
+    v1.dialect.save_attributes({*store, "a"}, Value::parse(R"({"b": 1})"));
+    v1.dialect.save({*store, "a"}, v1.load(Changes{}), nullptr);
+    EXPECT_EQ(v1.dialect.load_attributes({*store, "a"}), Value::parse(R"({"b": 1})"));
 }
 
 TEST(V1, arrays_without_dimensions_are_read_but_not_written) {

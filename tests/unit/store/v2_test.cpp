@@ -227,28 +227,29 @@ TEST(V2, owns_what_it_writes) {
 
 TEST(V2, groups_and_consolidated_metadata) {
     const auto store = memory_store();
-    v2.dialect.save_group(*store, "g", Value::object(), Value::object());
+    v2.dialect.save_group({*store, "g"}, Value::object(), Value::object());
     EXPECT_EQ(get_text(*store, "g/.zgroup"), "{\n    \"zarr_format\": 2\n}");
     EXPECT_EQ(get_text(*store, "g/.zattrs"), "(absent)") << "as zarr-python 2";
-    EXPECT_EQ(probe_group_dialect(*store, "g"), &v2.dialect);
-    EXPECT_EQ(probe_dialect(*store, "g"), nullptr);
-    v2.dialect.save_attributes(*store, "g", Value::parse(R"({"t": 1})"));
-    EXPECT_EQ(v2.dialect.load_consolidated(*store, "g"), std::nullopt);
+    EXPECT_EQ(probe_group_dialect({*store, "g"}), &v2.dialect);
+    EXPECT_EQ(probe_dialect({*store, "g"}), nullptr);
+    v2.dialect.save_attributes({*store, "g"}, Value::parse(R"({"t": 1})"));
+    EXPECT_EQ(v2.dialect.load_consolidated({*store, "g"}), std::nullopt);
     const Value nodes = Value::parse(R"({"a": {".zarray": {}, ".zattrs": {"x": 1}}, "s/t": {".zgroup": {}}})");
-    v2.dialect.save_consolidated(*store, "g", nodes);
+    v2.dialect.save_consolidated({*store, "g"}, nodes);
     Value all = nodes;
     all.set("", Value::parse(R"({".zgroup": {"zarr_format": 2}, ".zattrs": {"t": 1}})"));
-    EXPECT_EQ(v2.dialect.load_consolidated(*store, "g"), all) << "the group's own are among them";
-    v2.dialect.save_consolidated(*store, "g", all);
-    EXPECT_EQ(v2.dialect.load_consolidated(*store, "g"), all);
+    EXPECT_EQ(v2.dialect.load_consolidated({*store, "g"}), all) << "the group's own are among them";
+    v2.dialect.save_consolidated({*store, "g"}, all);
+    EXPECT_EQ(v2.dialect.load_consolidated({*store, "g"}), all);
     EXPECT_EQ(Value::parse(get_text(*store, "g/.zmetadata")),
               Value::parse(R"({"zarr_consolidated_format": 1, "metadata": {".zgroup": {"zarr_format": 2},
                                ".zattrs": {"t": 1}, "a/.zarray": {}, "a/.zattrs": {"x": 1}, "s/t/.zgroup": {}}})"));
-    v2.dialect.save_group(*store, "g", Value::object(), Value::object());
+    v2.dialect.save_group({*store, "g"}, Value::object(), Value::object());
     EXPECT_EQ(get_text(*store, "g/.zattrs"), "{}") << "what was there does not stay";
     put_text(*store, "g/.zmetadata", R"({"zarr_consolidated_format": 2, "metadata": {}})");
-    expect_error(ErrorCode::unsupported, "zarr_consolidated_format",
-                 [&] { (void)v2.dialect.load_consolidated(*store, "g"); });
+    expect_error(ErrorCode::unsupported, "zarr_consolidated_format", [&] {
+        (void)v2.dialect.load_consolidated({*store, "g"});
+    });
 }
 
 TEST(Base64, as_pythons) {

@@ -94,8 +94,8 @@ TEST(V3, small_types_are_the_numbers_that_hold_them) {
         ArrayMetadata m = v3.load(changes);
         m.fill.spelling.reset();
         const auto store = memory_store();
-        v3.dialect.save(*store, "", m, nullptr);
-        EXPECT_EQ(load_metadata(v3.dialect, *store, "").fill.spelling, Value::parse(fill));
+        v3.dialect.save(*store, m, nullptr);
+        EXPECT_EQ(load_metadata(v3.dialect, *store).fill.spelling, Value::parse(fill));
     }
     for (const auto& [endian, dtype] : {std::pair("little", "<c8"), std::pair("big", ">c8")}) {
         const Changes complex{
@@ -349,7 +349,7 @@ TEST(V3, structures_have_either_name) {
                               const std::shared_ptr<KeyValueStore>& store) {
         ArrayOptions named = options;
         named.structures = name;
-        Array::create(store, prefix, named);
+        Array::create({store, prefix}, named);
         return Value::parse(get_text(*store, std::string(prefix) + "/zarr.json"));
     };
     const auto store = memory_store();
@@ -362,19 +362,19 @@ TEST(V3, structures_have_either_name) {
               R"("scale_factor": 1}}]]}}]]}})");
     EXPECT_EQ(older.at("fill_value"), Value("AQAAAHgABQAAAAAAAAA="));
     for (const char* const prefix : {"a", "b", "c"}) {
-        Array array = Array::open(store, prefix);
+        Array array = Array::open({store, prefix});
         EXPECT_EQ(array.dtype(), options.dtype);
         EXPECT_EQ(array.read("0").to_string(), "(1, (b'x', '1970-01-01T00:00:05'))");
         array.attributes().set("x", 1);
     }
     EXPECT_EQ(Value::parse(get_text(*store, "c/zarr.json")).at("data_type"), older.at("data_type"));
     // A copy keeps the name, or takes the one that is asked for.
-    const Array from = Array::open(store, "c");
+    const Array from = Array::open({store, "c"});
     for (const auto& [wished, name] : {std::pair<std::optional<std::string>, const char*>({}, "structured"),
                                        {"struct", "struct"},
                                        {"structured", "structured"}}) {
         const PlannedArray plan = plan_array(from, {.structures = wished});
-        Array::create(store, std::string("copy") + name + (wished ? "1" : ""), *plan.dialect, plan.metadata);
+        Array::create({store, std::string("copy") + name + (wished ? "1" : "")}, *plan.dialect, plan.metadata);
         const Value made =
             Value::parse(get_text(*store, std::string("copy") + name + (wished ? "1/" : "/") + "zarr.json"));
         EXPECT_EQ(made.at("data_type").at("name"), Value(name));
@@ -393,48 +393,49 @@ TEST(V3, attributes_are_in_the_document) {
     const auto store = memory_store();
     const Value attributes = Value::parse(R"({"units": "K", "é": [1, null]})");
     const ArrayMetadata m = v3.load({{"dimension_names", R"(["y", "x"])"}});
-    v3.dialect.save(*store, "a", m, &attributes);
-    EXPECT_EQ(v3.dialect.load_attributes(*store, "a"), attributes);
-    v3.dialect.save(*store, "a", m, nullptr);
-    EXPECT_EQ(v3.dialect.load_attributes(*store, "a"), attributes) << "those that were there stay";
+    v3.dialect.save({*store, "a"}, m, &attributes);
+    EXPECT_EQ(v3.dialect.load_attributes({*store, "a"}), attributes);
+    v3.dialect.save({*store, "a"}, m, nullptr);
+    EXPECT_EQ(v3.dialect.load_attributes({*store, "a"}), attributes) << "those that were there stay";
     EXPECT_THAT(get_text(*store, "a/zarr.json"),
                 HasSubstr("\n  \"attributes\": {\n    \"units\": \"K\",\n    \"\\u00e9\""));
-    v3.dialect.save_attributes(*store, "a", Value::object());
-    EXPECT_EQ(v3.dialect.load_attributes(*store, "a"), Value::object());
-    EXPECT_EQ(load_metadata(v3.dialect, *store, "a").dimension_names, m.dimension_names);
-    EXPECT_EQ(v3.dialect.load_attributes(*store, "nowhere"), std::nullopt);
+    v3.dialect.save_attributes({*store, "a"}, Value::object());
+    EXPECT_EQ(v3.dialect.load_attributes({*store, "a"}), Value::object());
+    EXPECT_EQ(load_metadata(v3.dialect, {*store, "a"}).dimension_names, m.dimension_names);
+    EXPECT_EQ(v3.dialect.load_attributes({*store, "nowhere"}), std::nullopt);
     put_text(*store, "b/zarr.json", v3.changed({{"attributes", "3"}}).dump());
-    expect_error(ErrorCode::corrupt, "b/zarr.json: member \"attributes\"",
-                 [&] { (void)v3.dialect.load_attributes(*store, "b"); });
+    expect_error(ErrorCode::corrupt, "b/zarr.json: member \"attributes\"", [&] {
+        (void)v3.dialect.load_attributes({*store, "b"});
+    });
 }
 
 TEST(V3, groups_and_consolidated_metadata) {
     const auto store = memory_store();
-    v3.dialect.save_group(*store, "g", Value::parse(R"({"title": "root"})"), Value::object());
+    v3.dialect.save_group({*store, "g"}, Value::parse(R"({"title": "root"})"), Value::object());
     EXPECT_EQ(
         get_text(*store, "g/zarr.json"),
         "{\n  \"attributes\": {\n    \"title\": \"root\"\n  },\n  \"zarr_format\": 3,\n  \"node_type\": \"group\"\n}");
-    EXPECT_EQ(probe_group_dialect(*store, "g"), &v3.dialect);
-    EXPECT_EQ(probe_dialect(*store, "g"), nullptr);
-    expect_error(ErrorCode::corrupt, "\"group\" was found", [&] { (void)load_metadata(v3.dialect, *store, "g"); });
-    EXPECT_EQ(v3.dialect.load_consolidated(*store, "g"), std::nullopt);
+    EXPECT_EQ(probe_group_dialect({*store, "g"}), &v3.dialect);
+    EXPECT_EQ(probe_dialect({*store, "g"}), nullptr);
+    expect_error(ErrorCode::corrupt, "\"group\" was found", [&] { (void)load_metadata(v3.dialect, {*store, "g"}); });
+    EXPECT_EQ(v3.dialect.load_consolidated({*store, "g"}), std::nullopt);
     const Value nodes = Value::parse(R"({"a": {"zarr.json": {"x": 1}}, "s/t": {"zarr.json": {}}})");
-    v3.dialect.save_consolidated(*store, "g", nodes);
-    EXPECT_EQ(v3.dialect.load_consolidated(*store, "g"), nodes);
+    v3.dialect.save_consolidated({*store, "g"}, nodes);
+    EXPECT_EQ(v3.dialect.load_consolidated({*store, "g"}), nodes);
     EXPECT_EQ(Value::parse(get_text(*store, "g/zarr.json")).at("consolidated_metadata"),
               Value::parse(R"({"kind": "inline", "must_understand": false, "metadata": {"a": {"x": 1}, "s/t": {}}})"));
-    v3.dialect.save_attributes(*store, "g", Value::object());
-    EXPECT_EQ(v3.dialect.load_consolidated(*store, "g"), nodes) << "all other members stay";
+    v3.dialect.save_attributes({*store, "g"}, Value::object());
+    EXPECT_EQ(v3.dialect.load_consolidated({*store, "g"}), nodes) << "all other members stay";
     put_text(*store, "g/zarr.json", R"({"node_type": "group", "consolidated_metadata": {"kind": "elsewhere"}})");
-    expect_error(ErrorCode::unsupported, "elsewhere", [&] { (void)v3.dialect.load_consolidated(*store, "g"); });
+    expect_error(ErrorCode::unsupported, "elsewhere", [&] { (void)v3.dialect.load_consolidated({*store, "g"}); });
     // What is damaged is an array that says so when it is loaded.
     put_text(*store, "d/zarr.json", "{");
-    EXPECT_EQ(probe_dialect(*store, "d"), &v3.dialect);
-    EXPECT_EQ(probe_group_dialect(*store, "d"), nullptr);
+    EXPECT_EQ(probe_dialect({*store, "d"}), &v3.dialect);
+    EXPECT_EQ(probe_group_dialect({*store, "d"}), nullptr);
     // Of an array that kept its old metadata, the newest count.
     put_text(*store, "m/.zarray", "{}");
     put_text(*store, "m/zarr.json", v3.document);
-    EXPECT_EQ(probe_dialect(*store, "m"), &v3.dialect);
+    EXPECT_EQ(probe_dialect({*store, "m"}), &v3.dialect);
 }
 
 TEST(V3, owns_what_it_writes) {

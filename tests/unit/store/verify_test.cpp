@@ -48,15 +48,14 @@ std::ostream& operator<<(std::ostream& out, const Layout& layout) {
 }
 
 Array make_array(const Store& store, const Layout& layout, std::string_view prefix = "") {
-    Array array = Array::create(store, prefix,
-                                {.shape = {5, 4},
-                                 .chunks = {2, 2},
-                                 .dtype = DType::parse("<i4"),
-                                 .fill_value = -1,
-                                 .shards = layout.shards,
-                                 .codec = layout.codec,
-                                 .format = layout.format,
-                                 .attributes = Value::parse(R"({"units": "m"})")});
+    Array array = Array::create({store, prefix}, {.shape = {5, 4},
+                                                  .chunks = {2, 2},
+                                                  .dtype = DType::parse("<i4"),
+                                                  .fill_value = -1,
+                                                  .shards = layout.shards,
+                                                  .codec = layout.codec,
+                                                  .format = layout.format,
+                                                  .attributes = Value::parse(R"({"units": "m"})")});
     for (std::int64_t i = 0; i < 5; ++i) {
         // Chunk (1, 1) stays as it is, and so does shard (1, 1).
         const bool whole = i < 2;
@@ -68,15 +67,15 @@ Array make_array(const Store& store, const Layout& layout, std::string_view pref
 }
 
 /// Keys and content of everything below, `.tessera` included.
-std::map<std::string, std::string> content(const KeyValueStore& store, const std::string& prefix = "") {
+std::map<std::string, std::string> content(const PlaceView& place) {
     std::map<std::string, std::string> all;
-    const Listing listing = store.list(prefix);
+    const Listing listing = place.store.list(place.prefix);
     for (const std::string& name : listing.keys) {
         Buffer bytes;
-        EXPECT_TRUE(store.get(join_key(prefix, name), bytes));
-        all[join_key(prefix, name)] = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+        EXPECT_TRUE(place.store.get(place.key(name), bytes));
+        all[place.key(name)] = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     }
-    for (const std::string& name : listing.prefixes) all.merge(content(store, join_key(prefix, name)));
+    for (const std::string& name : listing.prefixes) all.merge(content({place.store, place.key(name)}));
     return all;
 }
 
@@ -117,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryLayout, testing::Values(zmeta, v1, v2, v3, sh
 
 TEST_P(EveryLayout, sound_array_has_no_findings) {
     make_array(store, GetParam());
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_THAT(report.findings, IsEmpty());
     EXPECT_TRUE(report.sound());
     EXPECT_EQ(report.arrays, 1);
@@ -133,7 +132,7 @@ TEST_P(EveryLayout, empty_and_cut_chunks_are_named) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
         SCOPED_TRACE(size);
         store->put(key, bytes_of(std::string_view(whole).substr(0, size)));
-        const VerifyReport report = verify(store, "", one_thread);
+        const VerifyReport report = verify(store, one_thread);
         EXPECT_EQ(report.chunks, GetParam().shards.empty() ? 4 : 3) << "it is stored, and so not missing";
         ASSERT_THAT(keys_of(report, FindingKind::damage), Contains(key));
         EXPECT_EQ(report.findings.front().chunk, (Index{0, 0}));
@@ -142,8 +141,8 @@ TEST_P(EveryLayout, empty_and_cut_chunks_are_named) {
 
 TEST_P(EveryLayout, seal_names_every_changed_byte) {
     make_array(store, GetParam(), "deep/array");
-    EXPECT_TRUE(seal(*store, "deep").written);
-    ASSERT_TRUE(verify(store, "deep").sound());
+    EXPECT_TRUE(seal({*store, "deep"}).written);
+    ASSERT_TRUE(verify({store, "deep"}).sound());
     const auto files = content(*store);
     for (const auto& [key, whole] : files) {
         const std::string below = key.substr(std::string("deep/").size());
@@ -152,18 +151,18 @@ TEST_P(EveryLayout, seal_names_every_changed_byte) {
             std::string changed = whole;
             changed[i] = static_cast<char>(changed[i] ^ 1);
             store->put(key, bytes_of(changed));
-            const VerifyReport report = verify(store, "deep", one_thread);
+            const VerifyReport report = verify({store, "deep"}, one_thread);
             EXPECT_FALSE(report.sound());
             if (below != seal_key) {
                 EXPECT_THAT(keys_of(report, FindingKind::changed), Contains(below));
             }
             store->put(key, bytes_of(std::string_view(whole).substr(0, i)));
             if (below == seal_key) continue;
-            EXPECT_THAT(seal_state(*store, "deep", one_thread.io).changed, ElementsAre(below)) << "cut short";
+            EXPECT_THAT(seal_state({*store, "deep"}, one_thread.io).changed, ElementsAre(below)) << "cut short";
         }
         store->put(key, bytes_of(whole));
     }
-    EXPECT_TRUE(verify(store, "deep").sound()) << "all is as it was";
+    EXPECT_TRUE(verify({store, "deep"}).sound()) << "all is as it was";
 }
 
 TEST_P(EveryLayout, without_a_seal_nothing_crashes_and_checksums_tell) {
@@ -180,7 +179,7 @@ TEST_P(EveryLayout, without_a_seal_nothing_crashes_and_checksums_tell) {
                 std::string changed = whole;
                 changed[i] = static_cast<char>(changed[i] ^ bits);
                 store->put(key, bytes_of(changed));
-                const VerifyReport report = verify(store, "", one_thread);
+                const VerifyReport report = verify(store, one_thread);
                 if (is_chunk && !report.sound()) {
                     EXPECT_EQ(report.findings.front().key, key);
                 } else if (is_chunk) {
@@ -190,7 +189,7 @@ TEST_P(EveryLayout, without_a_seal_nothing_crashes_and_checksums_tell) {
             }
             SCOPED_TRACE(key + " cut to " + std::to_string(i));
             store->put(key, bytes_of(std::string_view(whole).substr(0, i)));
-            const VerifyReport report = verify(store, "", one_thread);
+            const VerifyReport report = verify(store, one_thread);
             // A document may end with a line feed, without which it says the same.
             if (is_chunk || i + 1 < whole.size()) {
                 EXPECT_THAT(keys_of(report, FindingKind::damage), Contains(key));
@@ -206,22 +205,22 @@ TEST_P(EveryLayout, damaged_chunk_is_set_aside_and_reads_as_the_fill) {
     store->put(key, bytes_of("not a chunk"));
     const auto before = content(*store);
 
-    const RepairReport planned = repair(store, "", {.dry_run = true});
+    const RepairReport planned = repair(store, {.dry_run = true});
     EXPECT_THAT(planned.actions, SizeIs(1));
     EXPECT_EQ(content(*store), before) << "a dry run changes nothing";
 
-    const RepairReport report = repair(store, "");
+    const RepairReport report = repair(store);
     EXPECT_FALSE(report.mended()) << "the elements are lost";
     EXPECT_GT(report.lost(), 0);
     EXPECT_EQ(report.done, 1);
     EXPECT_EQ(content(*store).at(".tessera/damaged/" + key), "not a chunk");
     EXPECT_EQ(array.read("0, 0").values<std::int32_t>()[0], -1);
     EXPECT_EQ(array.read("0, 2").values<std::int32_t>()[0], 2) << "the others stay";
-    EXPECT_TRUE(verify(store, "").sound());
-    EXPECT_THAT(repair(store, "").actions, IsEmpty()) << "the second time nothing is to be done";
+    EXPECT_TRUE(verify(store).sound());
+    EXPECT_THAT(repair(store).actions, IsEmpty()) << "the second time nothing is to be done";
 
     store->put(key, bytes_of("again"));
-    repair(store, "");
+    repair(store);
     EXPECT_EQ(content(*store).at(".tessera/damaged/" + key), "not a chunk") << "what was set aside stays";
     EXPECT_EQ(content(*store).at(".tessera/damaged/" + key + ".1"), "again");
 }
@@ -232,10 +231,10 @@ TEST_P(EveryLayout, chunks_outside_the_array_are_set_aside) {
     const std::string inside = keys.key({0, 0});
     const std::string outside = keys.key({9, 0});
     store->put(outside, bytes_of(content(*store).at(inside)));
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_TRUE(report.sound()) << "nothing reads it";
     EXPECT_THAT(keys_of(report, FindingKind::leftover), ElementsAre(outside));
-    EXPECT_TRUE(repair(store, "").mended());
+    EXPECT_TRUE(repair(store).mended());
     EXPECT_FALSE(content(*store).contains(outside));
     EXPECT_TRUE(content(*store).contains(".tessera/damaged/" + outside));
 }
@@ -245,7 +244,7 @@ TEST_P(EveryLayout, metadata_that_cannot_be_read_are_damage) {
     make_array(store, GetParam(), "b");
     const std::string key = join_key("a", array.dialect().metadata_key);
     store->put(key, bytes_of("{"));
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_THAT(keys_of(report, FindingKind::damage), Contains(key));
     EXPECT_EQ(report.arrays, 2) << "the others are verified all the same";
 }
@@ -256,20 +255,20 @@ TEST_P(EveryLayout, strays_locks_and_attributes) {
     store->put("stray/file", bytes_of("x"));
     store->put("x.lock", {});
     const std::string chunk = array.metadata().keys.key({0, 0});
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_TRUE(report.sound());
     EXPECT_THAT(keys_of(report, FindingKind::note), ElementsAre("notes.txt", "stray"));
     EXPECT_THAT(keys_of(report, FindingKind::leftover), ElementsAre("x.lock"));
-    EXPECT_THAT(repair(store, "").remaining, SizeIs(1));
+    EXPECT_THAT(repair(store).remaining, SizeIs(1));
     EXPECT_TRUE(content(*store).contains("notes.txt"));
     store->put(array.dialect().documents.back(), bytes_of("[1]"));
-    EXPECT_FALSE(verify(store, "").sound()) << "attributes are an object";
+    EXPECT_FALSE(verify(store).sound()) << "attributes are an object";
 }
 
 // ---- single cases
 
 TEST(Verify, nothing_there_is_an_error) {
-    expect_error(ErrorCode::not_found, "nothing", [] { (void)verify(memory_store(), ""); });
+    expect_error(ErrorCode::not_found, "nothing", [] { (void)verify(memory_store()); });
 }
 
 TEST(Verify, shard_keeps_its_good_chunks) {
@@ -281,14 +280,14 @@ TEST(Verify, shard_keeps_its_good_chunks) {
     ASSERT_NE(place, std::string::npos);
     bytes[place] = 'x';
     store->put(key, bytes_of(bytes));
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     ASSERT_THAT(report.findings, SizeIs(1));
     EXPECT_EQ(report.findings[0].chunk, (Index{0, 0}));
     EXPECT_EQ(report.findings[0].inner, (Index{0, 0}));
     EXPECT_EQ(report.findings[0].remedy, Remedy::rewrite_shard);
-    EXPECT_GT(repair(store, "").lost(), 0);
+    EXPECT_GT(repair(store).lost(), 0);
     EXPECT_EQ(content(*store).at(".tessera/damaged/" + key), bytes);
-    EXPECT_TRUE(verify(store, "").sound());
+    EXPECT_TRUE(verify(store).sound());
     const NDArray read = array.read("0:4, 0");
     const auto column = read.values<std::int32_t>();
     EXPECT_THAT(std::vector(column.begin(), column.end()), ElementsAre(-1, -1, 200, 300));
@@ -300,7 +299,7 @@ TEST(Verify, what_we_lack_is_not_damage) {
     std::string metadata = content(*store).at("zarr.json");
     metadata.replace(metadata.find("zstd"), 4, "best");
     store->put("zarr.json", bytes_of(metadata));
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_EQ(report.count(FindingKind::unchecked), 1);
     EXPECT_EQ(report.count(FindingKind::damage), 0);
     EXPECT_FALSE(report.sound());
@@ -308,28 +307,28 @@ TEST(Verify, what_we_lack_is_not_damage) {
 
 TEST(Verify, chunk_beyond_the_budget_is_not_decoded) {
     const Store store = memory_store();
-    Array array = Array::create(store, "", {.shape = {1 << 20}, .chunks = {1 << 20}, .dtype = DType::parse("<f8")});
+    Array array = Array::create(store, {.shape = {1 << 20}, .chunks = {1 << 20}, .dtype = DType::parse("<f8")});
     array.fill(Selection::all(array.shape()), 1);
-    const VerifyReport report = verify(store, "", {.io = {.max_memory = 1 << 20}});
+    const VerifyReport report = verify(store, {.io = {.max_memory = 1 << 20}});
     ASSERT_EQ(report.count(FindingKind::unchecked), 1);
     ASSERT_EQ(report.findings.front().advice.size(), 1U);
     EXPECT_EQ(report.findings.front().advice.front().action, Action::max_memory);
-    EXPECT_TRUE(verify(store, "", {.io = {.max_memory = 64 << 20}}).sound());
+    EXPECT_TRUE(verify(store, {.io = {.max_memory = 64 << 20}}).sound());
 }
 
 TEST(Verify, stale_consolidated_metadata_are_renewed) {
     for (const char* format : {"v2", "v3"}) {
         const Store store = memory_store();
-        Group root = Group::create(store, "", dialect_named(format));
+        Group root = Group::create(store, dialect_named(format));
         root.create_array("a", {.shape = {4}, .chunks = {2}, .dtype = DType::parse("<i4")});
         root.consolidate();
-        EXPECT_THAT(verify(store, "").findings, IsEmpty());
+        EXPECT_THAT(verify(store).findings, IsEmpty());
         root.open_array("a").resize({8});
-        const VerifyReport report = verify(store, "");
+        const VerifyReport report = verify(store);
         EXPECT_TRUE(report.sound());
         EXPECT_EQ(report.count(FindingKind::leftover), 1);
-        EXPECT_TRUE(repair(store, "").mended());
-        EXPECT_THAT(verify(store, "").findings, IsEmpty());
+        EXPECT_TRUE(repair(store).mended());
+        EXPECT_THAT(verify(store).findings, IsEmpty());
         EXPECT_TRUE(root.consolidated_state().fresh());
     }
 }
@@ -339,7 +338,7 @@ TEST(Verify, metadata_that_are_gone_leave_traces) {
         const Store store = memory_store();
         const Array array = make_array(store, layout, "a");
         store->erase(join_key("a", array.dialect().metadata_key));
-        EXPECT_FALSE(verify(store, "").sound());
+        EXPECT_FALSE(verify(store).sound());
     }
 }
 
@@ -349,10 +348,10 @@ TEST(Verify, batches_and_unfinished_copies) {
     store->put("a/.tessera/batch/0", bytes_of("staged"));
     store->put("b/.tessera/unfinished.json", bytes_of("{}"));
     store->put("b/__zdata__/0.0.blosc", bytes_of("x"));
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_TRUE(report.sound());
     EXPECT_THAT(keys_of(report, FindingKind::leftover), ElementsAre("a/.tessera/batch", "b/.tessera/unfinished.json"));
-    EXPECT_TRUE(repair(store, "").mended());
+    EXPECT_TRUE(repair(store).mended());
     EXPECT_FALSE(content(*store).contains("a/.tessera/batch/0"));
     EXPECT_TRUE(content(*store).contains("b/__zdata__/0.0.blosc")) << "a copy may be gone on with";
 }
@@ -376,12 +375,12 @@ protected:
 TEST_F(VerifyFiles, the_worst_is_said_first) {
     const Store store = directory_store(folder.path());
     make_array(store, v2);
-    seal(*store, "");
+    seal(*store);
     write("0.0", "too short");
     write("a", "x");
     write("z", "x");
     store->erase("0.1");
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     std::vector<std::string> found;
     for (const Finding& f : report.findings) found.push_back(std::string(kind_name(f.kind)) + " " + f.key);
     EXPECT_THAT(found, ElementsAre("damage 0.0", "changed 0.0", "lost 0.1", "added a", "added z",
@@ -422,14 +421,14 @@ TEST_F(VerifyFiles, appended_bytes_are_found_and_cut_off) {
             const Array array = make_array(store, {"v2", "v2", codec});
             const std::string whole = content(*store).at("0.0");
             store->put("0.0", bytes_of(whole + tail));
-            const VerifyReport report = verify(store, "");
+            const VerifyReport report = verify(store);
             ASSERT_THAT(keys_of(report, FindingKind::damage), ElementsAre("0.0")) << first_text(report);
             if (tail.back() != 0 && codec[0] == 'g') continue;  // another member, damaged: no reader takes it
             EXPECT_THAT(first_text(report), HasSubstr(fmt::format("{} bytes follow", tail.size())));
-            EXPECT_TRUE(repair(store, "").mended());
+            EXPECT_TRUE(repair(store).mended());
             EXPECT_EQ(content(*store).at("0.0"), whole);
             EXPECT_EQ(content(*store).at(".tessera/damaged/0.0"), whole + tail);
-            EXPECT_EQ(verify(store, "").count(FindingKind::damage), 0);
+            EXPECT_EQ(verify(store).count(FindingKind::damage), 0);
         }
     }
 }
@@ -444,7 +443,7 @@ TEST_F(VerifyFiles, temporary_files_of_other_writers_stay) {
                                          std::string(temporary_prefix) + "2147483646abcdef",
                                          std::string(temporary_prefix) + "2147483646-7-00000000"};
     for (const std::string& name : names) write(name, "x");
-    EXPECT_EQ(repair(store, "").done, 0);
+    EXPECT_EQ(repair(store).done, 0);
     for (const std::string& name : names) EXPECT_TRUE(fs::exists(folder / name)) << name;
     EXPECT_TRUE(temporary_writer_has_ended(".tessera-tmp-2147483646-7"));
     EXPECT_TRUE(temporary_writer_has_ended(".tessera-tmp-2147483646-7" + own.substr(own.rfind('-'))));
@@ -459,17 +458,17 @@ TEST_F(VerifyFiles, temporary_files_of_dead_writers_are_removed) {
     write(fs::path("__zdata__") / alive, "x");
     write(fs::path("__zdata__") / dead, "x");
     write(dead, "x");
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_TRUE(report.sound());
     EXPECT_EQ(report.count(FindingKind::leftover), 3);
-    RepairReport repaired = repair(store, "");
+    RepairReport repaired = repair(store);
     EXPECT_EQ(repaired.done, 2);
     EXPECT_TRUE(repaired.mended()) << "what is left is no damage";
     EXPECT_TRUE(fs::exists(folder / "__zdata__" / alive)) << "its writer may be at work";
     EXPECT_FALSE(fs::exists(folder / dead));
     fs::last_write_time(folder / "__zdata__" / alive, fs::file_time_type::clock::now() - std::chrono::hours(2));
-    EXPECT_EQ(repair(store, "").done, 1);
-    EXPECT_THAT(kinds_of(verify(store, "")), Each(FindingKind::note));
+    EXPECT_EQ(repair(store).done, 1);
+    EXPECT_THAT(kinds_of(verify(store)), Each(FindingKind::note));
 }
 
 TEST_F(VerifyFiles, damage_in_a_zip_is_named) {
@@ -516,7 +515,7 @@ TEST_F(VerifyFiles, zip_of_very_deep_folders_is_walked_to_a_limit) {
     const VerifyReport report = verify(path);
     EXPECT_EQ(report.groups, 1);
     EXPECT_EQ(report.count(FindingKind::unchecked), 1) << first_text(report);
-    const Hierarchy hierarchy = hierarchy_below(*zip_store(path, ZipMode::read), "");
+    const Hierarchy hierarchy = hierarchy_below(*zip_store(path, ZipMode::read));
     EXPECT_TRUE(hierarchy.nodes.empty());
     ASSERT_EQ(hierarchy.passed.size(), 1U);
     EXPECT_EQ(hierarchy.passed[0].why, PassedFolder::Why::too_deep);
@@ -574,32 +573,32 @@ TEST(Seal, says_what_changed) {
     store->put("odd\nna\\me\r", bytes_of("x"));
     store->put("x.lock", {});
     store->put(".tessera/lock", {});
-    const Sealed first = seal(*store, "");
+    const Sealed first = seal(*store);
     EXPECT_TRUE(first.written);
     EXPECT_EQ(first.files, 7) << "four chunks, two documents, the odd one";
     const std::string manifest = content(*store).at(std::string(seal_key));
     EXPECT_THAT(manifest, HasSubstr("\n\\2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881  "
                                     "odd\\nna\\\\me\\r\n"));
-    EXPECT_FALSE(seal(*store, "").written) << "nothing has changed";
-    EXPECT_EQ(verify(store, "").sealed, 7);
+    EXPECT_FALSE(seal(*store).written) << "nothing has changed";
+    EXPECT_EQ(verify(store).sealed, 7);
 
     array.fill(Selection::parse("0, 0", array.shape()), 5);
     store->erase("0.1");
     store->put("new", bytes_of("x"));
-    const SealState state = seal_state(*store, "");
+    const SealState state = seal_state(*store);
     EXPECT_THAT(state.changed, ElementsAre("0.0"));
     EXPECT_THAT(state.missing, ElementsAre("0.1"));
     EXPECT_THAT(state.added, ElementsAre("new"));
     EXPECT_EQ(state.unchanged, 5);
-    const VerifyReport report = verify(store, "");
+    const VerifyReport report = verify(store);
     EXPECT_THAT(keys_of(report, FindingKind::changed), ElementsAre("0.0"));
     EXPECT_THAT(keys_of(report, FindingKind::lost), ElementsAre("0.1"));
     EXPECT_THAT(keys_of(report, FindingKind::added), ElementsAre("new"));
     EXPECT_EQ(report.count(FindingKind::damage), 0);
     EXPECT_FALSE(report.sound());
-    expect_error(ErrorCode::already_exists, "0.0, 0.1, new", [&] { (void)seal(*store, ""); });
-    EXPECT_TRUE(seal(*store, "", {.overwrite = true}).written);
-    EXPECT_TRUE(verify(store, "").sound());
+    expect_error(ErrorCode::already_exists, "0.0, 0.1, new", [&] { (void)seal(*store); });
+    EXPECT_TRUE(seal(*store, {.overwrite = true}).written);
+    EXPECT_TRUE(verify(store).sound());
 }
 
 TEST(Seal, manifest_that_is_none_is_damage) {
@@ -613,12 +612,12 @@ TEST(Seal, manifest_that_is_none_is_damage) {
           "\\" + sum + "  a\\\n", std::string(64, 'g') + "  a\n", sum + "\n"}) {
         SCOPED_TRACE(text);
         store->put(seal_key, bytes_of(text));
-        EXPECT_THAT(keys_of(verify(store, ""), FindingKind::damage), ElementsAre(seal_key));
-        expect_error(ErrorCode::corrupt, "line", [&] { (void)seal(*store, ""); });
+        EXPECT_THAT(keys_of(verify(store), FindingKind::damage), ElementsAre(seal_key));
+        expect_error(ErrorCode::corrupt, "line", [&] { (void)seal(*store); });
     }
-    EXPECT_TRUE(seal(*store, "", {.overwrite = true}).written);
-    EXPECT_TRUE(verify(store, "").sound());
-    expect_error(ErrorCode::not_found, "nothing to seal", [] { (void)seal(*memory_store(), ""); });
+    EXPECT_TRUE(seal(*store, {.overwrite = true}).written);
+    EXPECT_TRUE(verify(store).sound());
+    expect_error(ErrorCode::not_found, "nothing to seal", [] { (void)seal(*memory_store()); });
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ fs::path fresh_path(std::string_view name) {
     return top / fmt::format("{}-{}", counter++, name);
 }
 
-void copy_values(const KeyValueStore& from, const std::string& prefix, KeyValueStore& to) {
-    const Listing listing = from.list(prefix);
-    for (const std::string& name : listing.keys) put(to, join_key(prefix, name), get(from, join_key(prefix, name)));
-    for (const std::string& name : listing.prefixes) copy_values(from, join_key(prefix, name), to);
+void copy_values(const PlaceView& place, KeyValueStore& to) {
+    const Listing listing = place.store.list(place.prefix);
+    for (const std::string& name : listing.keys) put(to, place.key(name), get(place.store, place.key(name)));
+    for (const std::string& name : listing.prefixes) copy_values({place.store, place.key(name)}, to);
 }
 
 /// A store that can be changed, and reads everything from a zip archive: it is written anew after changes. So the suite
@@ -79,7 +79,7 @@ private:
         const std::lock_guard guard(mutex_);
         if (packed_ == nullptr) {
             const auto made = zip_store(path_, ZipMode::replace);
-            copy_values(*values_, "", *made);
+            copy_values(*values_, *made);
             made->finish();
             packed_ = zip_store(path_, ZipMode::read);
         }
@@ -179,7 +179,7 @@ TEST(NewZipStore, arrays_are_written_by_many_threads) {
     const auto store = zip_store(path, ZipMode::create);
     NDArray values(DType::parse("<i4"), {100, 50});
     for (int i = 0; i < 5000; ++i) values.values<std::int32_t>()[static_cast<std::size_t>(i)] = i * i;
-    Array array = Array::create(store, "sub/a", {.shape = {100, 50}, .chunks = {10, 10}, .dtype = values.dtype()});
+    Array array = Array::create({store, "sub/a"}, {.shape = {100, 50}, .chunks = {10, 10}, .dtype = values.dtype()});
     array.write("", values.view(), {.threads = 4});
     store->finish();
     const Array read = Array::open(path / "sub" / "a");

@@ -53,8 +53,8 @@ VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool 
     VerifyOptions options{.io = io, .seals = seals, .complete = complete, .ome = ome, .geo = geo};
     if (!for_seal || !std::filesystem::is_directory(path)) return verify(path, options);
     return at_place(path, {.read_only = true}, [&](const Place& at) {
-        options.trust = unchanged_since_seal(*at.store, at.prefix);
-        return verify(at.store, at.prefix, options);
+        options.trust = unchanged_since_seal(at);
+        return verify(at, options);
     });
 }
 
@@ -98,13 +98,12 @@ py::dict repair_path(const py::object& path, bool dry_run, bool give_up_batches,
     const std::string name = path_from_python(path);
     const RepairReport report = Work(options).run([&](const IoOptions& io) {
         return at_seal(name, place.store(), false, [&](const Place& at) {
-            return repair(at.store, at.prefix,
-                          {.io = io,
-                           .dry_run = dry_run,
-                           .give_up_batches = give_up_batches,
-                           .drop_damaged = drop_damaged,
-                           .to_seal = to_seal,
-                           .to_seal_names = to_seal_names});
+            return repair(at, {.io = io,
+                               .dry_run = dry_run,
+                               .give_up_batches = give_up_batches,
+                               .drop_damaged = drop_damaged,
+                               .to_seal = to_seal,
+                               .to_seal_names = to_seal_names});
         });
     });
     py::dict value;
@@ -150,7 +149,7 @@ py::dict seal_path(const py::object& path, bool overwrite, const std::string& pa
     if (!parity.empty() && !how.drop_parity) how.parity = parse_redundancy(parity);
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
         how.io = io;
-        return at_seal(name, place.store(), true, [&](const Place& at) { return seal(*at.store, at.prefix, how); });
+        return at_seal(name, place.store(), true, [&](const Place& at) { return seal(at, how); });
     });
     const bool file = std::filesystem::is_regular_file(name);
     return sealed_to_python(
@@ -168,7 +167,7 @@ py::dict make_bag_of(const py::object& path, const py::object& bag, const std::s
         reading.read_only = true;
         return at_place(name, reading, [&](const Place& at) {
             const std::string last = real_path(name).filename().string();
-            return make_bag(*at.store, at.prefix, last, to, io, place.store(), redundancy);
+            return make_bag(at, last, to, io, place.store(), redundancy);
         });
     });
     return sealed_to_python(sealed, name, (std::filesystem::path(to) / "manifest-sha256.txt").string());

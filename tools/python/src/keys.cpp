@@ -127,7 +127,7 @@ private:
     /// A directory need not be there yet; places of other kinds of stores may lie deeper in theirs.
     [[nodiscard]] std::unique_ptr<Place> open() const {
         return Work({}, Length::brief).run([&](const IoOptions&) {
-            if (is_local(path_)) return std::make_unique<Place>(Place{directory_store(path_, options_.store()), ""});
+            if (is_local(path_)) return std::make_unique<Place>(directory_store(path_, options_.store()));
             return std::make_unique<Place>(store_kind_of(path_).place(path_, options_.store()));
         });
     }

@@ -84,8 +84,7 @@ Found find(const std::string& path, const PlaceOptions& options) {
 }
 
 std::unique_ptr<Group> open_group(const std::string& path, const PlaceOptions& options) {
-    return at_place(path, options.store(),
-                    [](const Place& at) { return std::make_unique<Group>(Group::open(at.store, at.prefix)); });
+    return at_place(path, options.store(), [](const Place& at) { return std::make_unique<Group>(Group::open(at)); });
 }
 
 /// An ArrayHandle, a GroupHandle, or the list of a file's members.

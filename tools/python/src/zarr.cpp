@@ -251,7 +251,7 @@ py::object open_below(const py::object& root, const std::string& prefix, const P
     const std::string folder = path_from_python(root);
     const auto open = [folder, prefix, options] {
         auto parts = std::make_unique<ArrayParts>();
-        parts->array = Array::open(directory_store(folder, options.store()), prefix);
+        parts->array = Array::open({directory_store(folder, options.store()), prefix});
         return parts;
     };
     auto parts = Work({}, Length::brief).run([&](const IoOptions&) { return open(); });
@@ -267,7 +267,7 @@ public:
     }
     py::object handle() {
         auto parts = std::make_unique<ArrayParts>();
-        parts->array = Array::open(store_, "");
+        parts->array = Array::open(store_);
         return py::cast(std::make_unique<ArrayHandle>(std::move(parts), nullptr));
     }
     void put(const std::string& key, const py::object& value) {

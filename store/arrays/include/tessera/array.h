@@ -138,16 +138,15 @@ class Array final : public ArraySource, public ArraySink {
 public:
     /// Opens an existing array. Throws not_found (naming what is at the path instead), corrupt, unsupported.
     [[nodiscard]] static Array open(const std::filesystem::path& path, const StoreOptions& options = {});
-    [[nodiscard]] static Array open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
+    [[nodiscard]] static Array open(Place place);
     /// Creates a new array. Throws already_exists if something is there, and invalid_argument or unsupported for
     /// options that the dialect cannot express; nothing is written then. If another run is making something at the same
     /// place, waits for it.
     static Array create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store = {});
-    static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options);
+    static Array create(Place place, const ArrayOptions& options);
     /// The same, with complete metadata. If `publish` is false, the metadata is not written until publish(), so that an
     /// unfinished array does not open.
-    static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
-                        ArrayMetadata metadata, bool publish = true);
+    static Array create(Place place, const Dialect& dialect, ArrayMetadata metadata, bool publish = true);
     void publish();
 
     [[nodiscard]] ArrayInfo info() const override;

@@ -21,14 +21,14 @@ struct RemoveOptions {
 /// Removes the array or group at `prefix` with everything below it. Throws not_found if nothing is there, and
 /// invalid_argument for a group with nodes below, unless `recursive`. Also throws invalid_argument, naming them, if
 /// there are files that belong to no node. Nothing is removed then. A partly removed node does not open.
-void remove_node(KeyValueStore& store, std::string_view prefix, RemoveOptions options = {});
+void remove_node(const PlaceRef& place, RemoveOptions options = {});
 /// Moves the array or group at `from` to `to`, with everything below it. Creates missing groups above `to`, as
 /// make_parent_groups does. Throws not_found, already_exists (it never replaces anything) and invalid_argument (into
 /// itself).
 void move_node(KeyValueStore& store, std::string_view from, std::string_view to);
 /// If a group with metadata lies above `prefix`, gives metadata of its dialect to every folder in between that has
 /// none, as zarr-python does. Throws already_exists if one of them is an array.
-void make_parent_groups(KeyValueStore& store, std::string_view prefix);
+void make_parent_groups(const PlaceRef& place);
 
 /// The format of the nearest group with metadata above a path, which need not exist; nullptr if
 /// there is none.
@@ -48,13 +48,12 @@ public:
     /// Opens an existing group, which may be a plain folder that holds nodes. Throws not_found (naming what is at the
     /// path instead), corrupt, unsupported.
     [[nodiscard]] static Group open(const std::filesystem::path& path, const StoreOptions& options = {});
-    [[nodiscard]] static Group open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
+    [[nodiscard]] static Group open(Place place);
     /// Creates a group; a plain folder that holds nodes becomes one with metadata. Throws already_exists if an array or
     /// a group with metadata is there, and unsupported for a dialect without groups.
     static Group create(const std::filesystem::path& path, const Dialect& dialect,
                         const Value& attributes = Value::object(), const StoreOptions& options = {});
-    static Group create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
-                        const Value& attributes = Value::object());
+    static Group create(Place place, const Dialect& dialect, const Value& attributes = Value::object());
     /// The same by the format's name: `Group::create("survey.zarr", "v3", {{"title", "Survey"}})`.
     static Group create(const std::filesystem::path& path, std::string_view format = "v3",
                         const Value& attributes = Value::object(), const StoreOptions& options = {});

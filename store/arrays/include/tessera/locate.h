@@ -65,7 +65,7 @@ private:
     friend Located locate(std::string_view path, const StoreOptions& options);
     [[nodiscard]] static Located look(std::string_view path, const StoreOptions& options);
     void look_in_place();
-    std::shared_ptr<KeyValueStore> settled_;  ///< of the array: without an interrupted batch
+    Place settled_;                           ///< of the array: without an interrupted batch
     std::shared_ptr<const Buffer> document_;  ///< its metadata, not parsed yet
 };
 

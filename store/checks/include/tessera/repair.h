@@ -26,9 +26,9 @@ struct SetAside {
     }
 };
 /// In one array or group, excluding the nodes below.
-[[nodiscard]] SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] SetAside set_aside_in(const PlaceView& place);
 /// Deletes them, and returns their number and size.
-SetAside drop_set_aside(KeyValueStore& store, std::string_view prefix);
+SetAside drop_set_aside(const PlaceRef& place);
 
 struct RepairOptions {
     IoOptions io = {};
@@ -68,7 +68,6 @@ struct RepairReport {
 /// wait for it. Each finding is re-checked before it is acted on. A crash at any moment leaves each chunk where it was
 /// or set aside, and the next run continues. Throws the errors of verify; io if a file cannot be moved; and
 /// invalid_argument or unsupported for a store that is not writable.
-RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                    const RepairOptions& options = {});
+RepairReport repair(const Place& place, const RepairOptions& options = {});
 
 }  // namespace tessera

@@ -100,8 +100,7 @@ struct VerifyOptions {
 /// Verifies the array or group at `prefix` with everything below it. Takes no lock and changes nothing: while others
 /// write, it may see some chunks before a change and some after it. Throws not_found if nothing is there, and
 /// cancelled.
-[[nodiscard]] VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                                  const VerifyOptions& options = {});
+[[nodiscard]] VerifyReport verify(const Place& place, const VerifyOptions& options = {});
 /// The same for a path: a directory, a zip or a node in one, an array file, or "file.npz::member". Throws not_found,
 /// and unsupported for a file of unknown format. With `options.ome`
 /// or `geo`, throws not_found for anything but a group; with `geo` alone an array is one, too.

@@ -104,6 +104,6 @@ struct KeptForUndo {
     std::uint64_t bytes = 0;  ///< of all files; files that a snapshot links too take no extra room
 };
 /// For the array or group at a prefix; nullopt if nothing is kept. Queries the size of each file.
-[[nodiscard]] std::optional<KeptForUndo> kept_for_undo(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::optional<KeptForUndo> kept_for_undo(const PlaceView& place);
 
 }  // namespace tessera

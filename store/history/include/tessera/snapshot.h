@@ -89,10 +89,8 @@ struct SnapshotState {
 };
 /// nullopt if there is no snapshot. Reads only files whose times differ and whose sums are recorded. Throws corrupt for
 /// invalid records.
-[[nodiscard]] std::optional<SnapshotState> snapshot_state(const KeyValueStore& store, std::string_view prefix,
-                                                          const IoOptions& io = {});
+[[nodiscard]] std::optional<SnapshotState> snapshot_state(const PlaceView& place, const IoOptions& io = {});
 /// The paths of all files that changed or whose state is unknown.
-[[nodiscard]] std::optional<std::vector<std::string>> changed_since_snapshot(const KeyValueStore& store,
-                                                                             std::string_view prefix);
+[[nodiscard]] std::optional<std::vector<std::string>> changed_since_snapshot(const PlaceView& place);
 
 }  // namespace tessera

@@ -1,7 +1,8 @@
 // KeyValueStore: maps `/`-separated keys to bytes. Implemented by a directory, memory and a zip, and by other kinds of
-// stores as store_kind.h says, among them HTTP and S3.
+// stores as store_kind.h says, among them HTTP and S3. Place: a store and a prefix in it.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -155,12 +157,12 @@ public:
 
     /// Makes `key` a hard link to the file of another store's key. False if that is impossible (other kinds of stores,
     /// another file system) or `key` exists.
-    virtual bool link(std::string_view /*key*/, const class KeyValueStore& /*other*/, std::string_view /*other_key*/) {
+    virtual bool link(std::string_view /*key*/, const class ReadableStore& /*other*/, std::string_view /*other_key*/) {
         return false;
     }
     /// Makes `key` a reflink of another store's key: a copy that shares disk blocks until one of the two changes. False
     /// if that is impossible or the other key is absent.
-    virtual bool clone(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {
+    virtual bool clone(std::string_view /*key*/, const ReadableStore& /*other*/, std::string_view /*other_key*/) {
         return false;
     }
 
@@ -168,7 +170,7 @@ public:
     /// the file system can. The copy is independent of the original. Not atomic: a crash may leave a shorter value.
     /// Only for an array that nobody can open yet. Nothing is changed and false returned if that is impossible, the
     /// other key is absent or empty, or `key` exists.
-    virtual bool copy_new(std::string_view /*key*/, const class KeyValueStore& /*other*/,
+    virtual bool copy_new(std::string_view /*key*/, const class ReadableStore& /*other*/,
                           std::string_view /*other_key*/) {
         return false;
     }
@@ -220,11 +222,11 @@ public:
     virtual ~ReadAhead() = default;
 };
 
-/// Maps keys to bytes. Keys are UTF-8: parts joined by '/', none of them empty, "." or ".."; any other key throws
-/// invalid_argument. Thread rule: every member may be called from several threads at once.
-class KeyValueStore {
+/// What can be read of a store. Keys are UTF-8: parts joined by '/', none of them empty, "." or ".."; any other key
+/// throws invalid_argument. Thread rule: every member may be called from several threads at once.
+class ReadableStore {
 public:
-    virtual ~KeyValueStore() = default;
+    virtual ~ReadableStore() = default;
 
     /// One pinned version of a value, or nullptr when the key is absent. Absence is not an error.
     [[nodiscard]] virtual std::unique_ptr<ByteSource> open(std::string_view key) const = 0;
@@ -254,29 +256,6 @@ public:
     /// meanwhile reads as it was, or fails. `whole`: all of each value will be read, so more may be fetched at once
     /// than is asked for. Null unless that pays. The store must outlive the result.
     [[nodiscard]] virtual std::unique_ptr<ReadAhead> keep_parts(bool /*whole*/) const { return nullptr; }
-    /// Sets a value atomically: a reader sees the old bytes or the new ones.
-    virtual void put(std::string_view key, ByteSpan value) = 0;
-    /// The same unless the key has a value; false if it has. In a directory only one of several callers succeeds,
-    /// whichever programs they are; elsewhere callers must not do this at once.
-    virtual bool put_new(std::string_view key, ByteSpan value);
-    /// A sink for a value that is written piece by piece; its finish() sets the value atomically. If the sink has
-    /// random_access() (in a zip it does not), pieces may be written in any order. The store must outlive it.
-    [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
-    /// For many values at once, if each put() would wait for the disk; null if put() does not wait. The store must
-    /// outlive it.
-    [[nodiscard]] virtual std::unique_ptr<HeldValues> hold() { return nullptr; }
-    /// Atomically replaces the value of `to` by that of `from`, and removes `from`; false if `from` is absent. Throws
-    /// unsupported if the store cannot do this.
-    virtual bool replace(std::string_view from, std::string_view to);
-    /// The result of prepare_replace().
-    struct Target {
-        bool exists = false;   ///< the key has a value
-        bool crosses = false;  ///< it is on another file system than the root, so that replace() has to copy
-    };
-    /// Checks, before an irreversible step, whether replace(), put() and erase() of a key can be expected to succeed.
-    /// Creates the folder of the key. Throws io, naming the obstacle: a directory of that name, an immutable file, a
-    /// folder that is not writable.
-    virtual Target prepare_replace(std::string_view key) { return {.exists = contains(key)}; }
     /// The stamp of the present value; nullopt if the key is absent. Reads the value if the file system does not record
     /// nanoseconds.
     [[nodiscard]] virtual std::optional<ValueStamp> stamp(std::string_view key) const;
@@ -284,15 +263,6 @@ public:
     [[nodiscard]] virtual std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const;
     /// Whether the key exists, as stamp() would say, but without reading the value.
     [[nodiscard]] virtual bool contains(std::string_view key) const;
-    /// Removes a value; false when it was absent.
-    virtual bool erase(std::string_view key) = 0;
-    /// Removes everything below a prefix ("" is everything).
-    virtual void erase_below(std::string_view prefix) = 0;
-    /// Removes what killed runs had sent of values at and below a prefix, and no listing shows. Nothing in most stores.
-    virtual void abandon_uploads(std::string_view /*prefix*/) {}
-    /// Moves everything below the prefix `from` to the prefix `to`, which must be empty. Throws not_found,
-    /// already_exists, invalid_argument for a move into itself, and unsupported if the store cannot do this.
-    virtual void move(std::string_view from, std::string_view to);
     /// Lists the names directly below a prefix ("" is the root), without writers' temporary files.
     [[nodiscard]] virtual Listing list(std::string_view prefix) const = 0;
     /// Calls `each(name, size)` for every value directly below a prefix, in no order and without a list in memory.
@@ -328,6 +298,21 @@ public:
     /// Since the store was opened; only stores with is_far() know any.
     [[nodiscard]] virtual SeenTimes seen_times() const { return {}; }
 
+    [[nodiscard]] virtual bool read_only() const { return false; }
+    /// The name for messages: the directory's path, "memory".
+    [[nodiscard]] virtual const std::string& name() const = 0;
+    /// The name of a key, or of what lies at a prefix, for messages.
+    [[nodiscard]] std::string name_of(std::string_view key) const;
+    /// What the store knows of its values as files of this machine. In other kinds of stores, the answers that
+    /// LocalFiles gives by default.
+    [[nodiscard]] virtual const LocalFiles& local_files() const;
+};
+
+/// How a store keeps writers apart. Thread rule: every member may be called from several threads at once.
+class StoreLocks {
+public:
+    virtual ~StoreLocks() = default;
+
     /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Excludes
     /// other threads of this process, even through other store objects for the same place, and in a directory other
     /// processes too. A thread holds at most one chunk slot, and takes it while it holds the shape slot. No other
@@ -352,68 +337,59 @@ public:
     /// stores that no other run can reach.
     [[nodiscard]] virtual StoreLock lock_destination(std::string_view /*prefix*/) { return {}; }
 
+    /// Called before a change to the array or group at `prefix`, with its lock held. Throws Error(sealed) if it, or a
+    /// folder above it, is sealed and StoreOptions::break_seal does not permit the change. Sealing holds the same lock.
+    virtual void require_unsealed(std::string_view /*prefix*/) {}
+};
+
+/// Maps keys to bytes: what can be read, and changed. Thread rule: every member may be called from several threads at
+/// once.
+class KeyValueStore : public ReadableStore, public StoreLocks {
+public:
+    /// Sets a value atomically: a reader sees the old bytes or the new ones.
+    virtual void put(std::string_view key, ByteSpan value) = 0;
+    /// The same unless the key has a value; false if it has. In a directory only one of several callers succeeds,
+    /// whichever programs they are; elsewhere callers must not do this at once.
+    virtual bool put_new(std::string_view key, ByteSpan value);
+    /// A sink for a value that is written piece by piece; its finish() sets the value atomically. If the sink has
+    /// random_access() (in a zip it does not), pieces may be written in any order. The store must outlive it.
+    [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
+    /// For many values at once, if each put() would wait for the disk; null if put() does not wait. The store must
+    /// outlive it.
+    [[nodiscard]] virtual std::unique_ptr<HeldValues> hold() { return nullptr; }
+    /// Atomically replaces the value of `to` by that of `from`, and removes `from`; false if `from` is absent. Throws
+    /// unsupported if the store cannot do this.
+    virtual bool replace(std::string_view from, std::string_view to);
+    /// The result of prepare_replace().
+    struct Target {
+        bool exists = false;   ///< the key has a value
+        bool crosses = false;  ///< it is on another file system than the root, so that replace() has to copy
+    };
+    /// Checks, before an irreversible step, whether replace(), put() and erase() of a key can be expected to succeed.
+    /// Creates the folder of the key. Throws io, naming the obstacle: a directory of that name, an immutable file, a
+    /// folder that is not writable.
+    virtual Target prepare_replace(std::string_view key) { return {.exists = contains(key)}; }
+    /// Removes a value; false when it was absent.
+    virtual bool erase(std::string_view key) = 0;
+    /// Removes everything below a prefix ("" is everything).
+    virtual void erase_below(std::string_view prefix) = 0;
+    /// Removes what killed runs had sent of values at and below a prefix, and no listing shows. Nothing in most stores.
+    virtual void abandon_uploads(std::string_view /*prefix*/) {}
+    /// Moves everything below the prefix `from` to the prefix `to`, which must be empty. Throws not_found,
+    /// already_exists, invalid_argument for a move into itself, and unsupported if the store cannot do this.
+    virtual void move(std::string_view from, std::string_view to);
+
     /// Makes earlier puts and erases through this object durable. Does nothing if they are durable already, or with
     /// Durability::none.
     virtual void sync() {}
     /// Defers forcing values to the disk to the next sync(). Only for data that nobody can read before then.
     virtual void sync_later() {}
 
-    /// Called before a change to the array or group at `prefix`, with its lock held. Throws Error(sealed) if it, or a
-    /// folder above it, is sealed and StoreOptions::break_seal does not permit the change. Sealing holds the same lock.
-    virtual void require_unsealed(std::string_view /*prefix*/) {}
-
     /// Makes all writes visible in stores that show them only together (a new zip); does nothing elsewhere.
     virtual void finish() {}
-
-    [[nodiscard]] virtual bool read_only() const { return false; }
-    /// The name for messages: the directory's path, "memory".
-    [[nodiscard]] virtual const std::string& name() const = 0;
-
-    /// What the store can do with its values as files of this machine; null in other kinds of stores.
-    [[nodiscard]] virtual LocalFiles* local_files() { return nullptr; }
-    [[nodiscard]] virtual const LocalFiles* local_files() const { return nullptr; }
-
-    // ---- as in LocalFiles; what it answers by default in stores without that
-
-    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
-        LocalFiles* const files = local_files();
-        return files != nullptr && files->link(key, other, other_key);
-    }
-    bool clone(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
-        LocalFiles* const files = local_files();
-        return files != nullptr && files->clone(key, other, other_key);
-    }
-    bool copy_new(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
-        LocalFiles* const files = local_files();
-        return files != nullptr && files->copy_new(key, other, other_key);
-    }
-    [[nodiscard]] std::optional<FileId> folder_id(std::string_view prefix) const {
-        const LocalFiles* const files = local_files();
-        return files == nullptr ? std::nullopt : files->folder_id(prefix);
-    }
-    [[nodiscard]] bool is_link(std::string_view prefix) const {
-        const LocalFiles* const files = local_files();
-        return files != nullptr && files->is_link(prefix);
-    }
-    [[nodiscard]] std::string link_target(std::string_view prefix) const {
-        const LocalFiles* const files = local_files();
-        return files == nullptr ? std::string() : files->link_target(prefix);
-    }
-    [[nodiscard]] bool leads_back(std::string_view prefix) const {
-        const LocalFiles* const files = local_files();
-        return files != nullptr && files->leads_back(prefix);
-    }
-    void require_direct(std::string_view key) const {
-        if (const LocalFiles* const files = local_files()) files->require_direct(key);
-    }
-    [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const {
-        const LocalFiles* const files = local_files();
-        return files == nullptr ? std::vector<std::string>() : files->temporaries(prefix);
-    }
-    bool remove_temporary(std::string_view prefix, std::string_view name) {
-        LocalFiles* const files = local_files();
-        return files != nullptr && files->remove_temporary(prefix, name);
-    }
+    using ReadableStore::local_files;
+    /// The same, for changes.
+    [[nodiscard]] virtual LocalFiles& local_files();
 };
 
 /// A directory. If it does not exist, it reads as empty, and the first put creates it. Values are files; put writes a
@@ -435,5 +411,48 @@ enum class ZipMode : std::uint8_t {
 
 /// "a" + "b" is "a/b"; an empty side gives the other.
 [[nodiscard]] std::string join_key(std::string_view prefix, std::string_view name);
+
+/// A place in a store: where an array, a group or a folder lies, or would. PlaceView is one to be read, PlaceRef one to
+/// be changed. Both are only passed down: they own neither the store nor the prefix.
+template <class Store>
+struct BorrowedPlace {
+    // NOLINTNEXTLINE(google-explicit-constructor,hicpp-explicit-conversions): the root of a store is a place
+    BorrowedPlace(Store& s, std::string_view p = {}) : store(s), prefix(p) {}
+    template <class Other>
+    requires(!std::is_same_v<Store, Other> && std::is_convertible_v<Other&, Store&>)
+        // NOLINTNEXTLINE(google-explicit-constructor,hicpp-explicit-conversions): what can be changed can be read
+        BorrowedPlace(const BorrowedPlace<Other>& other)
+        : store(other.store), prefix(other.prefix) {}
+
+    Store& store;
+    std::string_view prefix;  ///< "" is the root
+
+    /// The key of what has this name at the place; of the place itself for "".
+    [[nodiscard]] std::string key(std::string_view below) const { return join_key(prefix, below); }
+    /// The name of the place for messages, or of what lies below it.
+    [[nodiscard]] std::string name() const { return store.name_of(prefix); }
+    [[nodiscard]] std::string name_of(std::string_view below) const { return store.name_of(key(below)); }
+};
+using PlaceView = BorrowedPlace<const ReadableStore>;
+using PlaceRef = BorrowedPlace<KeyValueStore>;
+
+/// The same, together with the store.
+struct Place {
+    Place() = default;
+    template <std::derived_from<KeyValueStore> Store>
+    // NOLINTNEXTLINE(google-explicit-constructor,hicpp-explicit-conversions): the root of a store is a place
+    Place(std::shared_ptr<Store> s, std::string_view p = {}) : store(std::move(s)), prefix(p) {}
+
+    std::shared_ptr<KeyValueStore> store;
+    std::string prefix;
+
+    // NOLINTNEXTLINE(google-explicit-constructor,hicpp-explicit-conversions): lent to what only uses it
+    operator PlaceRef() const { return {*store, prefix}; }
+    // NOLINTNEXTLINE(google-explicit-constructor,hicpp-explicit-conversions)
+    operator PlaceView() const { return {*store, prefix}; }
+    [[nodiscard]] std::string key(std::string_view below) const { return join_key(prefix, below); }
+    [[nodiscard]] std::string name() const { return store->name_of(prefix); }
+    [[nodiscard]] std::string name_of(std::string_view below) const { return store->name_of(key(below)); }
+};
 
 }  // namespace tessera

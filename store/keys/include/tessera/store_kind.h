@@ -1,4 +1,4 @@
-// StoreKind: what kind of store a path leads to, by its scheme: "toy:survey/depth". Place: a store and a prefix in it.
+// StoreKind: what kind of store a path leads to, by its scheme: "toy:survey/depth".
 #pragma once
 
 #include <filesystem>
@@ -12,12 +12,6 @@
 #include <tessera/row_function.h>
 
 namespace tessera {
-
-/// Where a node (an array or a group) lies, or would.
-struct Place {
-    std::shared_ptr<KeyValueStore> store;
-    std::string prefix;
-};
 
 /// A kind of store, as a row in the table of store_kinds.cpp. A path that begins with the scheme of a row and ':' leads
 /// there; every other path is one of this machine, also if it contains ':'. "./toy:x" is always a path of this machine.

@@ -27,12 +27,12 @@ struct Node {
 };
 
 /// The array or group with metadata at `prefix`; its path is `prefix`. If there are both, the array.
-[[nodiscard]] std::optional<Node> probe_node(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::optional<Node> probe_node(const PlaceView& place);
 /// The nodes directly below `prefix`, sorted by name.
-[[nodiscard]] std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::vector<Node> child_nodes(const PlaceView& place);
 /// All nodes below `prefix`: each group before its members, siblings sorted by name. A group that several paths reach
 /// is listed once. Plain folders behind links are not searched.
-[[nodiscard]] std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::vector<Node> nodes_below(const PlaceView& place);
 
 /// The largest number of folders that a walk descends below its start.
 inline constexpr int deepest_folder = 256;
@@ -60,11 +60,10 @@ enum class NodeLinks : std::uint8_t {
     follow,  ///< a link to an array, or out to a group with metadata, counts as its target
     pass,    ///< no link is followed, and all are in `passed`
 };
-[[nodiscard]] Hierarchy hierarchy_below(const KeyValueStore& store, std::string_view prefix,
-                                        NodeLinks links = NodeLinks::follow);
+[[nodiscard]] Hierarchy hierarchy_below(const PlaceView& place, NodeLinks links = NodeLinks::follow);
 
 /// The node at `prefix` and all below, with their paths in the store.
-[[nodiscard]] std::vector<Node> all_nodes(const KeyValueStore& store, std::string_view prefix = "");
+[[nodiscard]] std::vector<Node> all_nodes(const PlaceView& place);
 
 /// Whether a group (with metadata) is at a path, even while it is being replaced.
 [[nodiscard]] bool is_group_at(const std::filesystem::path& path);

@@ -39,7 +39,7 @@ auto at_place(const std::filesystem::path& path, const StoreOptions& options, co
 
 /// The error text for a place that has no `wanted` ("array", "group", "array or group"): it states what was expected
 /// and what is there.
-[[nodiscard]] Error absence(const KeyValueStore& store, std::string_view prefix, std::string_view wanted);
+[[nodiscard]] Error absence(const PlaceView& place, std::string_view wanted);
 
 /// Whether anything is at a path: a file, a folder, or in another kind of store a value at it or below it.
 [[nodiscard]] bool is_anything_at(const std::filesystem::path& path, const StoreOptions& options = {});

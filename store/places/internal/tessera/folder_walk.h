@@ -27,7 +27,7 @@ public:
     using Follow = std::function<bool(const std::string& prefix)>;
 
     /// Begins at `prefix`, the first folder of next(). If `follow` is empty, no link is followed.
-    FolderWalk(const KeyValueStore& store, std::string_view prefix, Follow follow);
+    FolderWalk(const PlaceView& place, Follow follow);
 
     /// Goes to the next folder; false at the end.
     bool next();
@@ -59,7 +59,7 @@ private:
     void remember(const std::string& path);
     bool is_new(const std::string& path);
 
-    const KeyValueStore& store_;
+    const ReadableStore& store_;
     std::string root_;
     Follow follow_;
     std::vector<Folder> open_;

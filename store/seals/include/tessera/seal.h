@@ -42,7 +42,7 @@ struct SealState {
 };
 /// With parity, the manifest that the parity's roots name counts; a different manifest is ignored. Throws corrupt for
 /// an invalid manifest.
-[[nodiscard]] SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io = {});
+[[nodiscard]] SealState seal_state(const PlaceView& place, const IoOptions& io = {});
 
 /// The loss that parity can restore.
 struct Redundancy {
@@ -92,12 +92,11 @@ struct SealOptions {
 /// addition, throws already_exists (or corrupt if it is discovered late) for damaged files that are not in `accept`;
 /// invalid_argument for a redundancy that needs more than 255 blocks in a group, for a name in `accept` that is no
 /// file, and for a file that a program is writing to; and io if the disk has too little space for the parity.
-Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options = {});
+Sealed seal(const PlaceRef& place, const SealOptions& options = {});
 
 /// Says whether a file, by its path below `prefix`, has the size and time that the parity there records of it; always
 /// false without parity. Any thread may call it. Reads no data. The store must outlive it.
-[[nodiscard]] std::function<bool(std::string_view path)> unchanged_since_seal(const KeyValueStore& store,
-                                                                              std::string_view prefix);
+[[nodiscard]] std::function<bool(std::string_view path)> unchanged_since_seal(const PlaceView& place);
 
 /// The place of a seal that lies beside the sealed file, for seal(), seal_state(), parity_promise(), verify() and
 /// repair(). The seal of a zip or an array file, even one that is gone, is in `NAME.tessera-seal/`; that of a bag
@@ -113,7 +112,7 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& op
 /// same locks as seal(), except those of a store that is opened read-only. `options` apply to writing the bag. With
 /// `parity`, its tag directory `tessera-seal/` has parity of everything in it except tagmanifest-sha256.txt. Throws
 /// already_exists if `bag` exists.
-Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view name, const std::filesystem::path& bag,
+Sealed make_bag(const PlaceRef& place, std::string_view name, const std::filesystem::path& bag,
                 const IoOptions& io = {}, const StoreOptions& options = {},
                 const std::optional<Redundancy>& parity = std::nullopt);
 
@@ -130,7 +129,6 @@ struct ParityPromise {
 };
 /// For the seal at `prefix`; nullopt if it has no parity. Reads the parity files, not the data. Throws corrupt if none
 /// of the parity can be read.
-[[nodiscard]] std::optional<ParityPromise> parity_promise(const KeyValueStore& store, std::string_view prefix,
-                                                          const IoOptions& io = {});
+[[nodiscard]] std::optional<ParityPromise> parity_promise(const PlaceView& place, const IoOptions& io = {});
 
 }  // namespace tessera
