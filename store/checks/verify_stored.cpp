@@ -2,7 +2,7 @@
 // (stored_record.h), or all.
 #include <fmt/format.h>
 #include <tessera/error.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,7 @@
 // tessera get
+#include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
-#include <tessera/csv.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/json.h>
