@@ -1,7 +1,7 @@
 #include "numeric_filter.h"
 
-#include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 
 #include "codec_row.h"

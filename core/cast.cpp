@@ -1,5 +1,5 @@
 #include <tessera/action.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <tessera/field.h>
+#include <tessera/derived_source.h>
 
 #include <algorithm>
 #include <optional>

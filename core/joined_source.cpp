@@ -1,4 +1,4 @@
-#include <tessera/joined_source.h>
+#include <tessera/derived_source.h>
 
 #include <algorithm>
 #include <list>

@@ -16,7 +16,6 @@
 #include <tessera/error.h>
 #include <tessera/fork.h>
 #include <tessera/memory_account.h>
-#include <tessera/stop.h>
 
 namespace tessera {
 

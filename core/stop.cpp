@@ -1,4 +1,4 @@
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <tessera/caller.h>
 #include <tessera/error.h>

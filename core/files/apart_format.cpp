@@ -20,7 +20,7 @@
 #include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
 #include <tessera/outside.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include "plain_array.h"
 #include "reader_process.h"

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include <tessera/byte_io.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
-#include <tessera/field.h>
 #include <tessera/outside.h>
 
 #include "array_file_row.h"

@@ -1,5 +1,5 @@
 #include <tessera/action.h>
-#include <tessera/csv.h>
+#include <tessera/array_file.h>
 
 #include <algorithm>
 #include <span>
@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <tessera/array_file.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include <tessera/error_text.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 namespace tessera {
 

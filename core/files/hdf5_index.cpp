@@ -9,7 +9,7 @@
 
 #include <tessera/chunk_grid.h>
 #include <tessera/error_text.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 namespace tessera {
 

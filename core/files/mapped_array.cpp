@@ -1,4 +1,4 @@
-#include <tessera/mapped_array.h>
+#include <tessera/npy.h>
 
 #include <tessera/error_text.h>
 

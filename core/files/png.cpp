@@ -22,8 +22,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
-#include <tessera/png.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include "array_file_row.h"
 #include "png_writer.h"

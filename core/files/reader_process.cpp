@@ -34,7 +34,6 @@
 #include <tessera/in_process.h>
 #include <tessera/memory_account.h>
 #include <tessera/parallel.h>
-#include <tessera/stop.h>
 
 #include "wire.h"
 

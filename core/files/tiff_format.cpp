@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include "array_file_row.h"
 #include "tiff_text.h"

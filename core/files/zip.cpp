@@ -23,7 +23,7 @@
 #include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 #include <tessera/memory_account.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 #include <tessera/zip.h>
 
 #include "mapped_file.h"

@@ -5,10 +5,10 @@
 #include <tessera/copy_elements.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
+#include <tessera/parallel.h>
 #include <tessera/place.h>
 #include <tessera/shard.h>
 #include <tessera/slices.h>
-#include <tessera/stop.h>
 #include <algorithm>
 
 #include "array_access.h"

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
-#include <tessera/field.h>
 
 namespace tessera {
 

@@ -14,7 +14,6 @@
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
 #include <tessera/memory_account.h>
-#include <tessera/metadata.h>
 #include <tessera/pipeline.h>
 #include <tessera/retry.h>
 

@@ -10,15 +10,15 @@
 
 #include <tessera/array.h>
 #include <tessera/array_file.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/dtype.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
+#include <tessera/parallel.h>
 #include <tessera/slices.h>
-#include <tessera/stop.h>
 
 #include "array_access.h"
 #include "dialects.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <tessera/action.h>
 #include <tessera/chunk_grid.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
-#include <tessera/field.h>
 #include <tessera/npy.h>
 
 #include <algorithm>

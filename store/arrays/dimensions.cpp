@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <tessera/array.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/selection_items.h>
 

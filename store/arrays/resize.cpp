@@ -5,9 +5,9 @@
 #include <tessera/action.h>
 #include <tessera/copy_array.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
-#include <tessera/joined_source.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 #include <algorithm>
 #include <chrono>
 #include <limits>

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/own_names.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <optional>

@@ -47,7 +47,6 @@
 #include <tessera/error_text.h>
 #include <tessera/parallel.h>
 #include <tessera/retry.h>
-#include <tessera/stop.h>
 
 #include <algorithm>
 #include <random>

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/dialect.h>
 #include <tessera/key_value_store.h>
-#include <tessera/metadata.h>
 
 namespace tessera {
 

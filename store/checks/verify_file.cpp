@@ -155,11 +155,11 @@ VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& option
     const auto beside = options.seals ? place_beside(path.path, {.read_only = true}) : std::nullopt;
     if (!beside) return verify_content(path, options);
     const bool of_file = as_sealed_file(*beside->store)->of_file();
-    if (!of_file) return Verifier(beside->store, beside->prefix, options).run();
+    if (!of_file) return Verifier(*beside, options).run();
     VerifyReport report;
     // A missing file is known from the seal alone.
     if (std::filesystem::exists(status_of(path.path))) report = verify_content(path, options);
-    return Verifier(beside->store, beside->prefix, options).run_beside(std::move(report));
+    return Verifier(*beside, options).run_beside(std::move(report));
 }
 
 VerifyReport verify(std::string_view text, const VerifyOptions& options) {

@@ -3,11 +3,11 @@
 #include <array>
 
 #include <tessera/array.h>
-#include <tessera/coarsen.h>
 #include <tessera/dimensions.h>
 #include <tessera/geo_problems.h>
 #include <tessera/geo_reference.h>
 #include <tessera/multiscales.h>
+#include <tessera/reduce.h>
 
 #include "convention_tree.h"
 

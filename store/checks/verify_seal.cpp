@@ -1,56 +1,20 @@
-// Findings of verify about seals, with or without parity.
+// Findings of verify about seals, with or without parity, and about snapshots.
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/seal.h>
+#include <tessera/snapshot.h>
 
+#include "keys.h"
+#include "other_files.h"
 #include "parity_archive.h"
+#include "parity_restore.h"
 #include "seal_changes.h"
 #include "seal_mark.h"
 #include "sealed_file_store.h"
-#include "verifier.h"
+#include "snapshot_record.h"
+#include "verify_run.h"
 
 namespace tessera {
-
-void Verifier::check_seal(const std::string& path) {
-    if (!check_place(path, join_key(path, parity_folder))) return;  // such as a link, which repair removes
-    const std::string manifest = join_key(path, seal_key);
-    if (is_first_unfinished({*store_, place(path)})) {
-        add({.kind = FindingKind::leftover,
-             .node = path,
-             .key = join_key(path, parity_folder),
-             .text = "a first sealing with parity is at work or was interrupted, and so nothing is sealed with it",
-             .advice = {{Action::seal_with_parity, "begins again"}}});
-    }
-    SealState state;
-    if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state({*store_, place(path)}, options_.io); })) {
-        return;
-    }
-    if (!state.present) return;
-    ++report_.seals;
-    if (seal_broken({*store_, place(path)})) {
-        add({.kind = FindingKind::note,
-             .node = path,
-             .key = join_key(path, seal_mark_key),
-             .text = "the seal was broken on purpose: differences may be intended; seal again to accept them"});
-    }
-    report_.sealed += state.unchanged;
-    if (const auto added = store_->list(place(join_key(path, parity_folder))); !added.keys.empty()) {
-        guarded({.node = path, .key = join_key(path, parity_folder)}, [&] { check_parity(path, state); });
-        return;
-    }
-    struct Row {
-        const std::vector<std::string>& files;
-        FindingKind kind;
-        std::string_view what;
-    };
-    for (const Row& row : {Row{state.changed, FindingKind::changed, "is not as it was sealed"},
-                           Row{state.missing, FindingKind::lost, "was sealed and is missing"},
-                           Row{state.added, FindingKind::added, "was added after the seal"}}) {
-        for (const std::string& file : row.files) {
-            add({.kind = row.kind, .node = path, .key = join_key(path, file), .text = std::string(row.what)});
-        }
-    }
-}
 
 namespace {
 
@@ -61,89 +25,177 @@ std::string promise_text(const ParityPromise& promise) {
     return fmt::format("enough to restore any {} bytes in a row{}", promise.run, files);
 }
 
+/// The check of one node by its seal, once the node's files were checked by themselves.
+class SealCheck {
+public:
+    SealCheck(VerifyRun& run, const std::string& node) : run_(run), node_(node) {}
+
+    void check() {
+        const std::string parity = join_key(node_, parity_folder);
+        // Such as a link, which repair removes.
+        if (!OtherFiles(run_, node_).check_place(parity)) return;
+        if (is_first_unfinished({*run_.store, run_.place(node_)})) {
+            run_.add(
+                {.kind = FindingKind::leftover,
+                 .node = node_,
+                 .key = parity,
+                 .text = "a first sealing with parity is at work or was interrupted, and so nothing is sealed with it",
+                 .advice = {{Action::seal_with_parity, "begins again"}}});
+        }
+        const bool read = run_.guarded({.node = node_, .key = join_key(node_, seal_key)},
+                                       [&] { state_ = seal_state({*run_.store, run_.place(node_)}, run_.options.io); });
+        if (!read || !state_.present) return;
+        ++run_.report.seals;
+        if (seal_broken({*run_.store, run_.place(node_)})) {
+            run_.add(
+                {.kind = FindingKind::note,
+                 .node = node_,
+                 .key = join_key(node_, seal_mark_key),
+                 .text = "the seal was broken on purpose: differences may be intended; seal again to accept them"});
+        }
+        run_.report.sealed += state_.unchanged;
+        if (run_.store->list(run_.place(parity)).keys.empty()) {
+            add_files(state_.changed, FindingKind::changed, "is not as it was sealed");
+            add_files(state_.missing, FindingKind::lost, "was sealed and is missing");
+            add_added();
+        } else {
+            run_.guarded({.node = node_, .key = parity}, [&] { check_parity(); });
+        }
+    }
+
+private:
+    void add_files(const std::vector<std::string>& files, FindingKind kind, std::string_view what) {
+        for (const std::string& file : files) {
+            run_.add({.kind = kind, .node = node_, .key = join_key(node_, file), .text = std::string(what)});
+        }
+    }
+    void add_added() { add_files(state_.added, FindingKind::added, "was added after the seal"); }
+
+    void check_parity() {
+        const auto archive = ParityArchive::open({*run_.store, run_.place(node_)});
+        if (!archive) return;
+        const ParityState parity = parity_state(*archive, state_, undecodable(), run_.options.io);
+        for (const Differing& file : parity.files) add_differing(file, parity);
+        add_added();
+        add_parity(*archive, parity);
+    }
+
+    /// Files that were found damaged by decoding them, whatever their sums say.
+    [[nodiscard]] PathSet undecodable() const {
+        PathSet files;
+        const auto* beside = as_sealed_file(*run_.store);
+        const bool of_file = beside != nullptr && beside->of_file();
+        for (const Finding& finding : run_.report.findings) {
+            const bool within = node_.empty() || finding.key.starts_with(node_ + '/');
+            if (of_file && finding.kind == FindingKind::damage) files.insert(beside->path().filename().string());
+            if (of_file || finding.kind != FindingKind::damage || finding.key.empty() || !within) continue;
+            files.insert(node_.empty() ? finding.key : finding.key.substr(node_.size() + 1));
+        }
+        return files;
+    }
+
+    void add_differing(const Differing& file, const ParityState& parity) {
+        Finding finding{.node = node_, .key = join_key(node_, file.path), .by_seal = true};
+        switch (file.kind) {
+            case Differing::Kind::missing:
+                finding.kind = FindingKind::lost;
+                finding.text = "was sealed and is missing";
+                break;
+            case Differing::Kind::damaged:
+                finding.kind = FindingKind::damage;
+                finding.text = "is damaged: not as it was sealed";
+                break;
+            case Differing::Kind::changed:
+                finding.kind = FindingKind::changed;
+                finding.text = "is not as it was sealed";
+                break;
+        }
+        if (!file.solvable) {
+            finding.text += "; more is lost than the parity can give back";
+        } else if (parity.broken) {
+            finding.text += ", and the seal was broken on purpose";
+            finding.advice.push_back({Action::repair_to_seal, "restores it", finding.key});
+        } else if (file.kind == Differing::Kind::changed) {
+            finding.text += parity.times_prove ? ", perhaps by an edit"
+                                               : "; most files have lost the times of the seal, so that an edit cannot "
+                                                 "be told from damage";
+            finding.advice.push_back({Action::repair_to_seal, "restores it"});
+        } else {
+            finding.advice.push_back({Action::repair, "restores it from parity"});
+            finding.remedy = Remedy::restore;
+        }
+        run_.add(std::move(finding));
+    }
+
+    void add_parity(const ParityArchive& archive, const ParityState& parity) {
+        const auto promise = parity_promise({*run_.store, run_.place(node_)}, run_.options.io);
+        if (!promise) return;
+        Finding finding{.kind = FindingKind::note, .node = node_, .key = join_key(node_, parity_folder)};
+        const std::string about = fmt::format("parity of {}", redundancy_text(archive.root().redundancy));
+        if (parity.whole()) {
+            finding.text = fmt::format("{}, all of it as it was written: {}", about, promise_text(*promise));
+        } else if (parity.bad_files == 0 && parity.lost_segments == 0 && archive.is_unfinished()) {
+            finding.kind = FindingKind::leftover;
+            finding.remedy = Remedy::restore;
+            finding.text = fmt::format(
+                "a sealing is at work or was interrupted: the files are sealed, and their {} is complete", about);
+            finding.advice.push_back({Action::seal, "writes the rest of the seal"});
+        } else {
+            finding.kind = FindingKind::damage;
+            finding.remedy = Remedy::restore;
+            finding.text = fmt::format(
+                "{}: {} of {} parity blocks in {} files are damaged or missing{}{}; {}", about, parity.bad_blocks,
+                parity.blocks, parity.bad_files, parity.roots_good ? "" : ", and so are roots or the manifest",
+                parity.lost_segments == 0
+                    ? ""
+                    : fmt::format(", and {} of {} segments wholly", parity.lost_segments, archive.segments()),
+                promise_text(*promise));
+        }
+        run_.add(std::move(finding));
+    }
+
+    VerifyRun& run_;
+    const std::string& node_;
+    SealState state_;
+};
+
 }  // namespace
 
-void Verifier::check_parity(const std::string& path, const SealState& state) {
-    const auto archive = ParityArchive::open({*store_, place(path)});
-    if (!archive) return;
-    PathSet undecodable;
-    const auto* beside = as_sealed_file(*store_);
-    const bool of_file = beside != nullptr && beside->of_file();
-    for (const Finding& finding : report_.findings) {
-        const bool within = path.empty() || finding.key.starts_with(path + '/');
-        if (of_file && finding.kind == FindingKind::damage) undecodable.insert(beside->path().filename().string());
-        if (of_file || finding.kind != FindingKind::damage || finding.key.empty() || !within) continue;
-        undecodable.insert(path.empty() ? finding.key : finding.key.substr(path.size() + 1));
-    }
-    const ParityState parity = parity_state(*archive, state, undecodable, options_.io);
-    for (const Differing& file : parity.files) add_differing(path, file, parity);
-    for (const std::string& file : state.added) {
-        add({.kind = FindingKind::added,
-             .node = path,
-             .key = join_key(path, file),
-             .text = "was added after the seal"});
-    }
-    add_parity(path, *archive, parity);
+void verify_node_seal(VerifyRun& run, const std::string& node) {
+    SealCheck(run, node).check();
 }
 
-void Verifier::add_differing(const std::string& path, const Differing& file, const ParityState& state) {
-    Finding finding{.node = path, .key = join_key(path, file.path), .by_seal = true};
-    switch (file.kind) {
-        case Differing::Kind::missing:
-            finding.kind = FindingKind::lost;
-            finding.text = "was sealed and is missing";
-            break;
-        case Differing::Kind::damaged:
-            finding.kind = FindingKind::damage;
-            finding.text = "is damaged: not as it was sealed";
-            break;
-        case Differing::Kind::changed:
-            finding.kind = FindingKind::changed;
-            finding.text = "is not as it was sealed";
-            break;
+void verify_snapshot(VerifyRun& run, const std::string& node) {
+    const auto state = snapshot_state({*run.store, run.place(node)}, run.options.io);
+    if (!state) return;
+    for (const std::string& file : state->changed) {
+        run.add({.node = node,
+                 .key = join_key(node, file),
+                 .text = "is not as it was when the snapshot was made: another program changed it in place"});
     }
-    if (!file.solvable) {
-        finding.text += "; more is lost than the parity can give back";
-    } else if (state.broken) {
-        finding.text += ", and the seal was broken on purpose";
-        finding.advice.push_back({Action::repair_to_seal, "restores it", finding.key});
-    } else if (file.kind == Differing::Kind::changed) {
-        finding.text += state.times_prove ? ", perhaps by an edit"
-                                          : "; most files have lost the times of the seal, so that an edit cannot be "
-                                            "told from damage";
-        finding.advice.push_back({Action::repair_to_seal, "restores it"});
-    } else {
-        finding.advice.push_back({Action::repair, "restores it from parity"});
-        finding.remedy = Remedy::restore;
+    for (const std::string& file : state->missing) {
+        run.add(
+            {.node = node, .key = join_key(node, file), .text = "was there when the snapshot was made, and is gone"});
     }
-    add(std::move(finding));
-}
-
-void Verifier::add_parity(const std::string& path, const ParityArchive& archive, const ParityState& state) {
-    const auto promise = parity_promise({*store_, place(path)}, options_.io);
-    if (!promise) return;
-    Finding finding{.kind = FindingKind::note, .node = path, .key = join_key(path, parity_folder)};
-    const std::string about = fmt::format("parity of {}", redundancy_text(archive.root().redundancy));
-    if (state.whole()) {
-        finding.text = fmt::format("{}, all of it as it was written: {}", about, promise_text(*promise));
-    } else if (state.bad_files == 0 && state.lost_segments == 0 && archive.is_unfinished()) {
-        finding.kind = FindingKind::leftover;
-        finding.remedy = Remedy::restore;
-        finding.text = fmt::format(
-            "a sealing is at work or was interrupted: the files are sealed, and their {} is complete", about);
-        finding.advice.push_back({Action::seal, "writes the rest of the seal"});
-    } else {
-        finding.kind = FindingKind::damage;
-        finding.remedy = Remedy::restore;
-        finding.text = fmt::format(
-            "{}: {} of {} parity blocks in {} files are damaged or missing{}{}; {}", about, state.bad_blocks,
-            state.blocks, state.bad_files, state.roots_good ? "" : ", and so are roots or the manifest",
-            state.lost_segments == 0
-                ? ""
-                : fmt::format(", and {} of {} segments wholly", state.lost_segments, archive.segments()),
-            promise_text(*promise));
+    const std::string files = join_key(node, snapshot_files_key);
+    if (!state->untold.empty()) {
+        run.add(
+            {.kind = FindingKind::unchecked,
+             .node = node,
+             .key = files,
+             .text = fmt::format("not one of its {} files has the time that it had when the snapshot was made, though "
+                                 "{} have their sizes: it was copied without the times (cp -r; cp -a keeps them), "
+                                 "and no sums tell whether they hold the same",
+                                 state->files, state->untold.size()),
+             .advice = {{Action::accept_snapshot, "takes them as they are", "NAME"}}});
     }
-    add(std::move(finding));
+    if (state->moved > 0) {
+        run.add({.kind = FindingKind::note,
+                 .node = node,
+                 .key = files,
+                 .text = fmt::format("{} files have other times than when the snapshot was made, and the same content",
+                                     state->moved)});
+    }
 }
 
 }  // namespace tessera

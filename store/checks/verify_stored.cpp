@@ -2,7 +2,7 @@
 // (stored_record.h), or all.
 #include <fmt/format.h>
 #include <tessera/error.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <set>
@@ -12,7 +12,7 @@
 #include "keys.h"
 #include "stored_chunks.h"
 #include "stored_record.h"
-#include "verifier.h"
+#include "verify_run.h"
 
 namespace tessera {
 
@@ -44,104 +44,126 @@ bool is_within(const Index& index, const Shape& grid) {
     return std::ranges::equal(index, grid, std::ranges::less());
 }
 
-}  // namespace
+/// The check for chunks that are not stored, though they have to be, of one array. `stored` are the numbers of those
+/// that are.
+class AbsentChunks {
+public:
+    AbsentChunks(VerifyRun& run, const std::string& node, const LoadedArray& loaded,
+                 const std::vector<std::int64_t>& stored)
+        : run_(run), node_(node), loaded_(loaded), stored_(stored) {}
 
-void Verifier::add_absent(const std::string& path, const LoadedArray& loaded, const Index& index, std::string_view text,
-                          std::int64_t& count) {
-    ++report_.absent;
-    if (count++ >= most_absent) return;
-    add({.kind = FindingKind::absent,
-         .node = path,
-         .key = join_key(path, loaded.metadata.keys.key(index)),
-         .chunk = index,
-         .text = std::string(text)});
-}
-
-void Verifier::forget_absent_in_seals() {
-    std::set<std::string_view> lost;
-    for (const Finding& finding : report_.findings) {
-        if (finding.kind == FindingKind::lost) lost.insert(finding.key);
+    void check_all() {
+        const std::int64_t absent = not_stored();
+        if (absent == 0) return;
+        CountedVector<std::int64_t> known(stored_.begin(), stored_.end());
+        std::ranges::sort(known);
+        const std::pair<std::int64_t, std::int64_t> all{0, loaded_.grid.chunk_count() - 1};
+        const std::int64_t before = run_.report.absent;
+        for_each_other(std::span(&all, 1), known, [&](std::int64_t number) {
+            add(loaded_.grid.index(number), "is not stored, so that its elements read as the fill value");
+            return count_ < most_absent;
+        });
+        run_.report.absent = before + absent;  // a sparse array may lack more than can be listed
     }
-    report_.absent -= static_cast<std::int64_t>(std::erase_if(report_.findings, [&](const Finding& finding) {
-        return finding.kind == FindingKind::absent && lost.contains(finding.key);
-    }));
-}
 
-void Verifier::check_complete(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
-                              const std::vector<std::int64_t>& stored) {
-    if (options_.complete) {
-        check_all_stored(path, loaded, stored);
-    } else if (is_directory_store(*store_)) {
-        check_record(path, array, loaded, stored);
-    }
-}
-
-void Verifier::check_all_stored(const std::string& path, const LoadedArray& loaded,
-                                const std::vector<std::int64_t>& stored) {
-    const std::int64_t absent = loaded.grid.chunk_count() - std::ssize(stored);
-    if (absent == 0) return;
-    CountedVector<std::int64_t> known(stored.begin(), stored.end());
-    std::ranges::sort(known);
-    std::int64_t count = 0;
-    const std::pair<std::int64_t, std::int64_t> all{0, loaded.grid.chunk_count() - 1};
-    const std::int64_t before = report_.absent;
-    for_each_other(std::span(&all, 1), known, [&](std::int64_t number) {
-        add_absent(path, loaded, loaded.grid.index(number),
-                   "is not stored, so that its elements read as the fill value", count);
-        return count < most_absent;
-    });
-    report_.absent = before + absent;  // a sparse array may lack more than can be listed
-}
-
-void Verifier::check_record(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
-                            const std::vector<std::int64_t>& stored) {
-    const auto unknown = [&](std::string_view why) {
-        const std::int64_t missing = loaded.grid.chunk_count() - std::ssize(stored);
-        if (missing == 0) return;
-        add({.kind = FindingKind::note,
-             .node = path,
-             .key = join_key(path, stored_record_key),
-             .text = fmt::format(
-                 "{}: whether {} not stored ever {} is not known", why,
-                 missing == 1 ? std::string("the chunk that is") : fmt::format("the {} chunks that are", missing),
-                 missing == 1 ? "was" : "were")});
-    };
-    try {
-        const auto file = store_->open(join_key(array.prefix, stored_record_key));
-        if (file == nullptr) return unknown("no import or copy left a record of stored chunks");
-        const int rank = loaded.grid.shape().rank();
-        const StoredRecord record =
-            read_stored_record(*file, [&](const StoredGrid& of, std::string_view key) -> std::optional<std::int64_t> {
-                const auto index = loaded.metadata.keys.parse(key, rank);
-                if (!index || !is_within(*index, of.grid)) return {};
-                return number_in(of.grid, *index);
-            });
-        const StoredGrid now = stored_grid(loaded);
-        if (record.of.grid.rank() != rank || record.of.chunks != now.chunks || record.of.key != now.key) {
-            return unknown("another program made another array here since its chunks were recorded");
+    /// By the record at a key of the store.
+    void check_record(const std::string& key) {
+        try {
+            const auto file = run_.store->open(key);
+            if (file == nullptr) return add_unknown("no import or copy left a record of stored chunks");
+            const StoredRecord record = read(*file);
+            const StoredGrid now = stored_grid(loaded_);
+            if (record.of.grid.rank() != rank() || record.of.chunks != now.chunks || record.of.key != now.key) {
+                return add_unknown("another program made another array here since its chunks were recorded");
+            }
+            compare(record);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::cancelled) throw;
+            add_unknown(fmt::format("the record of stored chunks cannot be used ({})", e.what()));
         }
+    }
+
+private:
+    [[nodiscard]] int rank() const { return loaded_.grid.shape().rank(); }
+    [[nodiscard]] std::int64_t not_stored() const { return loaded_.grid.chunk_count() - std::ssize(stored_); }
+
+    [[nodiscard]] StoredRecord read(const ByteSource& file) const {
+        return read_stored_record(file, [&](const StoredGrid& of, std::string_view key) -> std::optional<std::int64_t> {
+            const auto index = loaded_.metadata.keys.parse(key, rank());
+            if (!index || !is_within(*index, of.grid)) return {};
+            return number_in(of.grid, *index);
+        });
+    }
+
+    void compare(const StoredRecord& record) {
         CountedVector<std::int64_t> known = record.erased;
-        for (const std::int64_t number : stored) {
-            const Index index = loaded.grid.index(number);
+        for (const std::int64_t number : stored_) {
+            const Index index = loaded_.grid.index(number);
             if (is_within(index, record.of.grid)) known.push_back(number_in(record.of.grid, index));
         }
         std::ranges::sort(known);
         const Region whole = Region::whole(record.of.grid);
-        std::int64_t count = 0;
         for_each_other(record.ranges, known, [&](std::int64_t number) {
             require_not_stopped();
             const Index index = index_in(whole, number);
-            if (!is_within(index, record.within) || !in_grid(loaded.grid, index)) return true;
-            add_absent(path, loaded, index,
-                       "is not stored, though it was when the array was imported or copied, so that its elements read "
-                       "as the fill value",
-                       count);
+            if (!is_within(index, record.within) || !in_grid(loaded_.grid, index)) return true;
+            add(index,
+                "is not stored, though it was when the array was imported or copied, so that its elements read as the "
+                "fill value");
             return true;
         });
-    } catch (const Error& e) {
-        if (e.code() == ErrorCode::cancelled) throw;
-        unknown(fmt::format("the record of stored chunks cannot be used ({})", e.what()));
     }
+
+    /// Adds a finding for a chunk, unless the array has too many.
+    void add(const Index& index, std::string_view text) {
+        ++run_.report.absent;
+        if (count_++ >= most_absent) return;
+        run_.add({.kind = FindingKind::absent,
+                  .node = node_,
+                  .key = join_key(node_, loaded_.metadata.keys.key(index)),
+                  .chunk = index,
+                  .text = std::string(text)});
+    }
+
+    void add_unknown(std::string_view why) {
+        const std::int64_t missing = not_stored();
+        if (missing == 0) return;
+        run_.add({.kind = FindingKind::note,
+                  .node = node_,
+                  .key = join_key(node_, stored_record_key),
+                  .text = fmt::format(
+                      "{}: whether {} not stored ever {} is not known", why,
+                      missing == 1 ? std::string("the chunk that is") : fmt::format("the {} chunks that are", missing),
+                      missing == 1 ? "was" : "were")});
+    }
+
+    VerifyRun& run_;
+    const std::string& node_;
+    const LoadedArray& loaded_;
+    const std::vector<std::int64_t>& stored_;
+    std::int64_t count_ = 0;  ///< of those found
+};
+
+}  // namespace
+
+void verify_complete(VerifyRun& run, const std::string& node, const ArrayState& array, const LoadedArray& loaded,
+                     const std::vector<std::int64_t>& stored) {
+    AbsentChunks absent(run, node, loaded, stored);
+    if (run.options.complete) {
+        absent.check_all();
+    } else if (is_directory_store(*run.store)) {
+        absent.check_record(join_key(array.prefix, stored_record_key));
+    }
+}
+
+void forget_absent_in_seals(VerifyReport& report) {
+    std::set<std::string_view> lost;
+    for (const Finding& finding : report.findings) {
+        if (finding.kind == FindingKind::lost) lost.insert(finding.key);
+    }
+    report.absent -= static_cast<std::int64_t>(std::erase_if(report.findings, [&](const Finding& finding) {
+        return finding.kind == FindingKind::absent && lost.contains(finding.key);
+    }));
 }
 
 void forget_stored_chunks(KeyValueStore& store, std::string_view key) {

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include <tessera/buffer.h>
-#include <tessera/coarsen.h>
 #include <tessera/dtype.h>
 #include <tessera/reduce.h>
 

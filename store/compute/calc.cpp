@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include <tessera/buffer.h>
-#include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>

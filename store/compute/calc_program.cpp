@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include <tessera/action.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 

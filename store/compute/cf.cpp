@@ -1,4 +1,4 @@
-#include <tessera/cf.h>
+#include <tessera/conventions.h>
 
 #include <algorithm>
 #include <array>
@@ -14,8 +14,8 @@
 
 #include <tessera/array.h>
 #include <tessera/calendar.h>
-#include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>

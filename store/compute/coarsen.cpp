@@ -1,13 +1,13 @@
 #include <tessera/action.h>
-#include <tessera/coarsen.h>
+#include <tessera/reduce.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
 
-#include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/geo_reference.h>

@@ -1,4 +1,4 @@
-#include <tessera/ome.h>
+#include <tessera/conventions.h>
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/slices.h>
 

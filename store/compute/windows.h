@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include <tessera/coarsen.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
+#include <tessera/reduce.h>
 
 namespace tessera {
 

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <tessera/cast.h>
 #include <tessera/codec.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>

@@ -1,7 +1,7 @@
 #include <tessera/array.h>
 #include <tessera/copy.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
-#include <tessera/field.h>
 
 #include "file_chunks.h"
 

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
-#include <tessera/cast.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/place.h>

@@ -5,7 +5,6 @@
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
-#include <tessera/metadata.h>
 #include <tessera/zarr_names.h>
 
 #include <algorithm>

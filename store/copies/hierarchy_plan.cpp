@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
-#include <tessera/cast.h>
 #include <tessera/copy.h>
+#include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
 #include <tessera/own_names.h>
 #include <algorithm>

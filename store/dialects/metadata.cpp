@@ -1,4 +1,4 @@
-#include <tessera/metadata.h>
+#include <tessera/dialect.h>
 
 #include <tessera/error_text.h>
 

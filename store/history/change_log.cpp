@@ -1,4 +1,4 @@
-#include <tessera/change_log.h>
+#include <tessera/edit.h>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

@@ -2,12 +2,12 @@
 
 #include <tessera/array_file.h>
 #include <tessera/calendar.h>
-#include <tessera/cf.h>
+#include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/difference.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
+#include <tessera/measure.h>
 #include <tessera/write_computed.h>
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 #include <tessera/calc.h>
 #include <tessera/copy_elements.h>
 #include <tessera/counted.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
-#include <tessera/field.h>
 #include <tessera/ndarray.h>
 #include <tessera/parallel.h>
 #include <tessera/slices.h>

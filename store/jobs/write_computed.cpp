@@ -6,7 +6,7 @@
 
 #include <tessera/array.h>
 #include <tessera/array_file.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/destination.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>

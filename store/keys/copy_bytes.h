@@ -4,7 +4,7 @@
 #include <tessera/byte_io.h>
 #include <tessera/key_value_store.h>
 #include <tessera/memory_account.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -28,8 +28,8 @@
 #include <sys/stat.h>
 #include <tessera/error_text.h>
 #include <tessera/fork.h>
+#include <tessera/parallel.h>
 #include <tessera/permissions.h>
-#include <tessera/stop.h>
 #include <tessera/store_kind.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #include "random_wait.h"
 
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <cstdint>

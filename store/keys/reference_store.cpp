@@ -11,7 +11,6 @@
 #include <tessera/file_source.h>
 #include <tessera/memory_account.h>
 #include <tessera/outside.h>
-#include <tessera/reference_store.h>
 #include <tessera/store_kind.h>
 #include <tessera/value.h>
 

@@ -1,4 +1,4 @@
-#include <tessera/simple_store.h>
+#include <tessera/store_kind.h>
 
 #include <tessera/error_text.h>
 

@@ -31,7 +31,7 @@
 #include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 #include <tessera/value.h>
 #include <tessera/zarr_names.h>
 #include <tessera/zip.h>

@@ -1,7 +1,7 @@
 // A running summary of one column: a field of structures, or plain elements. Private to the store module.
 #pragma once
 
-#include <tessera/statistics.h>
+#include <tessera/measure.h>
 
 #include <cstddef>
 #include <memory>

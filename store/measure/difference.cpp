@@ -1,4 +1,4 @@
-#include <tessera/difference.h>
+#include <tessera/measure.h>
 
 #include <fmt/format.h>
 #include <tessera/copy.h>

@@ -1,4 +1,4 @@
-#include <tessera/digest.h>
+#include <tessera/measure.h>
 
 #include <fmt/format.h>
 #include <tessera/chunk_grid.h>

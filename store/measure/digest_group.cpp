@@ -1,8 +1,8 @@
 // The digest of a group: one hash of the paths and digests of all arrays below.
 #include <fmt/format.h>
 #include <tessera/copy.h>
-#include <tessera/digest.h>
 #include <tessera/error_text.h>
+#include <tessera/measure.h>
 #include <tessera/nodes.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "moments.h"
 
+#include <tessera/measure.h>
 #include <tessera/numbers.h>
-#include <tessera/statistics.h>
 
 #include <algorithm>
 #include <cmath>

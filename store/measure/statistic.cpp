@@ -1,8 +1,8 @@
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
-#include <tessera/joined_source.h>
+#include <tessera/measure.h>
 #include <tessera/ndarray.h>
 #include <tessera/reduce.h>
-#include <tessera/statistics.h>
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include <tessera/statistics.h>
+#include <tessera/measure.h>
 
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>

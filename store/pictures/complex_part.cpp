@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>

@@ -9,8 +9,8 @@
 #include <tessera/array.h>
 #include <tessera/complex_part.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
-#include <tessera/field.h>
 #include <tessera/numbers.h>
 #include <tessera/picture.h>
 #include <tessera/slices.h>

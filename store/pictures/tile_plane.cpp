@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/element.h>
 #include <tessera/memory_account.h>
 #include <tessera/shape.h>

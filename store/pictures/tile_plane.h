@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <tessera/coarsen.h>
 #include <tessera/ndarray.h>
+#include <tessera/reduce.h>
 
 namespace tessera {
 

@@ -1,6 +1,6 @@
 #include <tessera/folder_walk.h>
 
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 #include <unistd.h>
 
 #include <algorithm>

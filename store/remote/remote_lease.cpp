@@ -1,7 +1,7 @@
 #include "remote_lease.h"
 
 #include <tessera/error_text.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <atomic>

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <array>

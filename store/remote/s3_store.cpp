@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/error_text.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 #include <tessera/store_kind.h>
 
 #include <algorithm>

@@ -12,9 +12,9 @@
 #include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
-#include <tessera/cast.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy.h>
+#include <tessera/derived_source.h>
 #include <tessera/destination.h>
 #include <tessera/error_text.h>
 #include <tessera/multiscales.h>

@@ -9,16 +9,15 @@
 #include <fmt/format.h>
 
 #include <tessera/array.h>
-#include <tessera/cast.h>
 #include <tessera/chunk_grid.h>
-#include <tessera/coarsen.h>
 #include <tessera/copy.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/file_system.h>
 #include <tessera/job.h>
-#include <tessera/joined_source.h>
 #include <tessera/own_names.h>
 #include <tessera/place.h>
+#include <tessera/reduce.h>
 
 #include <time.h>
 

@@ -27,7 +27,7 @@
 #include <tessera/byte_io.h>
 #include <tessera/descriptor.h>
 #include <tessera/error_text.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 #include <tessera/value.h>
 
 #include "unit_records.h"

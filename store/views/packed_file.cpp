@@ -3,7 +3,6 @@
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
-#include <tessera/metadata.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
 #include <tessera/place.h>

@@ -3,7 +3,7 @@
 //
 //   bench_edits [EDITS] [ROUNDS]
 #include <fmt/format.h>
-#include <tessera/digest.h>
+#include <tessera/measure.h>
 #include <tessera/tessera.h>
 #include <unistd.h>
 

@@ -7,9 +7,7 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <tessera/difference.h>
-#include <tessera/digest.h>
-#include <tessera/statistics.h>
+#include <tessera/measure.h>
 
 #include "bench.h"
 

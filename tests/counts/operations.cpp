@@ -23,10 +23,8 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/difference.h>
-#include <tessera/digest.h>
+#include <tessera/measure.h>
 #include <tessera/npy.h>
-#include <tessera/statistics.h>
 #include <tessera/tessera.h>
 
 // Every allocation of the program and of all libraries that it uses.

@@ -1,5 +1,5 @@
 // .csv: found out, and as one dtype; what is found out is read again by region, and written.
-#include <tessera/csv.h>
+#include <tessera/array_file.h>
 #include <tessera/error.h>
 #include <tessera/ndarray.h>
 

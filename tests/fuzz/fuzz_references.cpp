@@ -1,7 +1,7 @@
 // References: the document, and every value that it leads to. They lie in a folder of descriptors, below which nothing
 // else is theirs to read.
 #include <tessera/error.h>
-#include <tessera/reference_store.h>
+#include <tessera/store_kind.h>
 
 #include "fuzz.h"
 #include "memory_file.h"

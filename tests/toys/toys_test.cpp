@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tessera/convert.h>
-#include <tessera/digest.h>
+#include <tessera/measure.h>
 #include <tessera/tessera.h>
 #include <unistd.h>
 

@@ -12,8 +12,8 @@
 #include <fmt/ranges.h>
 
 #include <tessera/array.h>
-#include <tessera/cast.h>
 #include <tessera/copy.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,5 @@
 // tessera coarsen, pyramid
-#include <tessera/coarsen.h>
+#include <tessera/reduce.h>
 
 #include <array>
 #include <cmath>

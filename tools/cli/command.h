@@ -14,7 +14,6 @@
 #include <tessera/key_value_store.h>
 #include <tessera/memory_account.h>
 #include <tessera/parallel.h>
-#include <tessera/stop.h>
 
 namespace CLI {
 class App;

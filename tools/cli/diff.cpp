@@ -3,8 +3,8 @@
 
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/difference.h>
 #include <tessera/error_text.h>
+#include <tessera/measure.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>

@@ -1,8 +1,9 @@
 // tessera digest
 #include <fmt/format.h>
 
-#include <tessera/digest.h>
 #include <tessera/file_sums.h>
+#include <tessera/locate.h>
+#include <tessera/measure.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <tessera/array.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/edit.h>
 #include <tessera/selection.h>
 

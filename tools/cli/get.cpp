@@ -1,7 +1,7 @@
 // tessera get
+#include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
-#include <tessera/csv.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/json.h>
@@ -134,25 +134,25 @@ void print_aligned(const NDArray& array, const Shape& shape, const std::vector<b
     printer.end();
 }
 
-/// Prints the edges of a large selection, without reading the rest.
-void print_summary(const ArraySource& source, const Selection& selection, const IoOptions& io) {
-    const Shape full = selection.full_shape();
-    std::vector<bool> cut;
-    Shape shown;
-    for (const std::int64_t n : full) {
-        cut.push_back(n > 2 * edge);
-        shown.push_back(std::min(n, 2 * edge));
-    }
-    NDArray edges(source.info().dtype, shown);
-    // Every combination of first and last parts along the abbreviated dimensions.
-    const std::function<void(int, Region&, Region&)> visit = [&](int axis, Region& from, Region& to) {
-        if (axis == full.rank()) {
-            const Selection part = selection.part(from);
-            NDArray read = read_selection(source, part, io);
-            copy_elements(std::move(read).reshaped(to.extent).view(), edges.view().part(to));
-            return;
+/// What is shown of a large selection: along its long dimensions the first and the last indices.
+struct Edges {
+    explicit Edges(const Shape& full) {
+        for (const std::int64_t n : full) {
+            cut.push_back(n > 2 * edge);
+            shape.push_back(std::min(n, 2 * edge));
         }
-        const bool is_cut = cut[static_cast<std::size_t>(axis)];
+    }
+    std::vector<bool> cut;  ///< the long dimensions
+    Shape shape;            ///< of what is shown
+};
+
+/// Calls `each` with every combination of first and last parts along the long dimensions: a region of the selection,
+/// and the one of the edges that it becomes.
+template <class Each>
+void for_each_part(const Shape& full, const Edges& edges, const Each& each) {
+    const std::function<void(int, Region&, Region&)> visit = [&](int axis, Region& from, Region& to) {
+        if (axis == full.rank()) return each(from, to);
+        const bool is_cut = edges.cut[static_cast<std::size_t>(axis)];
         from.start[axis] = to.start[axis] = 0;
         from.extent[axis] = to.extent[axis] = is_cut ? edge : full[axis];
         visit(axis + 1, from, to);
@@ -162,15 +162,30 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
         from.extent[axis] = to.extent[axis] = edge;
         visit(axis + 1, from, to);
     };
-    Region from = Region::whole(shown);
+    Region from = Region::whole(edges.shape);
     Region to = from;
     visit(0, from, to);
+}
 
-    std::vector<bool> kept_cut;
-    for (std::size_t d = 0; d < cut.size(); ++d) {
-        if (!selection.axes()[d].dropped) kept_cut.push_back(cut[d]);
+/// The elements of the edges, without reading the rest.
+NDArray read_edges(const ArraySource& source, const Selection& selection, const Edges& edges, const IoOptions& io) {
+    NDArray elements(source.info().dtype, edges.shape);
+    for_each_part(selection.full_shape(), edges, [&](const Region& from, const Region& to) {
+        NDArray part = read_selection(source, selection.part(from), io);
+        copy_elements(std::move(part).reshaped(to.extent).view(), elements.view().part(to));
+    });
+    return elements;
+}
+
+/// Prints the edges of a large selection.
+void print_summary(const ArraySource& source, const Selection& selection, const IoOptions& io) {
+    const Edges edges(selection.full_shape());
+    const NDArray elements = read_edges(source, selection, edges, io);
+    std::vector<bool> cut;
+    for (std::size_t d = 0; d < edges.cut.size(); ++d) {
+        if (!selection.axes()[d].dropped) cut.push_back(edges.cut[d]);
     }
-    print_aligned(edges, without_dropped(Region::whole(shown), selection).extent, kept_cut);
+    print_aligned(elements, without_dropped(Region::whole(edges.shape), selection).extent, cut);
 }
 
 struct GetOptions {

@@ -1,7 +1,7 @@
 // Histograms on the terminal.
 #pragma once
 
-#include <tessera/statistics.h>
+#include <tessera/measure.h>
 
 namespace tessera::cli {
 

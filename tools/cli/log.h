@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/change_log.h>
+#include <tessera/edit.h>
 
 namespace CLI {
 class App;

@@ -7,12 +7,12 @@
 #include <tessera/byte_io.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/derived_source.h>
 #include <tessera/destination.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
-#include <tessera/joined_source.h>
 #include <tessera/outside.h>
 #include <tessera/place.h>
 #include <tessera/references.h>

@@ -6,9 +6,9 @@
 #include <tessera/copy.h>
 #include <tessera/dimensions.h>
 #include <tessera/json.h>
+#include <tessera/measure.h>
 #include <tessera/ndarray.h>
 #include <tessera/reduce.h>
-#include <tessera/statistics.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>

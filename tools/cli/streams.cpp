@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/copy_array.h>
-#include <tessera/csv.h>
 #include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/npy.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 #include <unistd.h>
 
 #include <algorithm>

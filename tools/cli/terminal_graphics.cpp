@@ -1,8 +1,8 @@
 #include "terminal_graphics.h"
 
 #include <fmt/format.h>
+#include <tessera/array_file.h>
 #include <tessera/codec.h>
-#include <tessera/png.h>
 
 #include <algorithm>
 #include <array>

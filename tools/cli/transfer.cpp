@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
-#include <tessera/cast.h>
-#include <tessera/cf.h>
 #include <tessera/codec.h>
+#include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/rounding.h>

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/difference.h>
 #include <tessera/group.h>
+#include <tessera/measure.h>
 
 namespace tessera::cli {
 

@@ -6,12 +6,12 @@
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/derived_source.h>
 #include <tessera/destination_lock.h>
-#include <tessera/difference.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
-#include <tessera/joined_source.h>
+#include <tessera/measure.h>
 #include <tessera/place.h>
 #include <tessera/write_computed.h>
 #include <tessera/zip_name.h>

@@ -4,13 +4,13 @@
 #include <tessera/error_text.h>
 
 #include <tessera/array.h>
+#include <tessera/array_file.h>
 #include <tessera/byte_io.h>
 #include <tessera/copy.h>
 #include <tessera/json.h>
+#include <tessera/measure.h>
 #include <tessera/picture.h>
 #include <tessera/place.h>
-#include <tessera/png.h>
-#include <tessera/statistics.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>

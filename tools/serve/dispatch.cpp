@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <exception>
 #include <new>

@@ -1,5 +1,5 @@
 // The elements of a selection as a file to keep, and the search for nodes by their names.
-#include <tessera/csv.h>
+#include <tessera/array_file.h>
 #include <tessera/error_text.h>
 #include <tessera/npy.h>
 #include <tessera/slices.h>

@@ -2,7 +2,7 @@
 
 #include <tessera/array.h>
 #include <tessera/complex_part.h>
-#include <tessera/field.h>
+#include <tessera/derived_source.h>
 
 #include <utility>
 

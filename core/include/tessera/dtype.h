@@ -58,8 +58,8 @@ struct TimeUnit {
 
 struct Field;
 
-/// The dtype of further C++ types: TESSERA_STRUCTURE (structure.h) defines it for a program's structs, and times.h for
-/// the times of std::chrono.
+/// The dtype of further C++ types. dtype_of.h defines it for a program's structs (TESSERA_STRUCTURE) and for the times
+/// of std::chrono.
 template <class T>
 struct DTypeOf;
 template <class T>

@@ -2,7 +2,7 @@
 // options for places over the network, and the locks that it holds while it waits for them.
 #pragma once
 
-#include <tessera/stop.h>
+#include <tessera/parallel.h>
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 // zfp: what zarrs and numcodecs wrote is in tests/golden; here are bounds, types and hostile chunks.
-#include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/derived_source.h>
 #include <tessera/pipeline.h>
 
 #include <cmath>

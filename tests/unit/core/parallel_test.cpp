@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 #include <tessera/error.h>
 #include <tessera/parallel.h>
-#include <tessera/stop.h>
 
 #include <atomic>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include <tessera/structure.h>
+#include <tessera/dtype_of.h>
 #include <tessera/view.h>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Fields, casts and what is computed, through the library; tests/cli compares all of them with NumPy.
 #include <gtest/gtest.h>
-#include <tessera/field.h>
+#include <tessera/derived_source.h>
 #include <tessera/tessera.h>
 
 #include <cstdint>

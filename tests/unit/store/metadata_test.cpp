@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
+#include <tessera/dialect.h>
 #include <tessera/error.h>
-#include <tessera/metadata.h>
 
 namespace tessera {
 namespace {

@@ -1,6 +1,6 @@
 // References as a store. What programs do with them, and what hostile ones are refused for, is in cli/test_virtual.py.
 #include <tessera/outside.h>
-#include <tessera/reference_store.h>
+#include <tessera/store_kind.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

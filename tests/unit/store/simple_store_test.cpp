@@ -1,4 +1,3 @@
-#include <tessera/simple_store.h>
 #include <tessera/store_kind.h>
 #include <tessera/tessera.h>
 

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/error.h>
 #include <tessera/slices.h>
 #include <tessera/tile.h>

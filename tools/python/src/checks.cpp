@@ -2,15 +2,13 @@
 #include <pybind11/stl.h>
 
 #include <tessera/copy.h>
-#include <tessera/difference.h>
-#include <tessera/digest.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
+#include <tessera/measure.h>
 #include <tessera/place.h>
 #include <tessera/repair.h>
 #include <tessera/seal.h>
 #include <tessera/snapshot.h>
-#include <tessera/statistics.h>
 #include <tessera/verify.h>
 
 #include <string>

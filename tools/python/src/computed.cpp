@@ -4,13 +4,12 @@
 #include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/calc.h>
-#include <tessera/cast.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/derived_source.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
-#include <tessera/joined_source.h>
 #include <tessera/pyramid.h>
 #include <tessera/reduce.h>
 #include <tessera/write_computed.h>

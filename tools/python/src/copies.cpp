@@ -2,8 +2,8 @@
 #include <pybind11/stl.h>
 
 #include <tessera/array_file.h>
-#include <tessera/cf.h>
 #include <tessera/chunk_bytes.h>
+#include <tessera/conventions.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
 #include <tessera/rounding.h>

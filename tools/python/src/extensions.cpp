@@ -3,7 +3,6 @@
 
 #include <tessera/codec.h>
 #include <tessera/error_text.h>
-#include <tessera/simple_store.h>
 #include <tessera/store_kind.h>
 
 #include <fmt/format.h>

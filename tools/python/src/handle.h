@@ -9,8 +9,8 @@
 #include <tessera/chunk_bytes.h>
 #include <tessera/edit.h>
 #include <tessera/group.h>
-#include <tessera/mapped_array.h>
 #include <tessera/memory_account.h>
+#include <tessera/npy.h>
 #include <tessera/sequences.h>
 #include <functional>
 #include <memory>

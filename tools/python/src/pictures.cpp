@@ -3,8 +3,8 @@
 
 #include <pybind11/stl.h>
 
+#include <tessera/array_file.h>
 #include <tessera/picture.h>
-#include <tessera/png.h>
 #include <algorithm>
 #include <string>
 #include <tuple>

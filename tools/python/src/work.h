@@ -7,7 +7,6 @@
 #include <tessera/key_value_store.h>
 #include <tessera/memory_account.h>
 #include <tessera/parallel.h>
-#include <tessera/stop.h>
 #include <cstdint>
 #include <memory>
 #include <stop_token>

@@ -1,4 +1,4 @@
-// Array files by name: the table of formats, and opening or creating one from a path.
+// Array files by name: the table of formats, and opening or creating one from a path; CSV and PNG without a path.
 // "file.npy", "file.npz::member", "file.ra". A new format is a file beside npy.cpp with its row, and the row's
 // name in array_file.cpp.
 #pragma once
@@ -15,9 +15,11 @@
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/buffer.h>
 #include <tessera/byte_io.h>
 #include <tessera/error.h>
 #include <tessera/memory_account.h>
+#include <tessera/view.h>
 
 namespace tessera {
 
@@ -193,5 +195,33 @@ void require_no_other_file(const std::string& path);
 [[nodiscard]] std::unique_ptr<ArraySource> convert_for_array_file(const ArrayPath& path, const ArraySource& source,
                                                                   const ArrayFileOptions& options = {},
                                                                   const IoOptions& io = {});
+
+// Tables as comma-separated text (RFC 4180), from arrays of one or two dimensions or of structures.
+//
+// A row is a line; an array of one dimension is one column. Structures have a header with a column for each field (a.b
+// for nested fields, a[0] for sub-arrays); other arrays have none. Numbers are written with the fewest digits that read
+// back bit for bit (NaNs as nan), Booleans as true and false, times as ISO 8601, m8 as counts, S as latin-1 text, and V
+// as 0x and hex digits.
+
+struct CsvOptions {
+    /// The dtype of elements. nullopt: i8, u8, f8, b1, M8 (dates of ISO 8601) or U n, found by reading all once. With a
+    /// header, or with columns of several kinds, it is a structure with a field for each column.
+    std::optional<DType> dtype = std::nullopt;
+    /// Whether the first line is a header. nullopt: it is one if nothing in it is a number or a Boolean.
+    std::optional<bool> header = std::nullopt;
+};
+
+/// Reads the whole file once, for its shape. Throws corrupt, naming line and column, for rows of other lengths and
+/// for fields that do not fit the dtype. Memory stays within a few MiB, whatever the file's size.
+[[nodiscard]] std::unique_ptr<ArraySource> open_csv(std::shared_ptr<const ByteSource> file,
+                                                    const CsvOptions& options = {});
+/// Accepts elements in C order. Throws unsupported for a rank or dtype that CSV cannot express.
+[[nodiscard]] std::unique_ptr<ArraySink> create_csv(std::unique_ptr<ByteSink> sink, const DType& dtype,
+                                                    const Shape& shape);
+
+/// The bytes of a PNG file of u1 or u2 pixels, for pictures that need not be files: (height, width), or
+/// (height, width, 2 to 4) with alpha and colours. Messages call it `name`. Throws unsupported for other elements and
+/// shapes, and in a build without libpng.
+[[nodiscard]] Buffer encode_png(const ArrayView& pixels, const std::string& name);
 
 }  // namespace tessera

@@ -10,7 +10,7 @@
 
 #include <tessera/array_io.h>
 #include <tessera/byte_io.h>
-#include <tessera/mapped_array.h>
+#include <tessera/npy.h>
 
 namespace tessera {
 

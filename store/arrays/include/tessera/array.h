@@ -17,14 +17,13 @@
 #include <vector>
 
 #include <tessera/array_io.h>
-#include <tessera/cast.h>
 #include <tessera/chunk_grid.h>
+#include <tessera/derived_source.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
-#include <tessera/metadata.h>
 #include <tessera/ndarray.h>
 #include <tessera/selection.h>
 #include <tessera/shape.h>
@@ -173,7 +172,7 @@ public:
     [[nodiscard]] NDArray read(const Selection& selection, const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
     /// The same, converted to another dtype: `a.read<float>("3, :5")`. If `rule` does not allow the conversion
-    /// (cast.h), throws invalid_argument, naming the first element that does not fit.
+    /// (derived_source.h), throws invalid_argument, naming the first element that does not fit.
     template <class T>
     [[nodiscard]] NDArray read(SelectionText selection = "", Cast rule = Cast::same_kind,
                                const IoOptions& io = {}) const {
@@ -209,8 +208,8 @@ public:
         write(parse_selection(selection, *this), elements, io);
     }
     /// The same with elements of another dtype: `a.write("3", std::vector{1.5, 2.5}, Cast::round)`. They are converted
-    /// first. If `rule` does not allow the conversion (cast.h), throws invalid_argument, naming the first element that
-    /// does not fit; nothing is written then.
+    /// first. If `rule` does not allow the conversion (derived_source.h), throws invalid_argument, naming the first
+    /// element that does not fit; nothing is written then.
     void write(const Region& region, const ArrayView& in, Cast rule, const IoOptions& io = {});
     void write(const Selection& selection, const ArrayView& in, Cast rule, const IoOptions& io = {});
     void write(SelectionText selection, const ArrayView& in, Cast rule, const IoOptions& io = {});

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <tessera/convention_problem.h>
-#include <tessera/ome.h>
+#include <tessera/conventions.h>
 #include <tessera/value.h>
 
 namespace tessera {

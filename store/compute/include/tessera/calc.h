@@ -10,7 +10,7 @@
 
 #include <tessera/array.h>
 #include <tessera/array_io.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/parallel.h>
 #include <tessera/selection.h>
 

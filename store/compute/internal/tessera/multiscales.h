@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/coarsen.h>
+#include <tessera/conventions.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>
 #include <tessera/geo_reference.h>
-#include <tessera/ome.h>
+#include <tessera/reduce.h>
 #include <tessera/value.h>
 
 namespace tessera {

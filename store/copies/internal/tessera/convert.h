@@ -8,7 +8,6 @@
 #include <tessera/array.h>
 #include <tessera/chunk_layout.h>
 #include <tessera/dialect.h>
-#include <tessera/metadata.h>
 
 namespace tessera {
 

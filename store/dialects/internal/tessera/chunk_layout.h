@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/metadata.h>
+#include <tessera/dialect.h>
 
 namespace tessera {
 

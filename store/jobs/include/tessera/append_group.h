@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <tessera/array_io.h>
-#include <tessera/cast.h>
+#include <tessera/derived_source.h>
 #include <tessera/edit.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <tessera/coarsen.h>
+#include <tessera/conventions.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/ome.h>
+#include <tessera/reduce.h>
 
 namespace tessera {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <tessera/array_io.h>
-#include <tessera/coarsen.h>
 #include <tessera/ndarray.h>
+#include <tessera/reduce.h>
 #include <tessera/shape.h>
 
 namespace tessera {

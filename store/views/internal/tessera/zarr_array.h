@@ -10,7 +10,7 @@
 #include <tessera/array_io.h>
 #include <tessera/buffer.h>
 #include <tessera/chunk_bytes.h>
-#include <tessera/metadata.h>
+#include <tessera/dialect.h>
 #include <tessera/pipeline.h>
 #include <tessera/stored_values.h>
 #include <tessera/value.h>

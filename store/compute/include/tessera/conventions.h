@@ -1,12 +1,18 @@
-// The CF conventions: packed numbers and counted times as what they stand for, and back.
+// What attributes say by the conventions of CF and of OME-Zarr (OME-NGFF).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
-#include <tessera/array_io.h>
+#include <tessera/value.h>
 
 namespace tessera {
+
+class ArraySource;
+
+// The CF conventions: packed numbers and counted times as what they stand for, and back.
 
 /// The attribute of a decoded array that keeps how it was encoded: an object with "dtype" and the attributes that the
 /// conventions define.
@@ -27,5 +33,23 @@ inline constexpr const char* cf_encoding_attribute = "cf_encoding";
 /// and any other array is returned as it is. Reading throws invalid_argument for a value that the encoding does not
 /// hold: NaN without a `_FillValue`, a number beyond the dtype, a time between two counts.
 [[nodiscard]] std::unique_ptr<ArraySource> encode_cf(std::unique_ptr<ArraySource> array);
+
+// Versions of OME-Zarr's metadata (OME-NGFF).
+
+enum class OmeVersion : std::uint8_t {
+    v0_4,  ///< in Zarr v2
+    v0_5,  ///< in Zarr v3, below the attribute "ome"
+    v0_6,  ///< 0.6rc0 of July 2026: with the coordinate systems of RFC-5
+};
+
+/// "0.4", "0.5", "0.6" or "0.6rc0". Throws invalid_argument.
+[[nodiscard]] OmeVersion ome_version_named(std::string_view text);
+/// As metadata say it: "0.6rc0".
+[[nodiscard]] std::string_view ome_version_text(OmeVersion version);
+
+/// The attributes of a group of images, labels, plates or wells in a newer version, 0.5 or 0.6; others stay. Equal ones
+/// if the group has no such metadata, or has this version. Throws unsupported for versions before 0.4 and after `to`,
+/// and corrupt for metadata that are not as their version says.
+[[nodiscard]] Value upgraded_ome(const Value& attributes, OmeVersion to);
 
 }  // namespace tessera

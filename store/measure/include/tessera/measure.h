@@ -1,18 +1,92 @@
-// Statistics of an array's values, in one parallel pass.
+// What the elements of arrays amount to: a digest, differences between two arrays, statistics.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/dtype.h>
 #include <tessera/element.h>
 #include <tessera/ndarray.h>
+#include <tessera/selection.h>
+#include <tessera/shape.h>
 #include <tessera/value.h>
 
 namespace tessera {
+
+// The digest of an array: one hash of dtype, shape and content, independent of chunks, codecs, Zarr format and file
+// format.
+//
+// Version 1, specified so that anybody can recompute it:
+//
+//   digest = "tessera1:" + hex(SHA-256(header + leaf digests))
+//   header = "tessera1\n" + dtype + "\n" + shape + "\n", UTF-8; the dtype is NumPy's descr in little-endian order as
+//            Python prints it ("<i4", "[('a', '<i4'), ('b', '<f8')]"; "string" and "bytes" for variable length), the
+//            shape its tuple ("(3, 4)")
+//   leaves: the array is cut into a grid of boxes. A box begins as the whole shape; as long as it has more than
+//            2^20 bytes (an element of variable length counts as 16), the longest of its lengths (the first of
+//            equals) is halved, rounded up. At the end of the array boxes are cut off. Leaves are in C order of the
+//            grid; an empty array has none.
+//   leaf digest = the 32 bytes of SHA-256 of the box's elements in C order, little-endian, padding of structures
+//            zero. An element of variable length is its number of bytes as a little-endian u64, and then the bytes.
+
+struct Located;
+
+/// Computes the digest in parallel within io.max_memory (plus 32 bytes for each box).
+[[nodiscard]] std::string digest(const ArraySource& source, const IoOptions& io = {});
+
+/// The digest of an array, or of a group or an array file with all arrays below.
+struct NodeDigest {
+    std::string digest;
+    bool group = false;
+    std::vector<std::pair<std::string, std::string>> arrays = {};  ///< of a group: paths below it, and their digests
+};
+
+/// The digest of what lies at a path. Of a group, and of an array file of several arrays:
+///   "tessera1-group:" + hex(SHA-256(lines)), a line for each array below, sorted by its bytes:
+///   path below the group + " " + digest + "\n".
+/// Attributes and empty groups do not count. Throws not_found, and the errors of open_source().
+[[nodiscard]] NodeDigest digest(const Located& at, const IoOptions& io = {});
+
+// Differences between two arrays, element by element, wherever they are stored.
+
+/// The numbers that count as equal: |a − b| ≤ atol + rtol · |b|, or both NaN, as in numpy.isclose(equal_nan=True). With
+/// both members 0, elements are compared bit for bit, apart from byte order and padding.
+struct Tolerance {
+    double atol = 0;
+    double rtol = 0;
+};
+
+struct Difference {
+    /// Differences other than elements, which may prevent comparing those: "shape (3,) is not (4,)". Empty if only
+    /// elements may differ.
+    std::vector<std::string> structure;
+    bool compared = false;       ///< whether elements were compared
+    std::int64_t elements = 0;   ///< compared
+    std::int64_t different = 0;  ///< of these
+    struct Place {
+        Index index;
+        std::string a, b;      ///< the two elements as text
+        Value json_a, json_b;  ///< the same as JSON: NaN as "NaN", dates as ISO 8601 text
+    };
+    std::vector<Place> first;  ///< the first ones in C order
+    /// The largest |a − b|, infinite if one of the two is not finite; nullopt if elements are not numbers.
+    std::optional<double> largest;
+    Index largest_at;
+
+    [[nodiscard]] bool none() const { return structure.empty() && different == 0; }
+};
+
+/// Compares within io.max_memory. Reads each array only once if their chunks allow it. At most `places` differing
+/// elements are listed. Numbers of different types are compared by value, and the dtype is named as a difference.
+[[nodiscard]] Difference difference(const ArraySource& a, const ArraySource& b, const Tolerance& tolerance = {},
+                                    int places = 10, const IoOptions& io = {});
+
+// Statistics of an array's values, in one parallel pass.
 
 /// Counts of values in bins of equal width. The width is a power of two, so that two arrays' bins can be compared.
 struct Histogram {
