@@ -13,7 +13,7 @@
 //      at the moment of the rename that gives the journal its name. Before it nothing has changed; after it everything
 //      needed to continue is on the disk. Any failure from here on is ErrorCode::recorded;
 //   4. applies it: the staged values are renamed over their keys; chunks first, metadata next, erasures last;
-//   5. renames the journal to `.tessera/undo/journal`: the batch is over, and the same list now says how to undo it.
+//   5. renames the journal to `.tessera/undo/changes`: the batch is over, and the same list now says how to undo it.
 //
 // After a crash there is either no journal, and the staged values are discarded, or a journal, and step 4 is repeated
 // from the beginning: a missing staged value was already renamed, and a kept old value stays. Both happen under the
@@ -70,15 +70,11 @@ using Entry = Journal::Entry;
 
 }  // namespace
 
-std::string journal_key(std::string_view prefix, std::string_view folder) {
-    return fmt::format("{}/journal", join_key(prefix, folder));
-}
-
-std::optional<Journal> journal_in(const KeyValueStore& store, std::string_view prefix, std::string_view folder) {
-    const std::string key = journal_key(prefix, folder);
+std::optional<Journal> last_record(const KeyValueStore& store, std::string_view prefix) {
+    const std::string key = join_key(prefix, undo_record_key);
     const auto file = store.open(key);
     if (file == nullptr) return std::nullopt;
-    return read_journal(*file, join_key(store.name(), key));
+    return read_record(*file, join_key(store.name(), key));
 }
 
 void keep_value(KeyValueStore& store, const std::string& from, const std::string& key) {
@@ -87,11 +83,11 @@ void keep_value(KeyValueStore& store, const std::string& from, const std::string
 }
 
 std::string staged_key(std::string_view prefix, const Journal& journal, const Entry& entry) {
-    return join_key(join_key(prefix, batch_folder), journal.staged_name(entry));
+    return join_key(join_key(prefix, batch_folder), value_name(journal.id, entry.number));
 }
 
 std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number) {
-    return fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), id, number);  // kept_name()
+    return join_key(join_key(prefix, undo_folder), value_name(id, number));
 }
 
 void sort_batch(Journal& journal, std::string_view document) {
@@ -103,11 +99,12 @@ void sort_batch(Journal& journal, std::string_view document) {
 /// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array
 /// could have recorded it, because the array may come from an untrusted sender.
 std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view prefix) {
-    auto journal = journal_in(store, prefix, batch_folder);
-    if (journal) {
-        require_applicable(store, prefix, join_key(prefix, batch_folder), *journal,
-                           join_key(store.name(), journal_key(prefix, batch_folder)));
-    }
+    const std::string key = join_key(prefix, batch_journal_key);
+    const auto file = store.open(key);
+    if (file == nullptr) return std::nullopt;
+    const std::string name = join_key(store.name(), key);
+    Journal journal = read_journal(*file, name);
+    require_applicable(store, prefix, join_key(prefix, batch_folder), journal, name);
     return journal;
 }
 
@@ -117,7 +114,7 @@ namespace {
 /// missing.
 template <class Body>
 auto unlocked(const KeyValueStore& store, std::string_view prefix, const Body& body) {
-    const auto journal = [&] { return store.stamp(journal_key(prefix, batch_folder)); };
+    const auto journal = [&] { return store.stamp(join_key(prefix, batch_journal_key)); };
     return retry_when_replaced(
         journal, [&](const auto&) { return body(); },
         [&](const auto& before, const Error&) { return journal() != before; });
@@ -137,17 +134,18 @@ bool is_moved(const KeyValueStore& store, std::string_view prefix, const Journal
 namespace {
 
 void keep_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
-        const Entry& entry = journal.entries[i];
+    if (!journal.keeps_old) return;
+    for (const Entry& entry : journal.entries) {
         if (!entry.had_old || is_moved(store, prefix, journal, entry)) continue;
-        keep_value(store, join_key(prefix, entry.key), kept_key(prefix, journal.id, i));
+        keep_value(store, join_key(prefix, entry.key), kept_key(prefix, journal.id, entry.number));
     }
 }
 
 /// Removes the kept old values of a batch that will not happen.
 void forget_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
-        if (journal.entries[i].had_old) store.erase(kept_key(prefix, journal.id, i));
+    if (!journal.keeps_old) return;
+    for (const Entry& entry : journal.entries) {
+        if (entry.had_old) store.erase(kept_key(prefix, journal.id, entry.number));
     }
 }
 
@@ -180,24 +178,25 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
 
 void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal, bool arrays_locked) {
     const FinishScope finishes;  // what is recorded
-    const std::string undo = join_key(prefix, undo_folder);
-    for (const std::string_view record : {std::string_view("journal"), changes_name}) {
-        store.erase(join_key(undo, record));  // from now on it is outdated
-    }
+    const std::string pending = join_key(prefix, batch_journal_key);
+    const std::string record = join_key(prefix, undo_record_key);
+    store.erase(record);  // from now on it is outdated
     store.sync();
     put_in_place(store, prefix, journal, arrays_locked);
     store.sync();
     if (journal.keeps_old) {
-        store.replace(journal_key(prefix, batch_folder), journal_key(prefix, undo_folder));
+        store.replace(pending, record);
     } else {
-        store.erase(journal_key(prefix, batch_folder));
+        store.erase(pending);
     }
     store.sync();
     store.erase_below(join_key(prefix, batch_folder));
-    // Old values of earlier batches.
+    // Old values of earlier changes.
+    const std::string undo = join_key(prefix, undo_folder);
     const std::string own = fmt::format("{:016x}.", journal.id);
     for (const std::string& name : store.list(undo).keys) {
-        if (!name.starts_with(own) && (name != "journal" || !journal.keeps_old)) store.erase(join_key(undo, name));
+        const std::string key = join_key(undo, name);
+        if (!name.starts_with(own) && key != record) store.erase(key);
     }
     store.sync();
 }
@@ -245,8 +244,8 @@ void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
 /// Whether this batch is the recorded one; also true if that is unknown.
 bool is_recorded(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     try {
-        const auto recorded = journal_in(store, prefix, batch_folder);
-        return recorded && recorded->id == journal.id;
+        const auto file = store.open(join_key(prefix, batch_journal_key));
+        return file != nullptr && read_journal(*file, file->name()).id == journal.id;
     } catch (const Error&) {
         return true;
     }
@@ -266,7 +265,7 @@ void try_to_forget(KeyValueStore& store, std::string_view prefix, const Journal&
 /// Does all that comes before a journal is written; returns its bytes. After an error nothing has changed.
 Buffer prepared(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     try {
-        store.require_direct(journal_key(prefix, undo_folder));
+        store.require_direct(join_key(prefix, undo_record_key));
         prepare(store, prefix, journal);
     } catch (const Error& e) {
         try_to_forget(store, prefix, journal);
@@ -287,7 +286,7 @@ void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journa
     bool begun = false;
     bool recorded = false;
     try {
-        const auto file = store.create(journal_key(prefix, batch_folder));
+        const auto file = store.create(join_key(prefix, batch_journal_key));
         file->append(bytes);
         begun = true;
         file->finish();
@@ -310,14 +309,14 @@ void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journa
 }
 
 /// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
-/// numbers of the batch's entries, for kept_key(). If an old value is unknown, throws corrupt, naming it.
+/// numbers of the batch's entries. If an old value is unknown, throws corrupt, naming it.
 Journal way_back(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    Journal back{.id = new_batch_id(), .keeps_old = false, .gives_up = true, .entries = {}};
-    for (std::size_t i = journal.entries.size(); i-- > 0;) {
-        const Entry& entry = journal.entries[i];
+    Journal back{.id = new_batch_id(), .keeps_old = false, .gives_up = true};
+    for (auto at = journal.entries.rbegin(); at != journal.entries.rend(); ++at) {
+        const Entry& entry = *at;
         const std::string key = join_key(prefix, entry.key);
         const auto now = store.stamp(key);
-        const std::string kept = kept_key(prefix, journal.id, i);
+        const std::string kept = kept_key(prefix, journal.id, entry.number);
         if (entry.had_old ? store.contains(kept) && now == store.stamp(kept) : !now) continue;  // as before the batch
         if (entry.had_old && !store.contains(kept)) {
             if (!is_moved(store, prefix, journal, entry) && !is_as_left(store, prefix, entry)) continue;
@@ -326,7 +325,7 @@ Journal way_back(const KeyValueStore& store, std::string_view prefix, const Jour
         }
         back.entries.push_back({.kind = entry.had_old ? Entry::Kind::put : Entry::Kind::erase,
                                 .had_old = now.has_value(),
-                                .number = i,
+                                .number = entry.number,
                                 .stamp = {},
                                 .key = entry.key});
     }
@@ -381,7 +380,7 @@ std::string_view document_of(const KeyValueStore& store, std::string_view prefix
 }  // namespace
 
 bool batch_pending(const KeyValueStore& store, std::string_view prefix) {
-    return store.contains(journal_key(prefix, batch_folder));
+    return store.contains(join_key(prefix, batch_journal_key));
 }
 
 bool batch_takes_effect(const KeyValueStore& store, std::string_view prefix) {
@@ -440,10 +439,10 @@ std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix)
 }
 
 std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document) {
-    const auto journal = read_pending(store, prefix);
+    auto journal = read_pending(store, prefix);
     if (!journal) return 0;
     require_whole(store, prefix, *journal);
-    if (journal->of_group) return give_up_group(store, prefix, *journal);
+    if (journal->of_group) return give_up_group(store, prefix, std::move(*journal));
     if (journal->gives_up) {  // an earlier attempt was interrupted
         finish_batch(store, prefix);
         return std::ssize(journal->entries);
@@ -454,8 +453,7 @@ std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::s
 std::string set_aside_batch(KeyValueStore& store, std::string_view prefix) {
     // While there is a record of earlier changes, the kept values belong to it, and undo() may need them.
     const std::string undo = join_key(prefix, undo_folder);
-    const bool kept = !store.contains(journal_key(prefix, undo_folder)) &&
-                      !store.contains(join_key(undo, changes_name)) && !store.list(undo).keys.empty();
+    const bool kept = !store.contains(join_key(prefix, undo_record_key)) && !store.list(undo).keys.empty();
     const std::string aside = set_aside(store, prefix, batch_folder);
     if (kept) (void)set_aside(store, prefix, undo_folder);
     store.sync();
@@ -501,9 +499,10 @@ std::shared_ptr<KeyValueStore> overlaid(std::shared_ptr<KeyValueStore> store, st
     if (!journal) return store;
     const std::string_view folder = journal->gives_up ? undo_folder : batch_folder;
     return std::make_shared<StagedStore>(store, std::string(prefix), join_key(prefix, folder), *journal,
-                                         [store, key = journal_key(prefix, batch_folder), id = journal->id] {
+                                         [store, key = join_key(prefix, batch_journal_key), id = journal->id] {
                                              const auto file = store->open(key);
-                                             return file != nullptr && journal_id(*file) == id;
+                                             const auto now = file ? header_of(*file) : std::nullopt;
+                                             return now && now->id == id;
                                          });
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,16 +23,17 @@ std::string folders(std::uint32_t count) {
 }
 
 void write_journal(KeyValueStore& store, std::string_view prefix, ByteSpan bytes) {
-    store.put(journal_key(prefix, batch_folder), bytes);
+    store.put(join_key(prefix, batch_journal_key), bytes);
 }
 
 /// Checks that an array's part of a batch over a group can be reverted. Returns whether it is in place.
 bool require_way_back(const KeyValueStore& store, std::string_view prefix, std::uint64_t batch) {
-    const auto pending = journal_in(store, prefix, batch_folder);
-    const bool done = !pending || pending->id != batch;
-    const auto journal = done ? journal_in(store, prefix, undo_folder) : pending;
+    const auto file = store.open(join_key(prefix, batch_journal_key));
+    auto journal = file ? std::optional(read_journal(*file, file->name())) : std::nullopt;
+    const bool done = !journal || journal->id != batch;
+    if (done) journal = last_record(store, prefix);
     const bool known =
-        journal && journal->id == batch &&
+        journal && journal->id == batch && !journal->of_command &&
         (!done || std::ranges::all_of(journal->entries, [&](const Entry& e) { return is_as_left(store, prefix, e); }));
     if (!known) {
         throw corrupt(
@@ -51,7 +53,7 @@ Fate fate_of(const KeyValueStore& store, std::string_view prefix, const Journal&
     const bool begun =
         std::ranges::any_of(journal.entries, [&](const Entry& e) { return is_moved(store, prefix, journal, e); });
     try {
-        if (const auto file = open_above(store, prefix, journal.group_above, journal_key("", batch_folder))) {
+        if (const auto file = open_above(store, prefix, journal.group_above, batch_journal_key)) {
             const Journal group = read_journal(*file, file->name());
             if (group.of_group && group.id == journal.id) return group.gives_up ? Fate::given_up : Fate::takes_effect;
         }
@@ -70,13 +72,13 @@ Fate fate_of(const KeyValueStore& store, std::string_view prefix, const Journal&
 
 // The journal goes first: one with a staged value missing would say that the batch was recorded.
 void retract(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    store.erase(journal_key(prefix, batch_folder));
+    store.erase(join_key(prefix, batch_journal_key));
     store.sync();
     try_to_forget(store, prefix, journal);
 }
 
 void drop_batch(KeyValueStore& store, std::string_view prefix) {
-    if (store.erase(journal_key(prefix, batch_folder))) store.sync();
+    if (store.erase(join_key(prefix, batch_journal_key))) store.sync();
     store.erase_below(join_key(prefix, batch_folder));
 }
 
@@ -85,12 +87,12 @@ std::uint32_t folders_above(std::string_view path) {
 }
 
 void record_group_batch(KeyValueStore& store, std::string_view prefix, std::vector<BatchPart>& parts) {
-    Journal whole{
-        .id = parts.front().journal.id, .keeps_old = parts.front().journal.keeps_old, .of_group = true, .entries = {}};
+    const Journal& first = parts.front().journal;
+    Journal whole{.id = first.id, .keeps_old = first.keeps_old, .of_group = true, .what = first.what};
     const std::string batch = join_key(prefix, batch_folder);
     std::size_t begun = 0;  // parts whose journal may be there
     try {
-        (void)store.prepare_replace(journal_key(prefix, batch_folder));  // also makes the folder, for fate_of()
+        (void)store.prepare_replace(join_key(prefix, batch_journal_key));  // also makes the folder, for fate_of()
         for (BatchPart& part : parts) {
             const std::string array = join_key(prefix, part.path);
             part.journal.group_above = folders_above(part.path);
@@ -120,7 +122,7 @@ void require_whole(const KeyValueStore& store, std::string_view prefix, const Jo
         join_key(store.name(), prefix), folders(journal.group_above));
 }
 
-std::int64_t give_up_group(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+std::int64_t give_up_group(KeyValueStore& store, std::string_view prefix, Journal journal) {
     std::vector<std::string> arrays;
     for (const Entry& entry : journal.entries) arrays.push_back(join_key(prefix, entry.key));
     std::ranges::sort(arrays, {}, [](const std::string& path) { return std::filesystem::path(path); });
@@ -132,13 +134,12 @@ std::int64_t give_up_group(KeyValueStore& store, std::string_view prefix, const 
             if (require_way_back(store, array, journal.id)) done.push_back(array);
         }
         for (const std::string& array : done) {
-            store.replace(journal_key(array, undo_folder), journal_key(array, batch_folder));
+            store.replace(join_key(array, undo_record_key), join_key(array, batch_journal_key));
         }
         store.sync();
-        Journal back = journal;
-        back.keeps_old = false;
-        back.gives_up = true;
-        const Buffer bytes = encode_journal(back);
+        journal.keeps_old = false;
+        journal.gives_up = true;
+        const Buffer bytes = encode_journal(journal);
         write_journal(store, prefix, bytes.span());
         store.sync();
     }

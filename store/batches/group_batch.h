@@ -35,6 +35,6 @@ void retract(KeyValueStore& store, std::string_view prefix, const Journal& journ
 /// Throws invalid_argument for a part of a recorded batch over a group.
 void require_whole(const KeyValueStore& store, std::string_view prefix, const Journal& journal);
 /// Reverts the recorded batch of a group, whose lock the caller holds. Returns the number of its arrays.
-std::int64_t give_up_group(KeyValueStore& store, std::string_view prefix, const Journal& journal);
+std::int64_t give_up_group(KeyValueStore& store, std::string_view prefix, Journal journal);
 
 }  // namespace tessera

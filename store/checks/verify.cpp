@@ -292,9 +292,7 @@ bool Verifier::check_own(const std::string& path) {
     check_temporaries(path, own);
     for (const std::string_view name : {"lock", "batch", "damaged", "undo", "log"})
         check_place(path, join_key(own, name));
-    if (holds(listing.prefixes, "undo")) {
-        for (const std::string_view name : {"undo/journal", "undo/changes"}) check_place(path, join_key(own, name));
-    }
+    if (holds(listing.prefixes, "undo")) check_place(path, join_key(path, undo_record_key));
     for (const std::string& name : listing.prefixes) check_own_part(path, join_key(own, name), name);
     const std::string_view manifest = seal_key.substr(seal_key.rfind('/') + 1);
     if (options_.seals && holds(listing.prefixes, manifest) && !holds(listing.prefixes, "parity")) {
