@@ -13,7 +13,7 @@
 //      at the moment of the rename that gives the journal its name. Before it nothing has changed; after it everything
 //      needed to continue is on the disk. Any failure from here on is ErrorCode::recorded;
 //   4. applies it: the staged values are renamed over their keys; chunks first, metadata next, erasures last;
-//   5. renames the journal to `.tessera/undo/journal`: the batch is over, and the same list now says how to undo it.
+//   5. renames the journal to `.tessera/undo/changes`: the batch is over, and the same list now says how to undo it.
 //
 // After a crash there is either no journal, and the staged values are discarded, or a journal, and step 4 is repeated
 // from the beginning: a missing staged value was already renamed, and a kept old value stays. Both happen under the
@@ -69,15 +69,11 @@ using Entry = Journal::Entry;
 
 }  // namespace
 
-std::string journal_key(std::string_view prefix, std::string_view folder) {
-    return fmt::format("{}/journal", join_key(prefix, folder));
-}
-
-std::optional<Journal> journal_in(const PlaceView& place, std::string_view folder) {
-    const std::string key = journal_key(place.prefix, folder);
+std::optional<Journal> last_record(const PlaceView& place) {
+    const std::string key = place.key(undo_record_key);
     const auto file = place.store.open(key);
     if (file == nullptr) return std::nullopt;
-    return read_journal(*file, place.store.name_of(key));
+    return read_record(*file, place.store.name_of(key));
 }
 
 void keep_value(KeyValueStore& store, const std::string& from, const std::string& key) {
@@ -86,11 +82,11 @@ void keep_value(KeyValueStore& store, const std::string& from, const std::string
 }
 
 std::string staged_key(std::string_view prefix, const Journal& journal, const Entry& entry) {
-    return join_key(join_key(prefix, batch_folder), journal.staged_name(entry));
+    return join_key(join_key(prefix, batch_folder), value_name(journal.id, entry.number));
 }
 
 std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number) {
-    return fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), id, number);  // kept_name()
+    return join_key(join_key(prefix, undo_folder), value_name(id, number));
 }
 
 void sort_batch(Journal& journal, std::string_view document) {
@@ -102,11 +98,12 @@ void sort_batch(Journal& journal, std::string_view document) {
 /// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array
 /// could have recorded it, because the array may come from an untrusted sender.
 std::optional<Journal> read_pending(const PlaceView& place) {
-    auto journal = journal_in(place, batch_folder);
-    if (journal) {
-        require_applicable(place, place.key(batch_folder), *journal,
-                           place.store.name_of(journal_key(place.prefix, batch_folder)));
-    }
+    const std::string key = place.key(batch_journal_key);
+    const auto file = place.store.open(key);
+    if (file == nullptr) return std::nullopt;
+    const std::string name = place.store.name_of(key);
+    Journal journal = read_journal(*file, name);
+    require_applicable(place, place.key(batch_folder), journal, name);
     return journal;
 }
 
@@ -116,7 +113,7 @@ namespace {
 /// missing.
 template <class Body>
 auto unlocked(const PlaceView& place, const Body& body) {
-    const auto journal = [&] { return place.store.stamp(journal_key(place.prefix, batch_folder)); };
+    const auto journal = [&] { return place.store.stamp(place.key(batch_journal_key)); };
     return retry_when_replaced(
         journal, [&](const auto&) { return body(); },
         [&](const auto& before, const Error&) { return journal() != before; });
@@ -136,17 +133,18 @@ bool is_moved(const PlaceView& place, const Journal& journal, const Entry& entry
 namespace {
 
 void keep_old_values(const PlaceRef& place, const Journal& journal) {
-    for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
-        const Entry& entry = journal.entries[i];
+    if (!journal.keeps_old) return;
+    for (const Entry& entry : journal.entries) {
         if (!entry.had_old || is_moved(place, journal, entry)) continue;
-        keep_value(place.store, place.key(entry.key), kept_key(place.prefix, journal.id, i));
+        keep_value(place.store, place.key(entry.key), kept_key(place.prefix, journal.id, entry.number));
     }
 }
 
 /// Removes the kept old values of a batch that will not happen.
 void forget_old_values(const PlaceRef& place, const Journal& journal) {
-    for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
-        if (journal.entries[i].had_old) place.store.erase(kept_key(place.prefix, journal.id, i));
+    if (!journal.keeps_old) return;
+    for (const Entry& entry : journal.entries) {
+        if (entry.had_old) place.store.erase(kept_key(place.prefix, journal.id, entry.number));
     }
 }
 
@@ -179,25 +177,25 @@ void put_in_place(const PlaceRef& place, const Journal& journal, bool arrays_loc
 
 void apply(const PlaceRef& place, const Journal& journal, bool arrays_locked) {
     const FinishScope finishes;  // what is recorded
-    const std::string undo = place.key(undo_folder);
-    for (const std::string_view record : {std::string_view("journal"), changes_name}) {
-        place.store.erase(join_key(undo, record));  // from now on it is outdated
-    }
+    const std::string pending = place.key(batch_journal_key);
+    const std::string record = place.key(undo_record_key);
+    place.store.erase(record);  // from now on it is outdated
     place.store.sync();
     put_in_place(place, journal, arrays_locked);
     place.store.sync();
     if (journal.keeps_old) {
-        place.store.replace(journal_key(place.prefix, batch_folder), journal_key(place.prefix, undo_folder));
+        place.store.replace(pending, record);
     } else {
-        place.store.erase(journal_key(place.prefix, batch_folder));
+        place.store.erase(pending);
     }
     place.store.sync();
     place.store.erase_below(place.key(batch_folder));
-    // Old values of earlier batches.
+    // Old values of earlier changes.
+    const std::string undo = place.key(undo_folder);
     const std::string own = fmt::format("{:016x}.", journal.id);
     for (const std::string& name : place.store.list(undo).keys) {
-        if (!name.starts_with(own) && (name != "journal" || !journal.keeps_old))
-            place.store.erase(join_key(undo, name));
+        const std::string key = join_key(undo, name);
+        if (!name.starts_with(own) && key != record) place.store.erase(key);
     }
     place.store.sync();
 }
@@ -246,8 +244,8 @@ void prepare(const PlaceRef& place, Journal& journal) {
 /// Whether this batch is the recorded one; also true if that is unknown.
 bool is_recorded(const PlaceView& place, const Journal& journal) {
     try {
-        const auto recorded = journal_in(place, batch_folder);
-        return recorded && recorded->id == journal.id;
+        const auto file = place.store.open(place.key(batch_journal_key));
+        return file != nullptr && read_journal(*file, file->name()).id == journal.id;
     } catch (const Error&) {
         return true;
     }
@@ -267,7 +265,7 @@ void try_to_forget(const PlaceRef& place, const Journal& journal) {
 /// Does all that comes before a journal is written; returns its bytes. After an error nothing has changed.
 Buffer prepared(const PlaceRef& place, Journal& journal) {
     try {
-        place.store.local_files().require_direct(journal_key(place.prefix, undo_folder));
+        place.store.local_files().require_direct(place.key(undo_record_key));
         prepare(place, journal);
     } catch (const Error& e) {
         try_to_forget(place, journal);
@@ -287,7 +285,7 @@ void record_batch(const PlaceRef& place, Journal& journal) {
     bool begun = false;
     bool recorded = false;
     try {
-        const auto file = place.store.create(journal_key(place.prefix, batch_folder));
+        const auto file = place.store.create(place.key(batch_journal_key));
         file->append(bytes);
         begun = true;
         file->finish();
@@ -310,14 +308,14 @@ void record_batch(const PlaceRef& place, Journal& journal) {
 }
 
 /// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
-/// numbers of the batch's entries, for kept_key(). If an old value is unknown, throws corrupt, naming it.
+/// numbers of the batch's entries. If an old value is unknown, throws corrupt, naming it.
 Journal way_back(const PlaceView& place, const Journal& journal) {
-    Journal back{.id = new_batch_id(), .keeps_old = false, .gives_up = true, .entries = {}};
-    for (std::size_t i = journal.entries.size(); i-- > 0;) {
-        const Entry& entry = journal.entries[i];
+    Journal back{.id = new_batch_id(), .keeps_old = false, .gives_up = true};
+    for (auto at = journal.entries.rbegin(); at != journal.entries.rend(); ++at) {
+        const Entry& entry = *at;
         const std::string key = place.key(entry.key);
         const auto now = place.store.stamp(key);
-        const std::string kept = kept_key(place.prefix, journal.id, i);
+        const std::string kept = kept_key(place.prefix, journal.id, entry.number);
         if (entry.had_old ? place.store.contains(kept) && now == place.store.stamp(kept) : !now)
             continue;  // as before the batch
         if (entry.had_old && !place.store.contains(kept)) {
@@ -327,7 +325,7 @@ Journal way_back(const PlaceView& place, const Journal& journal) {
         }
         back.entries.push_back({.kind = entry.had_old ? Entry::Kind::put : Entry::Kind::erase,
                                 .had_old = now.has_value(),
-                                .number = i,
+                                .number = entry.number,
                                 .stamp = {},
                                 .key = entry.key});
     }
@@ -382,7 +380,7 @@ std::string_view document_of(const PlaceView& place) {
 }  // namespace
 
 bool batch_pending(const PlaceView& place) {
-    return place.store.contains(journal_key(place.prefix, batch_folder));
+    return place.store.contains(place.key(batch_journal_key));
 }
 
 bool batch_takes_effect(const PlaceView& place) {
@@ -440,10 +438,10 @@ std::string giving_up_batch(const PlaceView& place) {
 }
 
 std::int64_t give_up_batch(const PlaceRef& place, std::string_view document) {
-    const auto journal = read_pending(place);
+    auto journal = read_pending(place);
     if (!journal) return 0;
     require_whole(place, *journal);
-    if (journal->of_group) return give_up_group(place, *journal);
+    if (journal->of_group) return give_up_group(place, std::move(*journal));
     if (journal->gives_up) {  // an earlier attempt was interrupted
         finish_batch(place);
         return std::ssize(journal->entries);
@@ -454,8 +452,7 @@ std::int64_t give_up_batch(const PlaceRef& place, std::string_view document) {
 std::string set_aside_batch(const PlaceRef& place) {
     // While there is a record of earlier changes, the kept values belong to it, and undo() may need them.
     const std::string undo = place.key(undo_folder);
-    const bool kept = !place.store.contains(journal_key(place.prefix, undo_folder)) &&
-                      !place.store.contains(join_key(undo, changes_name)) && !place.store.list(undo).keys.empty();
+    const bool kept = !place.store.contains(place.key(undo_record_key)) && !place.store.list(undo).keys.empty();
     const std::string aside = set_aside(place, batch_folder);
     if (kept) (void)set_aside(place, undo_folder);
     place.store.sync();
@@ -500,9 +497,10 @@ Place overlaid(const Place& place) {
     const auto journal = unlocked(place, [&] { return overlay_of(place); });
     if (!journal) return place;
     const std::string_view folder = journal->gives_up ? undo_folder : batch_folder;
-    const auto pending = [store = place.store, key = journal_key(place.prefix, batch_folder), id = journal->id] {
+    const auto pending = [store = place.store, key = place.key(batch_journal_key), id = journal->id] {
         const auto file = store->open(key);
-        return file != nullptr && journal_id(*file) == id;
+        const auto now = file ? header_of(*file) : std::nullopt;
+        return now && now->id == id;
     };
     return {std::make_shared<StagedStore>(place, place.key(folder), *journal, pending), place.prefix};
 }

@@ -11,7 +11,6 @@
 #include <tessera/key_value_store.h>
 
 #include "journal.h"
-#include "kept_changes.h"
 #include "keys.h"
 
 namespace tessera {
@@ -21,13 +20,12 @@ inline constexpr std::string_view batch_folder = batch_journal_key.substr(0, bat
 
 // ---- for what makes batches: Edit and undo()
 
-[[nodiscard]] std::string journal_key(std::string_view prefix, std::string_view folder);
-/// The journal in a folder; nullopt if there is none.
-[[nodiscard]] std::optional<Journal> journal_in(const PlaceView& place, std::string_view folder);
+/// The record of the last change, of a batch or a command; nullopt if there is none.
+[[nodiscard]] std::optional<Journal> last_record(const PlaceView& place);
 [[nodiscard]] std::uint64_t new_batch_id();
 /// Where the new value of an entry is staged.
 [[nodiscard]] std::string staged_key(std::string_view prefix, const Journal& journal, const Journal::Entry& entry);
-/// Where the old value of change number `number` is kept.
+/// Where the old value of an entry with this number is kept.
 [[nodiscard]] std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number);
 /// Makes `key` the same value as `from`, by a link if possible. An existing value is kept.
 void keep_value(KeyValueStore& store, const std::string& from, const std::string& key);
@@ -52,7 +50,7 @@ void record_batch(const PlaceRef& place, Journal& journal);
 /// Removes the kept old values of a batch that will not happen, if possible.
 void try_to_forget(const PlaceRef& place, const Journal& journal);
 /// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
-/// numbers of the batch's entries, for kept_key(). If an old value is unknown, throws corrupt, naming it.
+/// numbers of the batch's entries. If an old value is unknown, throws corrupt, naming it.
 [[nodiscard]] Journal way_back(const PlaceView& place, const Journal& journal);
 
 // ---- for what finds one
@@ -89,7 +87,7 @@ std::int64_t give_up_batch(const PlaceRef& place, std::string_view document);
 std::string set_aside_batch(const PlaceRef& place);
 
 /// For opening an array: finishes a committed batch, and discards the leftovers of an uncommitted one. Returns the
-/// store to continue with. If the directory cannot be written, that may be a read-only store with the batch laid over
+/// place to continue with. If the directory cannot be written, that may be a read-only store with the batch laid over
 /// it.
 [[nodiscard]] Place settle_batch(Place place);
 

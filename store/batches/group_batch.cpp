@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,16 +23,17 @@ std::string folders(std::uint32_t count) {
 }
 
 void write_journal(const PlaceRef& place, ByteSpan bytes) {
-    place.store.put(journal_key(place.prefix, batch_folder), bytes);
+    place.store.put(place.key(batch_journal_key), bytes);
 }
 
 /// Checks that an array's part of a batch over a group can be reverted. Returns whether it is in place.
 bool require_way_back(const PlaceView& place, std::uint64_t batch) {
-    const auto pending = journal_in(place, batch_folder);
-    const bool done = !pending || pending->id != batch;
-    const auto journal = done ? journal_in(place, undo_folder) : pending;
+    const auto file = place.store.open(place.key(batch_journal_key));
+    auto journal = file ? std::optional(read_journal(*file, file->name())) : std::nullopt;
+    const bool done = !journal || journal->id != batch;
+    if (done) journal = last_record(place);
     const bool known =
-        journal && journal->id == batch &&
+        journal && journal->id == batch && !journal->of_command &&
         (!done || std::ranges::all_of(journal->entries, [&](const Entry& e) { return is_as_left(place, e); }));
     if (!known) {
         throw corrupt(
@@ -51,7 +53,7 @@ Fate fate_of(const PlaceView& place, const Journal& journal) {
     const bool begun =
         std::ranges::any_of(journal.entries, [&](const Entry& e) { return is_moved(place, journal, e); });
     try {
-        if (const auto file = open_above(place, journal.group_above, journal_key("", batch_folder))) {
+        if (const auto file = open_above(place, journal.group_above, batch_journal_key)) {
             const Journal group = read_journal(*file, file->name());
             if (group.of_group && group.id == journal.id) return group.gives_up ? Fate::given_up : Fate::takes_effect;
         }
@@ -70,13 +72,13 @@ Fate fate_of(const PlaceView& place, const Journal& journal) {
 
 // The journal goes first: one with a staged value missing would say that the batch was recorded.
 void retract(const PlaceRef& place, const Journal& journal) {
-    place.store.erase(journal_key(place.prefix, batch_folder));
+    place.store.erase(place.key(batch_journal_key));
     place.store.sync();
     try_to_forget(place, journal);
 }
 
 void drop_batch(const PlaceRef& place) {
-    if (place.store.erase(journal_key(place.prefix, batch_folder))) place.store.sync();
+    if (place.store.erase(place.key(batch_journal_key))) place.store.sync();
     place.store.erase_below(place.key(batch_folder));
 }
 
@@ -85,13 +87,12 @@ std::uint32_t folders_above(std::string_view path) {
 }
 
 void record_group_batch(const PlaceRef& place, std::vector<BatchPart>& parts) {
-    Journal whole{
-        .id = parts.front().journal.id, .keeps_old = parts.front().journal.keeps_old, .of_group = true, .entries = {}};
+    const Journal& first = parts.front().journal;
+    Journal whole{.id = first.id, .keeps_old = first.keeps_old, .of_group = true, .what = first.what};
     const std::string batch = place.key(batch_folder);
     std::size_t begun = 0;  // parts whose journal may be there
     try {
-        (void)place.store.prepare_replace(
-            journal_key(place.prefix, batch_folder));  // also makes the folder, for fate_of()
+        (void)place.store.prepare_replace(place.key(batch_journal_key));  // also makes the folder, for fate_of()
         for (BatchPart& part : parts) {
             const std::string array = place.key(part.path);
             part.journal.group_above = folders_above(part.path);
@@ -121,7 +122,7 @@ void require_whole(const PlaceView& place, const Journal& journal) {
         folders(journal.group_above));
 }
 
-std::int64_t give_up_group(const PlaceRef& place, const Journal& journal) {
+std::int64_t give_up_group(const PlaceRef& place, Journal journal) {
     std::vector<std::string> arrays;
     for (const Entry& entry : journal.entries) arrays.push_back(place.key(entry.key));
     std::ranges::sort(arrays, {}, [](const std::string& path) { return std::filesystem::path(path); });
@@ -133,13 +134,12 @@ std::int64_t give_up_group(const PlaceRef& place, const Journal& journal) {
             if (require_way_back({place.store, array}, journal.id)) done.push_back(array);
         }
         for (const std::string& array : done) {
-            place.store.replace(journal_key(array, undo_folder), journal_key(array, batch_folder));
+            place.store.replace(join_key(array, undo_record_key), join_key(array, batch_journal_key));
         }
         place.store.sync();
-        Journal back = journal;
-        back.keeps_old = false;
-        back.gives_up = true;
-        const Buffer bytes = encode_journal(back);
+        journal.keeps_old = false;
+        journal.gives_up = true;
+        const Buffer bytes = encode_journal(journal);
         write_journal(place, bytes.span());
         place.store.sync();
     }

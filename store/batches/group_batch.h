@@ -35,6 +35,6 @@ void retract(const PlaceRef& place, const Journal& journal);
 /// Throws invalid_argument for a part of a recorded batch over a group.
 void require_whole(const PlaceView& place, const Journal& journal);
 /// Reverts the recorded batch of a group, whose lock the caller holds. Returns the number of its arrays.
-std::int64_t give_up_group(const PlaceRef& place, const Journal& journal);
+std::int64_t give_up_group(const PlaceRef& place, Journal journal);
 
 }  // namespace tessera

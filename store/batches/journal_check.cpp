@@ -60,8 +60,8 @@ void require_own_keys(const Owner& owner, const Journal& journal, std::string_vi
             refuse(name, fmt::format("removes {}, and with it the array", entry.key));
         }
         if (!keys.insert(entry.key).second) refuse(name, fmt::format("names {} twice", entry.key));
-        if (entry.kind == EntryKind::put && !numbers.insert(entry.number).second) {
-            refuse(name, fmt::format("gives the staged value {} to two keys", entry.number));
+        if (!numbers.insert(entry.number).second) {
+            refuse(name, fmt::format("gives the number {} to two keys", entry.number));
         }
     }
 }
@@ -77,7 +77,9 @@ void require_applicable(const PlaceView& place, std::string_view folder, const J
     if (journal.of_group) return require_own_arrays(place, journal, name);
     Owner owner = owner_of(place, name);
     require_own_keys(owner, journal, name);
-    const auto staged_key = [&](const Journal::Entry& entry) { return join_key(folder, journal.staged_name(entry)); };
+    const auto staged_key = [&](const Journal::Entry& entry) {
+        return join_key(folder, value_name(journal.id, entry.number));
+    };
     // If the batch changes the shape, its chunks are in the new grid.
     for (const Journal::Entry& entry : journal.entries) {
         Buffer document;
@@ -102,12 +104,12 @@ void require_applicable(const PlaceView& place, std::string_view folder, const J
         if (value && value->size == entry.stamp.size) {
             if (!staged || may_be_recorded(entry.stamp, *value)) continue;
             refuse(name, fmt::format("gives {} the staged value {}, which was changed since", entry.key,
-                                     journal.staged_name(entry)));
+                                     value_name(journal.id, entry.number)));
         }
         refuse(name, value ? fmt::format("gives {} a value of {} bytes, but the one {} has {}", entry.key,
                                          entry.stamp.size, staged ? "that is staged" : "in place", value->size)
                            : fmt::format("gives {} the staged value {}, which is missing", entry.key,
-                                         journal.staged_name(entry)));
+                                         value_name(journal.id, entry.number)));
     }
 }
 

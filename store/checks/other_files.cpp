@@ -65,9 +65,7 @@ bool OtherFiles::check_own() const {
     const Listing listing = run_.store->list(run_.place(own));
     check_temporaries(own);
     for (const std::string_view name : {"lock", "batch", "damaged", "undo", "log"}) check_place(join_key(own, name));
-    if (holds(listing.prefixes, "undo")) {
-        for (const std::string_view name : {"undo/journal", "undo/changes"}) check_place(join_key(own, name));
-    }
+    if (holds(listing.prefixes, "undo")) check_place(join_key(node_, undo_record_key));
     for (const std::string& name : listing.prefixes) check_own_part(join_key(own, name), name);
     const std::string_view manifest = seal_key.substr(seal_key.rfind('/') + 1);
     if (run_.options.seals && holds(listing.prefixes, manifest) && !holds(listing.prefixes, "parity")) {

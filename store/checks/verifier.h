@@ -23,9 +23,9 @@ namespace tessera {
 class Verifier {
 public:
     Verifier(const Place& root, const VerifyOptions& options)
-        : run_(root, options),
-          lost_(run_),
-          walk_(root, [this](const std::string& link) { return probe_node({*run_.store, link}).has_value(); }) {}
+        : run_(root, options), lost_(run_), walk_(root, [this](const std::string& link) {
+              return probe_node({*run_.store, link}).has_value();
+          }) {}
 
     VerifyReport run();
     /// Compares a SealedFileStore with its seal, after what was found otherwise.

@@ -17,7 +17,7 @@ namespace tessera {
 
 void VerifyRun::add(Finding finding) {
     // A report shows the key of each finding. So the file's name is removed from a read error that begins with it.
-    const std::string named = join_key(store->name(), place(finding.key)) + ": ";
+    const std::string named = store->name_of(place(finding.key)) + ": ";
     if (!finding.key.empty() && finding.text.starts_with(named)) finding.text.erase(0, named.size());
     const std::lock_guard lock(mutex_);
     report.findings.push_back(std::move(finding));

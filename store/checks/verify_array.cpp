@@ -56,7 +56,7 @@ public:
 private:
     /// Finds temporary files in the folders of chunks, at any depth.
     void check_chunk_folders(const std::string& folder) const {
-        FolderWalk walk(*run_.store, run_.place(folder), [](const std::string&) { return true; });
+        FolderWalk walk({*run_.store, run_.place(folder)}, [](const std::string&) { return true; });
         while (walk.next()) {
             others_.check_temporaries(join_key(folder, walk.path()));
             std::vector<std::pair<std::string, bool>> folders;  // and whether each is a link

@@ -10,8 +10,9 @@
 namespace tessera {
 
 void verify_attributes(VerifyRun& run, const std::string& node, const Dialect& dialect) {
-    run.guarded({.node = node, .key = join_key(node, dialect.documents.back())},
-                [&] { (void)dialect.load_attributes({*run.store, run.place(node)}); });
+    run.guarded({.node = node, .key = join_key(node, dialect.documents.back())}, [&] {
+        (void)dialect.load_attributes({*run.store, run.place(node)});
+    });
 }
 
 void verify_group_documents(VerifyRun& run, const std::string& node, const Dialect& dialect) {
@@ -21,8 +22,9 @@ void verify_group_documents(VerifyRun& run, const std::string& node, const Diale
     if (dialect.documents.back() != dialect.group_key) verify_attributes(run, node, dialect);
     const std::string consolidated =
         join_key(node, dialect.consolidated_key.empty() ? dialect.group_key : dialect.consolidated_key);
-    const bool readable = run.guarded({.remedy = Remedy::consolidate, .node = node, .key = consolidated},
-                                      [&] { (void)dialect.load_consolidated({*run.store, prefix}); });
+    const bool readable = run.guarded({.remedy = Remedy::consolidate, .node = node, .key = consolidated}, [&] {
+        (void)dialect.load_consolidated({*run.store, prefix});
+    });
     if (!readable) return;
     ConsolidatedState state;
     try {

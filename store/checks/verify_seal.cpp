@@ -42,8 +42,9 @@ public:
                  .text = "a first sealing with parity is at work or was interrupted, and so nothing is sealed with it",
                  .advice = {{Action::seal_with_parity, "begins again"}}});
         }
-        const bool read = run_.guarded({.node = node_, .key = join_key(node_, seal_key)},
-                                       [&] { state_ = seal_state({*run_.store, run_.place(node_)}, run_.options.io); });
+        const bool read = run_.guarded({.node = node_, .key = join_key(node_, seal_key)}, [&] {
+            state_ = seal_state({*run_.store, run_.place(node_)}, run_.options.io);
+        });
         if (!read || !state_.present) return;
         ++run_.report.seals;
         if (seal_broken({*run_.store, run_.place(node_)})) {

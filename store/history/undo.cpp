@@ -1,7 +1,7 @@
 // undo(): reverts the last batch of edits, or the last changes that an Undoable kept.
 //
-// Both leave old values in `.tessera/undo`, and a record of which they are: a batch its journal (batch.cpp), other
-// changes theirs (kept_changes.cpp). There is one of the two at most, because the later one removes the earlier.
+// Both leave old values in `.tessera/undo`, and one record of which they are (journal.cpp): a batch the journal that
+// made it happen, other changes what a ChangeKeeper noted. The later one replaces it.
 //
 // Undoing is a batch, whose staged values are links to the old ones. It first checks that every value is still the one
 // that was put there, by size, time and inode, which a rename keeps. If times are too coarse for that, or the value had
@@ -49,16 +49,16 @@ struct Done {
 };
 
 struct LastChange {
-    std::string record;  ///< key of the record
     std::string_view kind;
     std::vector<Done> done;
-    Buffer counted = {};            ///< see KeptChanges
-    std::uint64_t id = 0;           ///< of a batch
+    std::string what;
+    std::uint64_t id = 0;
     std::uint32_t group_above = 0;  ///< see Journal
+    Buffer counted = {};            ///< see Journal
 };
 
-std::string changes_key(std::string_view prefix) {
-    return join_key(join_key(prefix, undo_folder), changes_name);
+std::string record_name(const PlaceView& place) {
+    return place.name_of(undo_record_key);
 }
 
 /// Whether a change replaced the value that the change before it at the same key left, or found.
@@ -75,53 +75,31 @@ bool follows(const PlaceView& place, const Done& before, const std::string& kept
                            kind);
 }
 
-/// The changes in the record of an Undoable, one for each key.
-LastChange last_changes(const PlaceView& at, const ByteSource& file, const std::string& name) {
-    LastChange last{.record = changes_key(at.prefix), .kind = "command", .done = {}};
-    KeptChanges read = read_kept_changes(file, at.store.name_of(last.record));
-    if (!read.refusal.empty()) {
+/// The changes in a record, one for each key.
+LastChange last_change(const PlaceView& at, Journal record, const std::string& name) {
+    if (!record.refusal.empty()) {
         throw unsupported("{}: the last change{} cannot be taken back: {}", name,
-                          read.what.empty() ? "" : " (" + read.what + ")", read.refusal);
+                          record.what.empty() ? "" : " (" + record.what + ")", record.refusal);
     }
-    last.counted = std::move(read.counted);
+    LastChange last{.kind = record.of_command ? "command" : "batch",
+                    .done = {},
+                    .what = std::move(record.what),
+                    .id = record.id,
+                    .group_above = record.group_above,
+                    .counted = std::move(record.counted)};
     std::map<std::string_view, std::size_t> places;
-    for (const KeptChange& change : read.changes) {
-        Done done{.entry = {.kind = change.erases ? Entry::Kind::erase : Entry::Kind::put,
-                            .had_old = change.had_old,
-                            .number = 0,
-                            .stamp = change.stamp,
-                            .key = change.key},
-                  .kept = kept_key(at.prefix, read.id, change.number),
-                  .may_not_be = true};
-        const auto [place, first] = places.emplace(change.key, last.done.size());
+    for (const Entry& entry : record.entries) {
+        Done done{
+            .entry = entry, .kept = kept_key(at.prefix, record.id, entry.number), .may_not_be = record.of_command};
+        const auto [place, first] = places.emplace(entry.key, last.done.size());
         if (first) {
             last.done.push_back(std::move(done));
             continue;
         }
         Done& before = last.done[place->second];
-        if (!follows(at, before, done.kept, change.had_old)) changed_since(name, change.key, last.kind);
-        before.entry.kind = done.entry.kind;
-        before.entry.stamp = done.entry.stamp;
-    }
-    return last;
-}
-
-/// The last change. Throws not_found if there is none.
-LastChange last_change(const PlaceView& place, const std::string& name) {
-    if (const auto file = place.store.open(changes_key(place.prefix))) return last_changes(place, *file, name);
-    const auto journal = journal_in(place, undo_folder);
-    if (!journal || journal->of_group) {
-        throw not_found(
-            "{}: nothing to take back: only the last change can be, and only if its old values are in .tessera/undo",
-            name);
-    }
-    LastChange last{.record = journal_key(place.prefix, undo_folder),
-                    .kind = "batch",
-                    .done = {},
-                    .id = journal->id,
-                    .group_above = journal->group_above};
-    for (std::size_t i = 0; i < journal->entries.size(); ++i) {
-        last.done.push_back({.entry = journal->entries[i], .kept = kept_key(place.prefix, journal->id, i)});
+        if (!follows(at, before, done.kept, entry.had_old)) changed_since(name, entry.key, last.kind);
+        before.entry.kind = entry.kind;
+        before.entry.stamp = entry.stamp;
     }
     return last;
 }
@@ -129,12 +107,12 @@ LastChange last_change(const PlaceView& place, const std::string& name) {
 /// Throws corrupt if the record names anything but parts of the array, because the array may come from an untrusted
 /// sender.
 void require_own(const PlaceView& place, const LastChange& last) {
-    Journal all{.id = 0, .keeps_old = false, .entries = {}};
+    Journal all;
     for (const Done& done : last.done) {
         all.entries.push_back(done.entry);
         all.entries.back().number = all.entries.size();
     }
-    require_own_keys(place, all, place.store.name_of(last.record));
+    require_own_keys(place, all, record_name(place));
 }
 
 /// Whether the value at the key is still the one from before the change.
@@ -161,10 +139,17 @@ bool is_stale(const std::optional<ArrayMetadata>& before, std::string_view key) 
     return chunk && !in_grid(chunk_grid(*before), *chunk);
 }
 
+/// What the last change is called to the next undo(), if it took back one called `what`.
+std::string description_of_undo(std::string_view what) {
+    constexpr std::string_view undo_word = "undo ";
+    return std::string(what.starts_with(undo_word) ? what.substr(undo_word.size())
+                                                   : fmt::format("{}{}", undo_word, what));
+}
+
 /// Stages the batch that reverts the last change, and returns its journal.
 Journal stage_undo(const PlaceRef& place, const Dialect& dialect, const LastChange& last, const std::string& name,
                    std::uint64_t id) {
-    Journal journal{.id = id, .keeps_old = true, .entries = {}};
+    Journal journal{.id = id, .keeps_old = true, .what = description_of_undo(last.what)};
     const auto metadata = metadata_before(place, dialect, last);
     for (std::size_t i = last.done.size(); i-- > 0;) {
         const Entry& done = last.done[i].entry;
@@ -198,10 +183,11 @@ Journal stage_undo(const PlaceRef& place, const Dialect& dialect, const LastChan
 /// Throws invalid_argument if the last change was a batch over a group that still has its record.
 void require_own_batch(const PlaceView& place, const LastChange& last, const std::string& name) {
     if (last.group_above == 0) return;
-    for (const std::string_view folder : {undo_folder, batch_folder}) {
+    for (const std::string_view record : {undo_record_key, batch_journal_key}) {
         try {
-            const auto file = open_above(place, last.group_above, journal_key("", folder));
-            if (file == nullptr || journal_id(*file) != last.id) continue;
+            const auto file = open_above(place, last.group_above, record);
+            const auto header = file ? header_of(*file) : std::nullopt;
+            if (!header || header->id != last.id) continue;
         } catch (const Error& e) {
             if (e.code() == ErrorCode::not_found) return;  // the array has left the group
             throw;
@@ -212,43 +198,28 @@ void require_own_batch(const PlaceView& place, const LastChange& last, const std
     }
 }
 
-/// An undo is described as what it took back with this before it, and an undo of that without it.
-constexpr std::string_view undo_word = "undo ";
-
-std::string description_of_undo(const std::optional<KeptForUndo>& kept) {
-    const std::string what = kept ? kept->what : "";
-    return what.starts_with(undo_word) ? what.substr(undo_word.size()) : std::string(undo_word) + what;
-}
-
-/// The description of a batch that undo() made, beside its journal.
-std::string description_key(std::string_view prefix, std::uint64_t id) {
-    return fmt::format("{}/{:016x}.what", join_key(prefix, undo_folder), id);
-}
-
-/// Tells the next undo() what this one is. Before the batch with this id is recorded, so that a failure changes
-/// nothing; what is left of it then goes with the next record.
-void describe_undo(const PlaceRef& place, std::uint64_t id, const std::string& what) {
-    place.store.put(description_key(place.prefix, id), std::as_bytes(std::span(what)));
-}
-
 }  // namespace
 
 std::int64_t undo(const Array& array) {
     KeyValueStore& store = *ArrayAccess::state(array)->store;
     const std::string& prefix = ArrayAccess::state(array)->prefix;
     const StoreLock lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
-    const LastChange last = last_change({store, prefix}, array.name());
+    auto record = last_record({store, prefix});
+    if (!record || record->of_group) {
+        throw not_found(
+            "{}: nothing to take back: only the last change can be, and only if its old values are in .tessera/undo",
+            array.name());
+    }
+    const LastChange last = last_change({store, prefix}, std::move(*record), array.name());
     require_own({store, prefix}, last);
     require_own_batch({store, prefix}, last, array.name());
     const std::string batch = join_key(prefix, batch_folder);
-    const std::string what = description_of_undo(kept_for_undo({store, prefix}));
     store.erase_below(batch);
     try {
         Journal journal = stage_undo({store, prefix}, array.dialect(), last, array.name(), new_batch_id());
         if (journal.entries.empty()) {
             store.erase_below(join_key(prefix, undo_folder));
         } else {
-            describe_undo({store, prefix}, journal.id, what);
             record_batch({store, prefix}, journal);
         }
         return static_cast<std::int64_t>(journal.entries.size());
@@ -283,8 +254,8 @@ void require_own(const NodeState& group, const LastChange& last) {
         if ((document || attributes) && (!document || (done.entry.had_old && done.entry.kind == Entry::Kind::put))) {
             continue;
         }
-        throw corrupt("{}: the record of changes names {}, which holds no attributes of the group",
-                      group.store->name_of(last.record), key);
+        throw corrupt("{}: the record of changes names {}, which holds no attributes of the group", record_name(group),
+                      key);
     }
 }
 
@@ -321,20 +292,17 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
             const auto node = std::ranges::find(locked.nodes, array, &Node::path);
             if (node == locked.nodes.end()) changed_since(group.name, part.key, "batch");
             const std::string name = store.name_of(array);
-            const auto record = journal_in({store, array}, undo_folder);
-            if (!record || record->id != batch.id) changed_since(group.name, part.key, "batch");
-            const LastChange last = last_change({store, array}, name);
+            const auto file = store.open(join_key(array, undo_record_key));
+            const auto header = file ? header_of(*file) : std::nullopt;
+            if (!header || header->id != batch.id) changed_since(group.name, part.key, "batch");
+            const LastChange last = last_change({store, array}, read_record(*file, record_name({store, array})), name);
             require_own({store, array}, last);
             store.erase_below(join_key(array, batch_folder));
             parts.push_back({part.key, stage_undo({store, array}, *node->dialect, last, name, id)});
             count += std::ssize(parts.back().journal.entries);
         }
         std::erase_if(parts, [](const BatchPart& part) { return part.journal.entries.empty(); });
-        const std::string what = description_of_undo(kept_for_undo({store, group.prefix}));
-        if (!parts.empty()) {
-            describe_undo({store, group.prefix}, id, what);
-            record_group_batch({store, group.prefix}, parts);
-        }
+        if (!parts.empty()) record_group_batch({store, group.prefix}, parts);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::recorded) {
             try {
@@ -353,24 +321,23 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
 std::int64_t undo(const Group& group) {
     const NodeState& state = *GroupAccess::state(group);
     const StoreLock lock = state.lock_shape(LockMode::exclusive);
-    const auto file = state.store->open(changes_key(state.prefix));
-    if (const auto batch = file ? std::nullopt : journal_in(state, undo_folder)) {
-        require_own_arrays(state, *batch, join_key(state.name, ".tessera/undo/journal"));
-        return undo_arrays(state, *batch);
-    }
-    if (!file) {
+    auto record = last_record(state);
+    if (!record) {
         throw not_found(
             "{}: nothing to take back: of a group only the last batch over its arrays or change of its "
             "attributes can be, and only if its old values are in .tessera/undo; each array in it has its own",
             state.name);
     }
-    const LastChange last = last_changes(state, *file, state.name);
+    if (record->of_group) {
+        require_own_arrays(state, *record, record_name(state));
+        return undo_arrays(state, *record);
+    }
+    const LastChange last = last_change(state, std::move(*record), state.name);
     require_own(state, last);
     // All are read before anything is changed, because the first change replaces the record and the values that it
     // kept.
     const std::vector<OldDocument> old = old_documents(state, last);
-    const std::string what = description_of_undo(kept_for_undo(state));
-    const auto keeper = keep_changes(state, what, true);
+    const auto keeper = keep_changes(state, description_of_undo(last.what), true);
     for (const OldDocument& document : old) {
         if (document.was_there) {
             state.store->put(document.key, document.content.span());
@@ -382,35 +349,19 @@ std::int64_t undo(const Group& group) {
     return std::ssize(old);
 }
 
-namespace {
-
-/// The description that undo() left of the batch with this journal; empty if there is none, or it cannot be read.
-std::string described_undo(const PlaceView& place, const ByteSource& journal) {
-    try {
-        constexpr std::uint64_t most = std::uint64_t{64} << 10;
-        const auto id = journal_id(journal);
-        Buffer text;
-        if (!id || !place.store.get(description_key(place.prefix, *id), text, most)) return {};
-        return {reinterpret_cast<const char*>(text.data()), text.size()};
-    } catch (const Error&) {
-        return {};
-    }
-}
-
-}  // namespace
-
 std::optional<KeptForUndo> kept_for_undo(const PlaceView& place) {
     std::optional<KeptForUndo> kept;
     place.store.for_each(place.key(undo_folder), [&](std::string_view name, const auto& size) {
         if (!kept) kept.emplace();
         kept->bytes += size();
-        if (name != changes_name && name != "journal" && !name.ends_with(".what")) ++kept->values;
+        if (join_key(undo_folder, name) != undo_record_key) ++kept->values;
     });
     if (!kept) return kept;
-    if (const auto file = place.store.open(changes_key(place.prefix))) {
-        kept->what = description_of(*file);
-    } else if (const auto batch = place.store.open(journal_key(place.prefix, undo_folder))) {
-        kept->what = described_undo(place, *batch);
+    const auto file = place.store.open(place.key(undo_record_key));
+    try {
+        if (const auto header = file ? header_of(*file) : std::nullopt) kept->what = header->what;
+    } catch (const Error&) {
+        // What cannot be read describes nothing: undo() says why.
     }
     return kept;
 }

@@ -1,169 +1,250 @@
-// Layout of a journal, all numbers little-endian, every field at a multiple of its size:
+// The record of changes, a text of lines of JSON:
 //
-//   0   8 bytes  89 54 53 4A 0D 0A 1A 0A: "\x89TSJ\r\n\x1a\n", which text modes and 7-bit lines damage visibly
-//   8   u16      major version, 2: a newer one is refused. In version 1 the names of staged values were only their
-//                numbers, which the next batch had again
-//   10  u16      minor version, 0: a newer one is read
-//   12  u32      size of this header, 64: where the entries begin
-//   16  u64      id of the batch
-//   24  u64      number of entries
-//   32  u64      bytes of all entries
-//   40  u32      flags; bit 0: old values are kept in .tessera/undo; bit 1: it reverts a batch that was given up; bit
-//   2:
-//                it lies in a group
-//   44  u32      in an array of a batch over a group: how many folders above the array the group is; otherwise 0
-//   48  16 bytes zeros
-//   64           the entries
-//   …   32 bytes SHA-256 of all that stands before it
+//   {"tessera_changes": 1, "id": "ID", "keeps_old": true, "what": "WORDS"}          a batch; ID has 16 hex digits
+//   {"tessera_changes": 1, "id": "ID", "boot": "B", "writer": "W", "what": "WORDS"} or a command
+//   {"n":0,"size":16,"modified":1,"inode":2,"old":true,"key":"c/0"}                 a value is put
+//   {"n":1,"size":16,"content":"0123456789abcdef","old":false,"key":"c/1"}          one that its bytes identify
+//   {"n":2,"old":true,"key":"c/2"}                                                  a key is erased
+//   {"array":true,"key":"PATH"}                                                     of a group: an array that changes
+//   {"committed":3,"sha256":"SUM"}                                                  the last line of a batch
+//   {"end":3}                                                                       or of a command
 //
-// An entry, its length a multiple of 8:
+// A batch is written as a whole before anything of it happens. Its last line has the number of its changes and the
+// SHA-256 of all lines before it: without that line, or with another one, it is damaged. The header says, where it is
+// so, that it reverts a batch that was given up (gives_up), lies in a group (of_group), or is a part of a batch over a
+// group so many folders above (group_above).
 //
-//   0   u32      1 a value is put, 2 a key is erased, 3 an array of the group has a journal of the same id
-//   4   u32      flags; bit 0: the key was there before; bit 1: the value is identified by its bytes, because
-//                the file system's times are too coarse
-//   8   u64      number of the staged value: its name in .tessera/batch is ID.NUMBER, the id of 16 hexadecimal digits
-//   16  u64      its size in bytes
-//   24  i64      its time of modification, nanoseconds since 1970
-//   32  u64      its inode; if identified by its bytes, the first 8 bytes of their SHA-256, big-endian
-//   40  u32      bytes of the key, or of the array's path
-//   44  u32      zero
-//   48           the key, UTF-8, then zeros up to a multiple of 8
+// A command notes each change right before it (kept_changes.cpp). If it was interrupted, the last line is missing, or
+// a line is cut. {"lost":"WHY"} says that not all of it can be taken back.
+//
+// A key that is not UTF-8 stands in base64 as "key64".
 #include "journal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <tessera/action.h>
+#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
-#include <tessera/little_endian.h>
+#include <tessera/json.h>
+#include <tessera/value.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <charconv>
+#include <span>
+#include <utility>
 
+#include "base64.h"
+#include "beneath.h"
 #include "copy_bytes.h"
 #include "keys.h"
+#include "lines.h"
 #include "sha256.h"
+#include "versions.h"
 
 namespace tessera {
 
 namespace {
 
-constexpr std::array<unsigned char, 8> magic{0x89, 'T', 'S', 'J', '\r', '\n', 0x1A, '\n'};
-constexpr std::uint16_t major_version = 2;
-constexpr std::size_t header_size = 64;
-constexpr std::size_t entry_size = 48;  // without the key
-constexpr std::size_t hash_size = 32;
-constexpr std::uint32_t most_above = 1024;  // folders; a path has no more
+using Entry = Journal::Entry;
 
-std::size_t padded(std::size_t n) {
-    return (n + 7) / 8 * 8;
+constexpr int record_version = 1;
+constexpr std::uint64_t longest_line = std::uint64_t{64} << 10;
+constexpr std::size_t usual_line = 112;    // bytes of a line of a batch, without its key
+constexpr std::int64_t most_above = 1024;  // folders; a path has no more
+constexpr std::string_view finish_elsewhere = "finish it with the program that began it";
+
+/// Differs between two starts of the system; empty if the system does not tell.
+std::string present_boot() {
+    std::array<char, 64> text{};
+    const Descriptor fd(open_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY));
+    const ssize_t n = fd ? ::read(fd.get(), text.data(), text.size()) : 0;
+    const std::string_view id(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+    return std::string(id.substr(0, id.find('\n')));
 }
 
-Sha256 hash_of(ByteSpan bytes) {
-    Hasher hasher;
-    hasher.add(bytes.data(), bytes.size());
-    return hasher.finish();
+/// Cut between characters of UTF-8, so that the first line of a record is no longer than readers take.
+std::string shortened(const std::string& text) {
+    constexpr std::size_t most = 4096;
+    if (text.size() <= most) return text;
+    std::size_t end = most;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+    return text.substr(0, end) + "…";
 }
 
-[[noreturn]] void damaged(std::string_view name, std::string_view what) {
-    throw corrupt("{}: the journal of a batch of edits is damaged: {}", name, what)
-        .advising(Action::repair, "sets the batch aside, and the array stays as it is");
+std::uint64_t hexadecimal_in(const Value& value) {
+    const std::string& text = value.as_string();
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+    if (error != std::errc() || end != text.data() + text.size()) throw corrupt("not a hexadecimal number");
+    return number;
 }
 
-Journal::Entry decode_entry(ByteSpan& rest, bool of_group, std::string_view name) {
-    if (rest.size() < entry_size) damaged(name, "an entry is cut short");
-    const std::byte* p = rest.data();
-    Journal::Entry entry;
-    const auto kind = load_little<std::uint32_t>(p);
-    if ((kind == 3) != of_group || kind < 1 || kind > 3) {
-        damaged(name, fmt::format("an entry of kind {}, expected {}", kind, of_group ? "3" : "1 or 2"));
+std::string_view text_of(ByteSpan bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string committed_line(std::uint64_t changes, const Sha256& sum) {
+    return fmt::format("{{\"committed\":{},\"sha256\":\"{}\"}}\n", changes, hex(sum));
+}
+
+// ---- reading
+
+Journal journal_of(const Value& header) {
+    const Value& version = header.at("tessera_changes");
+    if (!(version == Value(record_version))) {
+        throw unsupported("the record of changes has version {}, this program knows version {}; {}", version.dump(),
+                          record_version, finish_elsewhere);
     }
-    entry.kind = static_cast<Journal::Entry::Kind>(kind);
-    const auto flags = load_little<std::uint32_t>(p + 4);
-    entry.had_old = (flags & 1U) != 0;
-    entry.number = load_little<std::uint64_t>(p + 8);
-    entry.stamp = {load_little<std::uint64_t>(p + 16), load_little<std::int64_t>(p + 24),
-                   load_little<std::uint64_t>(p + 32), (flags & 2U) != 0};
-    const std::size_t key_size = load_little<std::uint32_t>(p + 40);
-    rest = rest.subspan(entry_size);
-    if (padded(key_size) > rest.size()) damaged(name, "a key is cut short");
-    entry.key.assign(reinterpret_cast<const char*>(rest.data()), key_size);
-    rest = rest.subspan(padded(key_size));
+    const auto flag = [&](std::string_view name) {
+        const Value* const found = header.find(name);
+        return found != nullptr && found->as_bool();
+    };
+    Journal journal{.id = hexadecimal_in(header.at("id")),
+                    .keeps_old = flag("keeps_old"),
+                    .gives_up = flag("gives_up"),
+                    .of_command = header.find("writer") != nullptr,
+                    .of_group = flag("of_group"),
+                    .what = header.at("what").as_string()};
+    if (const Value* const above = header.find("group_above")) {
+        const std::int64_t levels = above->as_int64();
+        if (levels < 1 || levels > most_above) throw corrupt("{} folders above the array", levels);
+        journal.group_above = static_cast<std::uint32_t>(levels);
+    }
+    return journal;
+}
+
+/// What the first line says. Throws corrupt, or unsupported for another version and the binary layout of old journals.
+std::pair<Value, Journal> header_in(std::string_view text) {
+    constexpr std::string_view binary = "\x89TSJ\r\n\x1a\n";
+    if (text.starts_with(binary)) {
+        throw unsupported("it has the binary layout of an earlier version, which this program does not read; {}",
+                          finish_elsewhere);
+    }
     try {
-        require_key(entry.key);
+        Value header = Value::parse(text.substr(0, text.find('\n')));
+        Journal journal = journal_of(header);
+        return {std::move(header), std::move(journal)};
     } catch (const Error& e) {
-        damaged(name, e.what());
+        if (e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget) throw;
+        throw corrupt("line 1 is not that of a record of changes: {}", e.what());
+    }
+}
+
+/// The beginning of a file, with the first line of a record if it is one.
+Buffer beginning_of(const ByteSource& file) {
+    return read_range(file, 0, std::min(file.size(), longest_line));
+}
+
+/// The number of changes of a batch, whose record must be complete and as it was written. Takes little memory.
+std::uint64_t require_committed(const ByteSource& file) {
+    constexpr std::uint64_t longest = 128;
+    if (file.size() > journal_limit) throw corrupt("{} bytes, at most {} are possible", file.size(), journal_limit);
+    const std::uint64_t from = file.size() - std::min(file.size(), longest);
+    const Buffer end = read_range(file, from, file.size() - from);
+    std::string_view last = text_of(end);
+    if (last.ends_with('\n')) last.remove_prefix(last.rfind('\n', last.size() - 2) + 1);
+    if (!last.starts_with("{\"committed\":")) throw corrupt("its last line, which says that it is whole, is missing");
+    Hasher hasher;
+    std::uint64_t lines = 0;
+    std::uint64_t left = file.size() - last.size();
+    for_each_piece(file, [&](ByteSpan piece) {
+        const std::string_view part = text_of(piece).substr(0, static_cast<std::size_t>(left));
+        hasher.add(part.data(), part.size());
+        lines += static_cast<std::uint64_t>(std::ranges::count(part, '\n'));
+        left -= part.size();
+    });
+    const std::uint64_t changes = lines - 1;
+    if (last != committed_line(changes, hasher.finish())) throw corrupt("its SHA-256 differs");
+    return changes;
+}
+
+std::string key_in(const Value& line) {
+    std::string key;
+    if (const Value* const coded = line.find("key64")) {
+        const auto bytes = base64_decode(coded->as_string());
+        if (bytes) key = text_of(*bytes);
+    } else {
+        key = line.at("key").as_string();
+    }
+    require_key(key);
+    return key;
+}
+
+Entry entry_in(const Value& line, bool of_group) {
+    if ((line.find("array") != nullptr) != of_group) {
+        throw corrupt(of_group ? "a value, where arrays of a group are expected"
+                               : "an array, where values are expected");
+    }
+    Entry entry{.kind = of_group ? Entry::Kind::array : Entry::Kind::erase, .stamp = {}, .key = key_in(line)};
+    if (of_group) return entry;
+    entry.had_old = line.at("old").as_bool();
+    entry.number = line.at("n").as_uint64();
+    if (const Value* const size = line.find("size")) {
+        entry.kind = Entry::Kind::put;
+        entry.stamp.size = size->as_uint64();
+        if (const Value* const content = line.find("content")) {
+            entry.stamp.by_content = true;
+            entry.stamp.id = hexadecimal_in(*content);
+        } else {
+            entry.stamp.modified = line.at("modified").as_int64();
+            entry.stamp.id = line.at("inode").as_uint64();
+        }
     }
     return entry;
 }
 
-void require_hash(const Sha256& hash, ByteSpan stored, std::string_view name) {
-    if (std::memcmp(hash.data(), stored.data(), hash_size) != 0) damaged(name, "its SHA-256 differs");
+/// Why the record of a command without its last line cannot be taken back; empty if it can.
+std::string why_incomplete(const Value& header) {
+    if (header.at("boot").as_string() != present_boot() || header.at("boot").as_string().empty()) {
+        return "it was interrupted, and the system was restarted since, so that the record may not be complete";
+    }
+    if (!temporary_writer_has_ended(header.at("writer").as_string())) return "it has not ended";
+    return {};
 }
 
-struct Header {
-    std::size_t entries_at = 0;
-    std::uint64_t count = 0;
-    std::uint64_t id = 0;
-    std::uint32_t flags = 0;
-    std::uint16_t version = 0;
-    std::uint32_t group_above = 0;
-};
-
-/// Decodes the header at the start of `first`. Requires that the size in it is `size`.
-Header decode_header(ByteSpan first, std::uint64_t size, std::string_view name) {
-    if (size < header_size + hash_size) {
-        damaged(name, fmt::format("{} bytes, expected at least {}", size, header_size + hash_size));
-    }
-    const std::byte* p = first.data();
-    if (std::memcmp(p, magic.data(), magic.size()) != 0) damaged(name, "its first 8 bytes are not a journal's");
-    const auto major = load_little<std::uint16_t>(p + 8);
-    if (major < 1 || major > major_version) {
-        throw unsupported(
-            "{}: the journal of a batch of edits has version {}, this program knows 1 to {}; finish the batch with "
-            "the program that began it",
-            name, major, major_version)
-            .advising(Action::give_up_batches, "sets it aside");
-    }
-    const Header header{.entries_at = load_little<std::uint32_t>(p + 12),
-                        .count = load_little<std::uint64_t>(p + 24),
-                        .id = load_little<std::uint64_t>(p + 16),
-                        .flags = load_little<std::uint32_t>(p + 40),
-                        .version = major,
-                        .group_above = major == 1 ? 0 : load_little<std::uint32_t>(p + 44)};
-    if (header.group_above > most_above) damaged(name, fmt::format("{} folders above the array", header.group_above));
-    const auto entries_size = load_little<std::uint64_t>(p + 32);
-    const std::uint64_t hashed = size - hash_size;
-    if (header.entries_at < header_size || header.entries_at > hashed || entries_size != hashed - header.entries_at ||
-        header.count > entries_size / entry_size) {
-        damaged(name, "its sizes do not add up");
-    }
-    return header;
-}
-
-Journal decode_entries(const Header& header, ByteSpan entries, std::string_view name) {
-    Journal journal{.id = header.id,
-                    .keeps_old = (header.flags & 1U) != 0,
-                    .gives_up = (header.flags & 2U) != 0,
-                    .bare_names = header.version == 1,
-                    .group_above = header.group_above,
-                    .of_group = header.version > 1 && (header.flags & 4U) != 0,
-                    .entries = {}};
-    journal.entries.reserve(header.count);
-    for (std::uint64_t i = 0; i < header.count; ++i) {
-        journal.entries.push_back(decode_entry(entries, journal.of_group, name));
-    }
-    if (!entries.empty()) damaged(name, "bytes are left after its entries");
-    return journal;
+Journal read(const ByteSource& file) {
+    auto first = header_in(text_of(beginning_of(file)));
+    const Value& header = first.first;
+    Journal& journal = first.second;
+    std::optional<std::uint64_t> count;  // of the changes, once it is known
+    if (!journal.of_command) count = require_committed(file);
+    journal.counted = Buffer(static_cast<std::size_t>(2 * file.size()));
+    bool ended = !journal.of_command;
+    const auto take = [&](const Value& line) {
+        if (const Value* const why = journal.of_command ? line.find("lost") : nullptr) {
+            journal.refusal = "not all that it changed could be kept: " + why->as_string();
+        } else if (const Value* const end = journal.of_command ? line.find("end") : nullptr) {
+            ended = end->as_uint64() == journal.entries.size();
+            if (!ended) throw corrupt("another number of changes");
+        } else {
+            journal.entries.push_back(entry_in(line, journal.of_group));
+        }
+    };
+    // A line of a command without an end was being written when it was killed: that change did not happen.
+    const auto ending = journal.of_command ? LastLine::may_be_cut : LastLine::ends;
+    for_each_line(
+        file, "a line of a record of changes",
+        [&](std::string_view line, std::size_t number) {
+            if (number == 1 || (count && number > *count + 1)) return true;
+            try {
+                take(Value::parse(line));
+            } catch (const Error& e) {
+                if (e.code() == ErrorCode::budget) throw;
+                throw corrupt("line {} is not one of a record of changes: {}", number, e.what());
+            }
+            return true;
+        },
+        ending);
+    if (!ended && journal.refusal.empty()) journal.refusal = why_incomplete(header);
+    return std::move(journal);
 }
 
 }  // namespace
 
-std::string staged_name(std::uint64_t batch, std::uint64_t number) {
-    return fmt::format("{:016x}.{}", batch, number);
-}
-
-std::string Journal::staged_name(const Entry& entry) const {
-    return bare_names ? std::to_string(entry.number) : tessera::staged_name(id, entry.number);
+std::string value_name(std::uint64_t id, std::uint64_t number) {
+    return fmt::format("{:016x}.{}", id, number);
 }
 
 bool may_be_recorded(const ValueStamp& recorded, const ValueStamp& found) {
@@ -172,69 +253,114 @@ bool may_be_recorded(const ValueStamp& recorded, const ValueStamp& found) {
     return recorded.by_content ? recorded.id == found.id : recorded.id != found.id || recorded == found;
 }
 
-Buffer encode_journal(const Journal& journal) {
-    std::size_t size = header_size;
-    for (const Journal::Entry& entry : journal.entries) size += entry_size + padded(entry.key.size());
-    Buffer bytes(size);
-    std::byte* p = bytes.data();
-    std::memset(p, 0, size);
-    std::memcpy(p, magic.data(), magic.size());
-    store_little(p + 8, journal.bare_names ? std::uint16_t{1} : major_version);
-    store_little(p + 12, static_cast<std::uint32_t>(header_size));
-    store_little(p + 16, journal.id);
-    store_little(p + 24, static_cast<std::uint64_t>(journal.entries.size()));
-    store_little(p + 32, static_cast<std::uint64_t>(size - header_size));
-    store_little(p + 40, std::uint32_t{journal.keeps_old} | std::uint32_t{journal.gives_up} << 1U |
-                             std::uint32_t{journal.of_group} << 2U);
-    store_little(p + 44, journal.group_above);
-    p += header_size;
-    for (const Journal::Entry& entry : journal.entries) {
-        store_little(p, static_cast<std::uint32_t>(entry.kind));
-        store_little(p + 4, std::uint32_t{entry.had_old} | std::uint32_t{entry.stamp.by_content} << 1U);
-        store_little(p + 8, entry.number);
-        store_little(p + 16, entry.stamp.size);
-        store_little(p + 24, entry.stamp.modified);
-        store_little(p + 32, entry.stamp.id);
-        store_little(p + 40, static_cast<std::uint32_t>(entry.key.size()));
-        std::memcpy(p + entry_size, entry.key.data(), entry.key.size());
-        p += entry_size + padded(entry.key.size());
+std::string header_line(const Journal& journal) {
+    Value header = Value::object();
+    header.set("tessera_changes", record_version);
+    header.set("id", fmt::format("{:016x}", journal.id));
+    if (journal.of_command) {
+        header.set("boot", present_boot());
+        header.set("writer", temporary_name());
+    } else {
+        header.set("keeps_old", journal.keeps_old);
     }
-    const Sha256 hash = hash_of(bytes);
-    bytes.append(std::as_bytes(std::span(hash)));
+    if (journal.gives_up) header.set("gives_up", true);
+    if (journal.of_group) header.set("of_group", true);
+    if (journal.group_above > 0) header.set("group_above", journal.group_above);
+    header.set("what", shortened(journal.what));
+    return header.dump({.ascii = true}) + '\n';
+}
+
+void append_change(std::string& text, const Entry& entry) {
+    text.reserve(text.size() + usual_line + entry.key.size());
+    const auto out = std::back_inserter(text);
+    if (entry.kind == Entry::Kind::array) {
+        text += R"({"array":true,)";
+    } else {
+        fmt::format_to(out, R"({{"n":{},)", entry.number);
+        if (entry.kind == Entry::Kind::put) {
+            fmt::format_to(out, R"("size":{},)", entry.stamp.size);
+            if (entry.stamp.by_content) {
+                fmt::format_to(out, R"("content":"{:016x}",)", entry.stamp.id);
+            } else {
+                fmt::format_to(out, R"("modified":{},"inode":{},)", entry.stamp.modified, entry.stamp.id);
+            }
+        }
+        fmt::format_to(out, R"("old":{},)", entry.had_old);
+    }
+    const auto plain = [](char c) { return c >= ' ' && c < '\x7F' && c != '"' && c != '\\'; };
+    if (std::ranges::all_of(entry.key, plain)) {  // nearly always, and quicker
+        fmt::format_to(out, "\"key\":\"{}\"}}\n", entry.key);
+    } else if (is_utf8(entry.key)) {
+        fmt::format_to(out, "\"key\":{}}}\n", Value(entry.key).dump({.ascii = true}));
+    } else {
+        fmt::format_to(out, "\"key64\":\"{}\"}}\n", base64_encode(std::as_bytes(std::span(entry.key))));
+    }
+}
+
+std::string lost_line(std::string_view why) {
+    return Value{{"lost", why}}.dump({.ascii = true}) + '\n';
+}
+
+std::string end_line(std::uint64_t changes) {
+    return fmt::format("{{\"end\":{}}}\n", changes);
+}
+
+Buffer encode_journal(const Journal& journal) {
+    std::size_t size = 4 * usual_line + journal.what.size();
+    for (const Entry& entry : journal.entries) size += usual_line + entry.key.size();
+    Buffer bytes(size);
+    bytes.resize(0);
+    const auto add = [&](const std::string& line) { bytes.append(std::as_bytes(std::span(line))); };
+    add(header_line(journal));
+    std::string line;
+    for (const Entry& entry : journal.entries) {
+        line.clear();
+        append_change(line, entry);
+        add(line);
+    }
+    Hasher hasher;
+    hasher.add(bytes.data(), bytes.size());
+    add(committed_line(journal.entries.size(), hasher.finish()));
     return bytes;
 }
 
-Journal decode_journal(ByteSpan bytes, std::string_view name) {
-    const Header header = decode_header(bytes, bytes.size(), name);
-    const ByteSpan hashed = bytes.first(bytes.size() - hash_size);
-    const Sha256 hash = hash_of(hashed);
-    require_hash(hash, bytes.last(hash_size), name);
-    return decode_entries(header, hashed.subspan(header.entries_at), name);
+Journal read_record(const ByteSource& file, std::string_view name) {
+    try {
+        return read(file);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::budget) throw e.within(std::string(name));
+        if (e.code() != ErrorCode::corrupt && e.code() != ErrorCode::unsupported) throw;
+        throw e.within(fmt::format("{}: the last change cannot be taken back", name));
+    }
 }
 
 Journal read_journal(const ByteSource& file, std::string_view name) {
-    require_size(name, file.size(), journal_limit);
-    const Buffer first = read_range(file, 0, std::min<std::uint64_t>(file.size(), header_size));
-    const Header header = decode_header(first, file.size(), name);
-    const std::uint64_t hashed = file.size() - hash_size;
-    Hasher hasher;
-    std::uint64_t left = hashed;
-    for_each_piece(file, [&](ByteSpan piece) {
-        const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
-        hasher.add(piece.data(), part);
-        left -= part;
-    });
-    const Sha256 hash = hasher.finish();
-    require_hash(hash, read_range(file, hashed, hash_size), name);
-    return decode_entries(header, read_range(file, header.entries_at, hashed - header.entries_at), name);
+    try {
+        Journal journal = read(file);
+        if (journal.of_command) throw corrupt("it is that of a command");
+        return journal;
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::budget) throw e.within(std::string(name));
+        if (e.code() == ErrorCode::corrupt) {
+            throw e.within(fmt::format("{}: the journal of a batch of edits is damaged", name))
+                .advising(Action::repair, "sets the batch aside, and the array stays as it is");
+        }
+        if (e.code() != ErrorCode::unsupported) throw;
+        throw e.within(fmt::format("{}: the journal of a batch of edits", name))
+            .advising(Action::give_up_batches, "sets it aside");
+    }
 }
 
-std::optional<std::uint64_t> journal_id(const ByteSource& file) {
-    constexpr std::size_t up_to_id = 24;
-    if (file.size() < up_to_id) return std::nullopt;
-    const Buffer first = read_range(file, 0, up_to_id);
-    if (std::memcmp(first.data(), magic.data(), magic.size()) != 0) return std::nullopt;
-    return load_little<std::uint64_t>(first.data() + 16);
+std::optional<Journal> header_of(std::string_view text) {
+    try {
+        return header_in(text).second;
+    } catch (const Error&) {
+        return {};
+    }
+}
+
+std::optional<Journal> header_of(const ByteSource& file) {
+    return header_of(text_of(beginning_of(file)));
 }
 
 }  // namespace tessera

@@ -12,14 +12,10 @@
 #include <vector>
 
 #include <tessera/descriptor.h>
-#include <tessera/key_value_store.h>
+
+#include "journal.h"
 
 namespace tessera {
-
-/// Where old values are kept, below the array.
-inline constexpr std::string_view undo_folder = ".tessera/undo";
-/// The record of a command's changes, in that folder. Batches have a journal there instead.
-inline constexpr std::string_view changes_name = "changes";
 
 /// Keeps what the names in a directory store lose, from its construction to its destruction. See kept_changes.cpp.
 /// Thread rule: before() may be called from several threads at once.
@@ -55,7 +51,6 @@ private:
     /// Writes one line in one step; returns whether that succeeded.
     [[nodiscard]] bool write_line(const std::string& line);
     void lose(std::string_view why) noexcept;
-    [[nodiscard]] std::string kept_name(std::uint64_t number) const;
     void finish();
 
     std::string below_;  ///< of the array's keys: its prefix and '/', or nothing
@@ -72,31 +67,5 @@ private:
     std::atomic<std::uint64_t> next_ = 0;   ///< number of the next kept value
     std::atomic<std::uint64_t> lines_ = 0;  ///< changes in the record
 };
-
-/// A change in such a record.
-struct KeptChange {
-    bool erases = false;
-    bool had_old = false;      ///< the old value is kept
-    std::uint64_t number = 0;  ///< of the kept value
-    ValueStamp stamp;          ///< of the new value, unless it erases
-    std::string key;           ///< relative to the array
-};
-
-struct KeptChanges {
-    std::uint64_t id = 0;
-    std::string what;
-    std::string refusal;  ///< why they cannot be taken back; empty if they can
-    std::vector<KeptChange> changes;
-    Buffer counted;  ///< as much memory as the list and what is made of it take, so that the budget binds
-};
-
-/// The name of a kept value in the folder.
-[[nodiscard]] std::string kept_name(std::uint64_t id, std::uint64_t number);
-
-/// Reads a record. Throws corrupt, naming `name`, if it is none, and budget if it does not fit in memory. Does not
-/// check that its keys belong to the array.
-[[nodiscard]] KeptChanges read_kept_changes(const ByteSource& file, std::string_view name);
-/// Only the description in it; empty if it cannot be read.
-[[nodiscard]] std::string description_of(const ByteSource& file);
 
 }  // namespace tessera

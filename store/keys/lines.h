@@ -12,11 +12,16 @@
 
 namespace tessera {
 
+enum class LastLine : bool {
+    ends,        ///< with a line feed, as all do
+    may_be_cut,  ///< without it, it is passed over
+};
+
 /// Calls each(line, its number) for every line; it returns false if the line is not in `form`. Only a piece of the text
 /// is in memory at a time, so that a huge file that is not such a list fails at its first line. Throws corrupt, naming
 /// the line, if one is not in `form`, is absurdly long, or has no line feed.
 template <class Each>
-void for_each_line(const ByteSource& text, std::string_view form, const Each& each) {
+void for_each_line(const ByteSource& text, std::string_view form, const Each& each, LastLine last = LastLine::ends) {
     constexpr std::size_t longest = std::size_t{64} << 10;
     std::string begun;  // of a line, in an earlier piece
     std::size_t number = 1;
@@ -36,7 +41,8 @@ void for_each_line(const ByteSource& text, std::string_view form, const Each& ea
             rest.remove_prefix(end + 1);
         }
     });
-    require(begun.empty());  // a complete list ends with a line feed; otherwise it was truncated
+    require(begun.empty() ||
+            last == LastLine::may_be_cut);  // a complete list ends with a line feed; otherwise it was truncated
 }
 
 }  // namespace tessera

@@ -40,7 +40,6 @@ StagedStore::StagedStore(Place place, std::string folder, std::uint64_t id)
 
 StagedStore::StagedStore(Place place, std::string folder, const Journal& journal, std::function<bool()> pending)
     : StagedStore(std::move(place), std::move(folder), journal.id) {
-    bare_names_ = journal.bare_names;
     read_only_ = true;
     pending_ = std::move(pending);
     for (const Journal::Entry& entry : journal.entries) {
@@ -95,7 +94,7 @@ void StagedStore::require_recorded(std::string_view key, const Change& change, c
 }
 
 std::string StagedStore::staged_key(std::uint64_t number) const {
-    return join_key(folder_, bare_names_ ? std::to_string(number) : staged_name(id_, number));
+    return join_key(folder_, value_name(id_, number));
 }
 
 void StagedStore::staged(std::string_view key, std::uint64_t number) {
@@ -195,7 +194,7 @@ bool StagedStore::erase(std::string_view key) {
     {
         const std::lock_guard guard(mutex_);
         if (beneath) {
-            changes_.insert_or_assign(std::string(key), Change{Kind::erase});
+            changes_.insert_or_assign(std::string(key), Change{Kind::erase, next_++});
         } else if (change) {
             changes_.erase(std::string(key));
         }

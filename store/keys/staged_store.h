@@ -87,7 +87,6 @@ private:
     std::string prefix_;
     std::string folder_;
     std::uint64_t id_;
-    bool bare_names_ = false;
     bool read_only_ = false;
     std::function<bool()> pending_;
     mutable std::atomic<bool> ended_ = false;

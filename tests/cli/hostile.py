@@ -4,13 +4,13 @@
 it, runs commands and calls on it, and says what became of the folder `victim` beside it, to which the links lead."""
 
 import hashlib
+import json
 import os
 import pathlib
 import random
 import shutil
 import socket
 import stat
-import struct
 import subprocess
 
 FORMATS = {"v2": ("0", "1", "2"), "v1": ("0", "1", "2"), "v3": ("c/0", "c/1", "c/2"),
@@ -19,13 +19,16 @@ DOCUMENTS = {"v2": (".zarray", ".zattrs"), "v1": ("meta", "attrs"), "v3": ("zarr
 GOOD_CODES = {0, 1, 2, 3, 130}
 
 
-def journal(entries, flags=1):
-    body = b""
+PUT, ERASE = 1, 2
+
+
+def journal(entries, keeps_old=True):
+    lines = [{"tessera_changes": 1, "id": f"{1:016x}", "keeps_old": bool(keeps_old), "what": ""}]
     for kind, number, size, key in entries:
-        name = key.encode()
-        body += struct.pack("<IIQQqQII", kind, 1, number, size, 0, 0, len(name), 0) + name + b"\0" * (-len(name) % 8)
-    data = b"\x89TSJ\r\n\x1a\n" + struct.pack("<HHIQQQI", 1, 0, 64, 1, len(entries), len(body), flags) + bytes(20) + body
-    return data + hashlib.sha256(data).digest()
+        value = {"size": size, "modified": 0, "inode": 0} if kind == PUT else {}
+        lines.append({"n": number, **value, "old": True, "key": key})
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    return data + b'{"committed":%d,"sha256":"%s"}\n' % (len(entries), hashlib.sha256(data).hexdigest().encode())
 
 
 def state(folder):
@@ -82,12 +85,12 @@ class Attack:
 
     def make_victim(self):
         for name in ("thesis", "0", "1", "lock", "journal", "zarr.json", "docs/photo", "docs/sub/keep", "batch/0", "batch/journal",
-                     "undo/journal", "undo/0000000000000001.0", "damaged/0", "c/0", "n/0", "n/1", "n/2", "0.blosc", "1.blosc",
+                     "batch/0000000000000001.0", "undo/changes", "undo/0000000000000001.0", "damaged/0", "c/0", "n/0", "n/1", "n/2", "0.blosc", "1.blosc",
                      ".x.tessera-new/keep", ".tessera-tmp-999999-1"):
             path = self.victim / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"victim's own {name}\n")
-        (self.victim / "batch" / "journal").write_bytes(journal([(1, 0, 17, "0"), (2, 0, 0, "1")]))
+        (self.victim / "batch" / "journal").write_bytes(journal([(PUT, 0, 17, "0"), (ERASE, 1, 0, "1")]))
         for name in "v2", "v3", "group.v3":
             self.templates.copy(name, self.victim / name)
         self.templates.copy("snapshots", self.victim / "snapshots")
@@ -163,15 +166,17 @@ class Attack:
         if draw.random() < 0.7:
             (self.inside / node / "x").unlink(missing_ok=True)
             (self.inside / node / "x").symlink_to(self.victim)
-        entries = [(draw.choice([1, 1, 2]), n, draw.choice([4, 5, 2**40]), draw.choice(keys)) for n in range(draw.randint(0, 3))]
+        entries = [(draw.choice([PUT, PUT, ERASE]), n, draw.choice([4, 5, 2**40]), draw.choice(keys)) for n in range(draw.randint(0, 3))]
         data = bytearray(journal(entries, draw.randrange(2)))
         if draw.random() < 0.2:
             data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
-        (folder / "journal").unlink(missing_ok=True)
-        (folder / "journal").write_bytes(data)
+        record = folder / ("journal" if folder.name == "batch" else "changes")
+        record.unlink(missing_ok=True)
+        record.write_bytes(data)
         for n in range(len(entries)):
-            (folder / str(n)).unlink(missing_ok=True)
-            (folder / str(n)).write_text("EVIL")
+            value = folder / f"{1:016x}.{n}"
+            value.unlink(missing_ok=True)
+            value.write_text("EVIL")
 
     def spoil(self):
         draw = self.draw

@@ -2,6 +2,7 @@
 
 import bz2
 import functools
+import hashlib
 import json
 import lzma
 import os
@@ -96,12 +97,27 @@ class Lists(MemoryTest):
         self.within(16, "repair", "a.zarr")
         self.assertEqual(self.tessera("get", "a.zarr", "0"), "1\n")
 
-    def test_the_journal_of_undo(self):
-        for size in (100 << 20, 100 << 30):
-            self.sparse("a.zarr/.tessera/undo/journal", size)
-            (self.folder / "a.zarr/.tessera/undo/changes").unlink(missing_ok=True)
-            self.refused_within(16, "undo", "a.zarr", says=["a.zarr/.tessera/undo/journal"])
-            self.within(16, "get", "a.zarr")
+    def test_the_record_of_a_batch(self):
+        for folder, words in ("batch/journal", ["get"]), ("undo/changes", ["undo"]):
+            record = self.folder / "a.zarr/.tessera" / folder
+            header = '{"tessera_changes":1,"id":"0000000000000001","keeps_old":true,"what":""}\n'
+            for size in (100 << 20, 100 << 30):
+                self.sparse(f"a.zarr/.tessera/{folder}", size)
+                with open(record, "r+") as file:
+                    file.write(header)
+                self.refused_within(16, *words, "a.zarr", says=[f"a.zarr/.tessera/{folder}"])
+                # What its last line claims takes no memory, either, before the sum was found right.
+                with open(record, "a") as file:
+                    file.write('\n{"committed":%d,"sha256":"%s"}\n' % (2**60, "0" * 64))
+                self.refused_within(16, *words, "a.zarr", says=[f"a.zarr/.tessera/{folder}"])
+            # Nor do lines without anything in them.
+            data = header.encode() + bytes(b"\n") * (30 << 20)
+            record.write_bytes(data + b'{"committed":%d,"sha256":"%s"}\n'
+                               % (30 << 20, hashlib.sha256(data).hexdigest().encode()))
+            self.refused_within(16, *words, "a.zarr", says=["--max-memory"])
+            self.refused_within(100, *words, "a.zarr", says=[f"a.zarr/.tessera/{folder}", "line 2"])
+            record.unlink()
+        self.within(16, "get", "a.zarr")
 
     def test_the_record_of_a_command(self):
         record = self.folder / "a.zarr/.tessera/undo/changes"

@@ -346,7 +346,7 @@ class Undo(ProgramTest):
                          "../../victim", "/etc/passwd", ".tessera/lock", "..", "0.0/../../x", "x", "", "0.0.0")),
                      f"{header}\n{json.dumps({'n': 0, 'old': False, 'key': '.zarray'})}\n{{\"end\": 1}}\n",
                      f"{header}\n{line(n=-1)}\n", f"{header}\n{line(size='x')}\n", f"{header}\n{line(old=1)}\n",
-                     header.replace('"tessera_undo": 1', '"tessera_undo": 2') + "\n" + end + "\n",
+                     header.replace('"tessera_changes": 1', '"tessera_changes": 2') + "\n" + end + "\n",
                      header.replace(json.loads(header)["id"], "../../../../x") + "\n" + end + "\n"):
             with self.subTest(text=text[:300]):
                 record.write_text(text)

@@ -96,7 +96,7 @@ protected:
         { const Edit all(Group::open(group())); }
         EXPECT_FALSE(fs::exists(group() / ".tessera/batch/journal")) << ended.to_string();
         for (const std::string& name : names) EXPECT_EQ(rows(name, true), length) << name << ended.to_string();
-        for (const Finding& finding : verify(directory_store(group(), {.read_only = true}), "").findings) {
+        for (const Finding& finding : verify(directory_store(group(), {.read_only = true})).findings) {
             EXPECT_TRUE(finding.kind == FindingKind::leftover || finding.kind == FindingKind::note) << finding.text;
         }
         return length;

@@ -119,41 +119,48 @@ def shards():
             write("shard", f"c{configuration}-{n:02}-{what}", bytes([configuration]) + data)
 
 
-# ---- journals, without their SHA-256, which the target adds, and whole ones
+# ---- records of batches, without their last line, which the target adds, and whole ones
 
-def journal(entries, number=1, flags=1, major=1, minor=0, count=None, above=0):
-    body = b""
-    for kind, staged, size, key in entries:
-        name = key.encode()
-        body += struct.pack("<IIQQqQII", kind, 1, staged, size, 0, 0, len(name), 0) + name + b"\0" * (-len(name) % 8)
-    return b"\x89TSJ\r\n\x1a\n" + struct.pack("<HHIQQQI", major, minor, 64, number,
-                                             len(entries) if count is None else count, len(body), flags) \
-        + struct.pack("<I", above) + bytes(16) + body
+def journal(entries, **header):
+    lines = [{"tessera_changes": 1, "id": "0000000000000001", "keeps_old": True, "what": "", **header}]
+    for kind, n, size, key in entries:
+        value = {"size": size, "modified": 0, "inode": 0} if kind == "put" else {}
+        lines.append({"array": True, "key": key} if kind == "array" else {"n": n, **value, "old": True, "key": key})
+    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
+
+
+def committed(data, count=None):
+    count = data.count(b"\n") - 1 if count is None else count
+    return data + b'{"committed":%d,"sha256":"%s"}\n' % (count, hashlib.sha256(data).hexdigest().encode())
 
 
 def journals():
-    put, erase = 1, 2
+    put, erase, array = "put", "erase", "array"
+    one = journal([(put, 0, 16, "0.0")])
     made = {
-        "empty": journal([]), "one": journal([(put, 0, 16, "0.0")]), "out": journal([(put, 0, 16, "9.9")]),
-        "erases": journal([(put, 0, 16, "1.1"), (erase, 0, 0, "0.1")]), "document": journal([(put, 0, 16, ".zarray")]),
+        "empty": journal([]), "one": one, "out": journal([(put, 0, 16, "9.9")]),
+        "erases": journal([(put, 0, 16, "1.1"), (erase, 1, 0, "0.1")]), "document": journal([(put, 0, 16, ".zarray")]),
         "attributes": journal([(put, 0, 16, ".zattrs")]), "metadata-erased": journal([(erase, 0, 0, ".zarray")]),
         "above": journal([(put, 0, 1, "../victim")]), "root": journal([(put, 0, 1, "/etc/passwd")]),
         "own": journal([(put, 0, 16, ".tessera/lock")]), "linked": journal([(put, 0, 1, "x/.bashrc")]),
         "twice": journal([(put, 0, 16, "0.0"), (put, 1, 16, "0.0")]), "size": journal([(put, 0, 2**63, "0.0")]),
-        "missing": journal([(put, 7, 16, "0.0")]), "kind": journal([(3, 0, 16, "0.0")]), "nul": journal([(1, 0, 16, "0\0")]),
-        "many": journal([(put, 0, 16, "0.0")], count=2**60), "newer": journal([], major=3), "minor": journal([], minor=9),
-        "second": journal([(put, 0, 16, "0.0"), (erase, 0, 0, "0.1")], major=2), "unknown": journal([], major=0),
-        "group": journal([(3, 0, 0, "x")], flags=5, major=2), "part": journal([(put, 0, 16, "0.0")], major=2, above=2),
-        "no-undo": journal([(put, 0, 16, "2.1")], flags=0), "cut": journal([(put, 0, 16, "0.0")])[:100], "nothing": b"",
+        "missing": journal([(put, 7, 16, "0.0")]), "kind": journal([(array, 0, 0, "0.0")]), "nul": journal([(put, 0, 16, "0\0")]),
+        "many": committed(one, 2**60), "newer": journal([], tessera_changes=2), "minor": journal([], more=[9]),
+        "second": journal([(put, 0, 16, "0.0"), (erase, 0, 0, "0.1")]), "unknown": journal([], tessera_changes=0),
+        "group": journal([(array, 0, 0, "x")], of_group=True), "part": journal([(put, 0, 16, "0.0")], group_above=2),
+        "no-undo": journal([(put, 0, 16, "2.1")], keeps_old=False), "cut": one[:100], "nothing": b"",
+        "content": one.replace(b'"modified":0,"inode":0', b'"content":"0123456789abcdef"'),
+        "bytes": one.replace(b'"key":"0.0"', b'"key64":"MC4w"'), "command": one.replace(b'"keeps_old":true', b'"boot":"","writer":""'),
+        "binary": b"\x89TSJ\r\n\x1a\n" + struct.pack("<HHIQQQI", 2, 0, 64, 1, 0, 0, 1) + bytes(20 + 32),
     }
     for name, data in made.items():
         write("journal", name, data)
     for name in "one", "erases":
-        write("journal", name + "-whole", made[name] + hashlib.sha256(made[name]).digest())
+        write("journal", name + "-whole", committed(made[name]))
 
 
 def changes():
-    header = {"tessera_undo": 1, "id": "0000000000000001", "boot": "", "writer": ".tessera-tmp-1-1", "what": "tessera set a 0 1"}
+    header = {"tessera_changes": 1, "id": "0000000000000001", "boot": "", "writer": ".tessera-tmp-1-1", "what": "tessera set a 0 1"}
     put = {"n": 0, "size": 16, "modified": 0, "inode": 1, "old": True, "key": "0.1"}
     gone, end = {"n": 0, "old": True, "key": "0.0"}, {"end": 1}
     for name, lines in {
@@ -162,7 +169,7 @@ def changes():
         "above": [header, {**gone, "key": "../victim"}, end], "other": [header, {**gone, "key": "notes"}, end],
         "own": [header, {**gone, "key": ".tessera/lock"}, end], "document": [header, {**put, "key": ".zarray"}, end],
         "metadata-erased": [header, {"n": 0, "old": False, "key": ".zarray"}, end], "missing": [header, {**gone, "n": 7}, end],
-        "number": [header, {**gone, "n": -1}, end], "size": [header, {**put, "size": 2**64}, end], "newer": [{**header, "tessera_undo": 2}],
+        "number": [header, {**gone, "n": -1}, end], "size": [header, {**put, "size": 2**64}, end], "newer": [{**header, "tessera_changes": 2}],
         "id": [{**header, "id": "../../x"}, end], "header": [header], "list": [[]], "nothing": [],
     }.items():
         write("changes", name, "".join(json.dumps(line) + "\n" for line in lines))

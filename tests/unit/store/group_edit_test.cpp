@@ -220,6 +220,22 @@ TEST(GroupEdit, IsFinishedOrGivenUpByRepair) {
     }
 }
 
+TEST(GroupEdit, NamesAreBytes) {
+    const TemporaryFolder folder;
+    const Group group = Group::create(folder / "g", "v2");
+    const std::string name = "\xFF\"\n";  // no UTF-8
+    (void)Array::create(folder / "g" / name, {.shape = {4}, .chunks = {2}, .dtype = "<i4", .format = "v2"});
+    const auto first = [&] { return Array::open(folder / "g" / name).read("0").values<std::int32_t>()[0]; };
+    Edit edit(group);
+    edit.array(name).fill(Selection::all({4}), Value(5));
+    EXPECT_EQ(edit.commit(), 2);
+    EXPECT_EQ(first(), 5);
+    EXPECT_EQ(undo(group), 2);
+    EXPECT_EQ(first(), 0);
+    EXPECT_EQ(undo(group), 2);
+    EXPECT_EQ(first(), 5);
+}
+
 // What somebody else put there.
 TEST(GroupEdit, AJournalThatNoBatchCouldHaveRecordedIsRefused) {
     const TemporaryFolder folder;
@@ -240,7 +256,7 @@ TEST(GroupEdit, AJournalThatNoBatchCouldHaveRecordedIsRefused) {
     refused({.id = 1, .of_group = true, .entries = {array("../other")}}, "damaged");
     refused({.id = 1, .of_group = true, .entries = {array("time/.tessera/batch")}}, "no array of the group");
     refused({.id = 1, .of_group = true, .entries = {array("time"), array("time")}}, "twice");
-    refused({.id = 1, .entries = {array("time")}}, "an entry of kind 3");
+    refused({.id = 1, .entries = {array("time")}}, "an array, where values are expected");
     put(folder / "g/time", {.id = 1, .of_group = true, .entries = {array("x")}});
     expect_error(ErrorCode::corrupt, "lies in an array", [&] { (void)Array::open(folder / "g/time"); });
     put(folder / "g/time", {.id = 1, .group_above = 5000, .entries = {}});

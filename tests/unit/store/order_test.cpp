@@ -84,9 +84,9 @@ protected:
     /// What must hold from the first value that is put in place on.
     void expect_applied_in_order(const std::vector<Event>& events) const {
         const Which kept = [](const Event& e) {
-            return e.key.starts_with(".tessera/undo/") && e.key != ".tessera/undo/journal" && e.kind != Kind::erase;
+            return e.key.starts_with(".tessera/undo/") && e.key != ".tessera/undo/changes" && e.kind != Kind::erase;
         };
-        const Which over = [](const Event& e) { return e.key == ".tessera/undo/journal" && e.kind != Kind::erase; };
+        const Which over = [](const Event& e) { return e.key == ".tessera/undo/changes" && e.kind != Kind::erase; };
         EXPECT_TRUE(in_turn(events, kept, in_array, true)) << "an old value is lost by a power failure";
         EXPECT_TRUE(in_turn(events, chunks(Kind::replace), metadata_, false)) << "chunks, then metadata";
         EXPECT_TRUE(in_turn(events, in_array, over, true)) << "the journal goes when all is in place";
@@ -101,7 +101,7 @@ protected:
         };
         // Old values may be kept before: nothing knows of them yet.
         const Which after = [](const Event& e) {
-            return in_array(e) || (e.key == ".tessera/undo/journal" && e.kind != Kind::erase);
+            return in_array(e) || (e.key == ".tessera/undo/changes" && e.kind != Kind::erase);
         };
         EXPECT_TRUE(in_turn(events, staged, journal, true)) << "a journal of values that a power failure takes";
         EXPECT_TRUE(in_turn(events, journal, after, true)) << "changes before they are recorded";
@@ -207,7 +207,7 @@ TEST_P(Order, batches_are_recorded_kept_and_applied) {
     expect_batch_in_order(events);
     // What the journal of the batch before says is wrong from the first change on.
     EXPECT_TRUE(in_turn(
-        events, [](const Event& e) { return e.kind == Kind::erase && e.key == ".tessera/undo/journal"; }, in_array,
+        events, [](const Event& e) { return e.kind == Kind::erase && e.key == ".tessera/undo/changes"; }, in_array,
         true));
 }
 
