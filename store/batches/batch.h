@@ -55,7 +55,7 @@ void try_to_forget(const PlaceRef& place, const Journal& journal);
 
 // ---- for what finds one
 
-/// Whether a batch of the array or group at `prefix` was committed but not yet applied, because its program was
+/// Whether a batch of the array or group at `place` was committed but not yet applied, because its program was
 /// stopped. Also true for an array's part of a batch over a group that was not committed. Checks only one key.
 [[nodiscard]] bool batch_pending(const PlaceView& place);
 

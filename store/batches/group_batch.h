@@ -17,7 +17,7 @@ struct BatchPart {
 };
 /// How many folders above the array at `path` its group is.
 [[nodiscard]] std::uint32_t folders_above(std::string_view path);
-/// The same for arrays of the group at `prefix`: all happen, or none. The caller holds the shape locks of the group and
+/// The same for arrays of the group at `place`: all happen, or none. The caller holds the shape locks of the group and
 /// of the arrays exclusively. The parts are in the order of their paths, at least one.
 void record_group_batch(const PlaceRef& place, std::vector<BatchPart>& parts);
 

@@ -11,14 +11,14 @@
 namespace tessera {
 
 /// Throws corrupt, naming the journal `name`, unless every entry concerns a chunk, the metadata or the attributes of
-/// the array at `prefix`, each at most once, and the metadata is not removed.
+/// the array at `place`, each at most once, and the metadata is not removed.
 void require_own_keys(const PlaceView& place, const Journal& journal, std::string_view name);
 
 /// The same, and also requires of each put value that it is staged in `folder` with the recorded size, or already under
 /// its key, and that its chunk is in the array's grid after the batch.
 void require_applicable(const PlaceView& place, std::string_view folder, const Journal& journal, std::string_view name);
 
-/// The same for the journal of a group at `prefix`: unless its entries are paths of other nodes below it.
+/// The same for the journal of a group at `place`: unless its entries are paths of other nodes below it.
 void require_own_arrays(const PlaceView& place, const Journal& journal, std::string_view name);
 
 /// "3 values are written (zarr.json, c/0, c/1) and 1 removed (c/2)".

@@ -56,14 +56,10 @@ bool loses_elements(Remedy remedy) {
 class Mender {
 public:
     Mender(const Place& place, const RepairOptions& options)
-        : store_(place.store),
-          prefix_(std::move(place.prefix)),
-          io_(options.io),
-          give_up_batches_(options.give_up_batches),
-          dialect_(probe_dialect({*place.store, prefix_})) {
+        : place_(place), io_(options.io), give_up_batches_(options.give_up_batches), dialect_(probe_dialect(place_)) {
         if (dialect_ == nullptr) return;
-        lock_ = place.store->lock(prefix_, 0, LockMode::exclusive);
-        array_ = std::make_unique<ArrayState>(place.store, prefix_, *dialect_);
+        lock_ = place.store->lock(place_.prefix, 0, LockMode::exclusive);
+        array_ = std::make_unique<ArrayState>(place.store, place_.prefix, *dialect_);
     }
 
     /// `key` is the finding's key in the store.
@@ -94,7 +90,7 @@ public:
 private:
     Outcome consolidate() {
         try {
-            Group::open({store_, prefix_}).consolidate();
+            Group::open(place_).consolidate();
             return {true, "consolidated anew"};
         } catch (const Error& e) {
             if (e.code() != ErrorCode::sealed) throw;
@@ -105,7 +101,7 @@ private:
     Outcome remove_temporary(const std::string& key) {
         const std::size_t slash = key.rfind('/');
         const std::string folder = slash == std::string::npos ? "" : key.substr(0, slash);
-        if (store_->local_files().remove_temporary(folder, key.substr(slash + 1))) return {true, "removed"};
+        if (place_.store->local_files().remove_temporary(folder, key.substr(slash + 1))) return {true, "removed"};
         if (is_destination_lock(key.substr(slash + 1))) return {false, "left: a run that is at work holds it"};
         return {false,
                 "left: its writer may be at work (a process of this machine, or one of another machine), and it was "
@@ -114,14 +110,15 @@ private:
     }
 
     Outcome end_batch() {
-        const StoreLock group_lock = dialect_ != nullptr ? StoreLock() : store_->lock(prefix_, 0, LockMode::exclusive);
+        const StoreLock group_lock =
+            dialect_ != nullptr ? StoreLock() : place_.store->lock(place_.prefix, 0, LockMode::exclusive);
         try {
             if (!give_up_batches_) {
-                finish_batch({*store_, prefix_});
+                finish_batch(place_);
                 return {true, "finished"};
             }
             const std::string_view document = dialect_ == nullptr ? "" : dialect_->metadata_key;
-            const std::int64_t changed = give_up_batch({*store_, prefix_}, document);
+            const std::int64_t changed = give_up_batch(place_, document);
             return {true, fmt::format("taken back: {} put back or removed", changed)};
         } catch (const Error& e) {
             if (give_up_batches_ && e.code() == ErrorCode::unsupported) return set_aside_batch();  // a newer journal
@@ -130,18 +127,18 @@ private:
     }
 
     Outcome set_aside_batch() {
-        if (!batch_pending({*store_, prefix_})) return {true, "gone by now"};
+        if (!batch_pending(place_)) return {true, "gone by now"};
         return {true, fmt::format("set aside as {}; its changes that were already in place stay",
-                                  tessera::set_aside_batch({*store_, prefix_}))};
+                                  tessera::set_aside_batch(place_))};
     }
 
     Outcome discard_batch(const std::string& key) {
         // No batch is alive: it would hold the shape lock, which is held here.
-        if (batch_pending({*store_, prefix_})) {
-            if (batch_takes_effect({*store_, prefix_})) return {false, "left: it was committed meanwhile"};
-            finish_batch({*store_, prefix_});  // a part of a batch over a group, of which nothing takes effect
+        if (batch_pending(place_)) {
+            if (batch_takes_effect(place_)) return {false, "left: it was committed meanwhile"};
+            finish_batch(place_);  // a part of a batch over a group, of which nothing takes effect
         }
-        store_->erase_below(key);
+        place_.store->erase_below(key);
         return {true, "discarded: it was never committed"};
     }
 
@@ -164,36 +161,34 @@ private:
     }
 
     const LoadedArray& load() {
-        if (!loaded_) loaded_ = std::make_unique<LoadedArray>(load_metadata(*dialect_, {*store_, prefix_}));
+        if (!loaded_) loaded_ = std::make_unique<LoadedArray>(load_metadata(*dialect_, place_));
         return *loaded_;
     }
 
     /// A free key in .tessera/damaged.
-    [[nodiscard]] std::string aside_key(const std::string& key) const {
-        return tessera::aside_key({*store_, prefix_}, key);
-    }
+    [[nodiscard]] std::string aside_key(const std::string& key) const { return tessera::aside_key(place_, key); }
 
     Outcome set_aside(const std::string& key) {
         const std::string aside = aside_key(key);
-        ErasedNotes({*store_, prefix_}).add({&key, 1});
-        if (!store_->replace(key, aside)) return {true, "gone by now"};
+        ErasedNotes(place_).add({&key, 1});
+        if (!place_.store->replace(key, aside)) return {true, "gone by now"};
         return {true, fmt::format("set aside as {}", aside), true};
     }
 
     /// The chunk without its last `trailing` bytes. The old file is kept first, as a shard is.
     Outcome cut_off(const std::string& key, std::uint64_t trailing) {
-        const auto old = store_->open(key);
+        const auto old = place_.store->open(key);
         if (old == nullptr) return {true, "gone by now"};
         const std::string aside = keep_aside(key, *old);
         const Buffer bytes = read_range(*old, 0, old->size() - trailing);
-        store_->put(key, bytes.span());
+        place_.store->put(key, bytes.span());
         return {true, fmt::format("written anew without {} bytes; the old file is {}", trailing, aside)};
     }
 
     /// Gives a file a second name in .tessera/damaged, which it returns.
     std::string keep_aside(const std::string& key, const ByteSource& old) {
         std::string aside = aside_key(key);
-        if (!store_->local_files().link(aside, *store_, key)) copy_bytes(old, *store_, aside);
+        if (!place_.store->local_files().link(aside, *place_.store, key)) copy_bytes(old, *place_.store, aside);
         return aside;
     }
 
@@ -202,11 +197,12 @@ private:
                           const std::set<std::size_t>& bad) {
         const auto own = loaded.of(index);
         const ShardCodec& codec = *own->pipeline.shard();
-        std::shared_ptr<const ByteSource> old = store_->open(key);
+        std::shared_ptr<const ByteSource> old = place_.store->open(key);
         if (old == nullptr) return {true, "gone by now"};
         const std::string aside = keep_aside(key, *old);
         ShardWriter writer(codec, std::make_unique<const Shard>(codec, std::move(old)),
-                           Region::whole(loaded.grid.chunk_region(index).extent), [&] { return store_->create(key); });
+                           Region::whole(loaded.grid.chunk_region(index).extent),
+                           [&] { return place_.store->create(key); });
         writer.write(
             Region::whole(codec.grid().grid()),
             [&](const Index& inner, const ShardWriter::ChunkMemory& memory) -> std::optional<ArrayView> {
@@ -215,8 +211,8 @@ private:
             },
             io_);
         if (writer.empty()) {
-            ErasedNotes({*store_, prefix_}).add({&key, 1});
-            store_->erase(key);
+            ErasedNotes(place_).add({&key, 1});
+            place_.store->erase(key);
         } else {
             writer.finish();
         }
@@ -224,8 +220,7 @@ private:
                 true};
     }
 
-    std::shared_ptr<KeyValueStore> store_;
-    std::string prefix_;
+    Place place_;
     IoOptions io_;
     bool give_up_batches_;
     const Dialect* dialect_;

@@ -25,11 +25,7 @@ public:
     /// `restored` are the keys of files that were restored before, or would be. They are not restored again.
     SealMender(const PlaceRef& place, const RepairOptions& options, const std::vector<Finding>& findings,
                std::set<std::string> restored = {})
-        : store_(place.store),
-          prefix_(place.prefix),
-          options_(options),
-          findings_(findings),
-          restored_(std::move(restored)) {}
+        : place_(place), options_(options), findings_(findings), restored_(std::move(restored)) {}
 
     /// Whether there is anything to do.
     [[nodiscard]] bool needed() const {
@@ -44,7 +40,7 @@ public:
             throw invalid_argument(
                 "the seal of {} was broken on purpose, so that only files that are named are "
                 "restored, such as {}",
-                store_.name_of(join_key(prefix_, f.node)), f.key);
+                place_.name_of(f.node), f.key);
         }
     }
 
@@ -94,7 +90,7 @@ private:
     }
 
     [[nodiscard]] bool is_broken(const std::string& node) const {
-        return seal_broken({store_, join_key(prefix_, node)}).has_value();
+        return seal_broken({place_.store, place_.key(node)}).has_value();
     }
 
     [[nodiscard]] bool has_parity(const std::string& node) const {
@@ -104,7 +100,7 @@ private:
 
     /// Returns whether it changed anything.
     bool restore(const std::string& node, RepairReport& report) {
-        const std::string place = join_key(prefix_, node);
+        const std::string place = place_.key(node);
         const auto below = [&](const std::string& key) { return node.empty() ? key : key.substr(node.size() + 1); };
         PathSet differing;
         PathSet wanted;
@@ -121,10 +117,10 @@ private:
         {
             LockedNodes locked;
             if (!options_.dry_run) {
-                for (const std::string& path : wanted) store_.local_files().require_direct(join_key(place, path));
-                locked = lock_nodes({store_, place});
+                for (const std::string& path : wanted) place_.store.local_files().require_direct(join_key(place, path));
+                locked = lock_nodes({place_.store, place});
             }
-            restored = restore_from_parity({store_, place}, differing, wanted, options_.dry_run, options_.io);
+            restored = restore_from_parity({place_.store, place}, differing, wanted, options_.dry_run, options_.io);
         }
         mend_in_snapshots(node, restored);
         for (Restored& one : restored) {
@@ -142,7 +138,7 @@ private:
 
     /// A snapshot shares the files of chunks that have not changed since, and so their damage.
     void mend_in_snapshots(const std::string& node, std::vector<Restored>& restored) {
-        if (!store_.local_files().folder_id("") || as_sealed_file(store_) != nullptr) return;
+        if (!place_.store.local_files().folder_id("") || as_sealed_file(place_.store) != nullptr) return;
         std::vector<MendedFile> files;
         std::vector<Restored*> of;
         for (Restored& one : restored) {
@@ -153,7 +149,7 @@ private:
             of.push_back(&one);
         }
         if (files.empty()) return;
-        mend_snapshots(std::filesystem::path(store_.name()) / join_key(prefix_, node), files);
+        mend_snapshots(std::filesystem::path(place_.store.name()) / place_.key(node), files);
         for (std::size_t i = 0; i < files.size(); ++i) {
             if (files[i].snapshots.empty()) continue;
             of[i]->text += fmt::format(", which was the file of {} {}, too: replaced there as well",
@@ -170,8 +166,7 @@ private:
         return {.remedy = Remedy::restore, .node = node, .key = key, .text = "is damaged or missing"};
     }
 
-    KeyValueStore& store_;
-    std::string prefix_;
+    PlaceRef place_;
     const RepairOptions& options_;
     const std::vector<Finding>& findings_;
     std::set<std::string> restored_;

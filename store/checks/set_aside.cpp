@@ -12,7 +12,7 @@ namespace tessera {
 
 namespace {
 
-/// Adds up the files at a prefix and below.
+/// Adds up the files at a place and below.
 void add_files(const PlaceView& place, SetAside& sum) {
     std::vector<std::string> folders{std::string(place.prefix)};
     while (!folders.empty()) {

@@ -15,7 +15,7 @@ struct FoundArray {
     Buffer document;
 };
 
-/// Finds the array at `prefix` as probe_dialect does, but reads each document only once; nullopt if there is none.
+/// Finds the array at `place` as probe_dialect does, but reads each document only once; nullopt if there is none.
 [[nodiscard]] std::optional<FoundArray> find_array(const PlaceView& place);
 /// Parses the document that was read there. Throws as parse, naming the key.
 [[nodiscard]] ArrayMetadata parse_metadata(const Dialect& dialect, const PlaceView& place, const Buffer& document);

@@ -32,7 +32,7 @@ struct FileRecord {
 /// Its line in that file.
 [[nodiscard]] std::string line_of(const FileRecord& file);
 
-/// Calls each(record, present stamp, if any) for every file of the snapshot at `prefix`. Throws corrupt for an invalid
+/// Calls each(record, present stamp, if any) for every file of the snapshot at `place`. Throws corrupt for an invalid
 /// list.
 void for_each_record(const PlaceView& place,
                      const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each);

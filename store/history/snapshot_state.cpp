@@ -42,8 +42,8 @@ enum class Content : std::uint8_t { unknown, same, other };
 /// Known sums of a snapshot's files: its own, or those of its nodes' seals.
 class KnownSums {
 public:
-    KnownSums(const PlaceView& place)
-        : store_(place.store), prefix_(place.prefix), own_(load_sums(place.store, place.key(snapshot_sums_key))) {}
+    explicit KnownSums(const PlaceView& place)
+        : place_(place), own_(load_sums(place.store, place.key(snapshot_sums_key))) {}
 
     [[nodiscard]] std::optional<Sha256> of(const std::string& path) {
         if (own_) return find(*own_, path);
@@ -65,12 +65,11 @@ private:
     }
     const std::optional<FileList>& seal_of(const std::string& node) {
         const auto [found, fresh] = seals_.try_emplace(node);
-        if (fresh) found->second = load_sums(store_, join_key(join_key(prefix_, node), seal_sums_key));
+        if (fresh) found->second = load_sums(place_.store, join_key(place_.key(node), seal_sums_key));
         return found->second;
     }
 
-    const ReadableStore& store_;
-    std::string prefix_;
+    PlaceView place_;
     std::optional<FileList> own_;
     std::map<std::string, std::optional<FileList>> seals_;
 };

@@ -25,7 +25,7 @@ void sync_together(std::span<KeyValueStore* const> stores);
 /// later.
 void rest_together(std::span<KeyValueStore* const> stores);
 
-/// Keeps what changes through a directory_store() replace in the array at `prefix`, as long as the result lives, which
+/// Keeps what changes through a directory_store() replace in the array at `place`, as long as the result lives, which
 /// must not outlive the store; see ChangeKeeper. At most one at a time for each store. Null for other stores. Sinks
 /// that were created meanwhile must not be used afterwards.
 [[nodiscard]] std::shared_ptr<const class ChangeKeeper> keep_changes(const PlaceRef& place, std::string what,
@@ -42,7 +42,7 @@ void follow_mask(KeyValueStore& store);
 /// Closes the lock files of a directory_store() that this process has open but does not hold.
 void close_idle_locks(KeyValueStore& store);
 
-/// One of Tessera's own values, of the folder that is `levels` folders above the one at `prefix`; nullptr if it is
+/// One of Tessera's own values, of the folder that is `levels` folders above the one at `place`; nullptr if it is
 /// absent. In a directory_store() those are the real folders, even above its root, where nothing is read but this
 /// value; in other stores the keys tell. Throws not_found if there is no such folder, or nothing of Tessera's own in
 /// it.

@@ -27,7 +27,7 @@ inline constexpr std::string_view seal_file_suffix = ".tessera-seal";
 /// not sealed.
 void require_unsealed(int directory, std::string_view prefix, const StoreOptions& options);
 
-/// The same for what lies at `prefix` in a store without folders of this machine: looks no further up than its root.
+/// The same for what lies at `place` in a store without folders of this machine: looks no further up than its root.
 void require_unsealed(const PlaceRef& place, bool break_seal);
 
 }  // namespace tessera

@@ -22,7 +22,7 @@ namespace tessera {
 /// remembered. Everything else comes from the underlying store. Thread rule: as every store.
 class StagedStore final : public KeyValueStore, public LocalFiles {
 public:
-    /// For the array at `prefix`. Values of the batch `id` are staged in `folder`, which is empty or absent.
+    /// For the array at `place`. Values of the batch `id` are staged in `folder`, which is empty or absent.
     StagedStore(Place place, std::string folder, std::uint64_t id);
     /// For reading only, with the changes of a batch that is committed but not applied. They count only while
     /// `pending`() is true, because somebody else may finish the batch at any time. Once it is false, this batch has

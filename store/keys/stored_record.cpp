@@ -113,14 +113,14 @@ void write_stored_record(const PlaceRef& place, const StoredGrid& of, std::span<
 
 void ErasedNotes::add(std::span<const std::string> keys) {
     if (keys.empty()) return;
-    std::call_once(opened_, [&] { record_ = open_own(store_, join_key(prefix_, stored_record_key)); });
+    std::call_once(opened_, [&] { record_ = open_own(place_.store, place_.key(stored_record_key)); });
     if (record_ == nullptr) return;
     std::string text;
     for (const std::string& key : keys) {
-        const std::size_t own = prefix_.empty() ? 0 : prefix_.size() + 1;
+        const std::size_t own = place_.prefix.empty() ? 0 : place_.prefix.size() + 1;
         fmt::format_to(std::back_inserter(text), "-{}\n", std::string_view(key).substr(own));
     }
-    append_lines(*record_, {store_, prefix_}, text);
+    append_lines(*record_, place_, text);
 }
 
 void note_grid(const PlaceRef& place, const Shape& grid) {

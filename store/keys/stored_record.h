@@ -40,7 +40,7 @@ struct StoredRecord {
     Shape within;  ///< in number of chunks: those beyond may be absent, too, because the array was shorter meanwhile
 };
 
-/// Writes the record of the array at `prefix`, which no other thread or program can open yet. `numbers` ascend. Does
+/// Writes the record of the array at `place`, which no other thread or program can open yet. `numbers` ascend. Does
 /// nothing in stores that are not directories, and without or with absurdly many chunks.
 void write_stored_record(const PlaceRef& place, const StoredGrid& of, std::span<const std::int64_t> numbers);
 
@@ -49,14 +49,13 @@ void write_stored_record(const PlaceRef& place, const StoredGrid& of, std::span<
 /// rule: any.
 class ErasedNotes {
 public:
-    ErasedNotes(const PlaceRef& place) : store_(place.store), prefix_(place.prefix) {}
+    explicit ErasedNotes(const PlaceRef& place) : place_(place) {}
     /// Called before the chunks are erased, with their locks held. `keys` are keys of the store. If that cannot be
     /// noted, the record is removed; throws io if even that fails.
     void add(std::span<const std::string> keys);
 
 private:
-    KeyValueStore& store_;
-    std::string_view prefix_;
+    PlaceRef place_;
     std::once_flag opened_;
     std::unique_ptr<OwnValue> record_;
 };

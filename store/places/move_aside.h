@@ -12,9 +12,9 @@ namespace tessera {
 /// Where repair puts what is damaged, below an array or group.
 inline constexpr std::string_view damaged_folder = ".tessera/damaged";
 
-/// Where `key`, of an array or group at `prefix` or below, would be set aside in it: a key where nothing is yet.
+/// Where `key`, of an array or group at `place` or below, would be set aside in it: a key where nothing is yet.
 [[nodiscard]] std::string aside_key(const PlaceView& place, const std::string& key);
-/// Moves a directory that stands in the place of the file `key`, of an array or group at `prefix`, to where it is set
+/// Moves a directory that stands in the place of the file `key`, of an array or group at `place`, to where it is set
 /// aside. Returns its new name; empty if there is no directory. Throws io.
 std::string move_directory_aside(const PlaceRef& place, const std::string& key);
 

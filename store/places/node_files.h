@@ -34,7 +34,7 @@ private:
 void require_nothing_foreign(const ReadableStore& store, const std::vector<Node>& nodes,
                              const std::vector<std::string>& links = {}, ErrorCode code = ErrorCode::invalid_argument);
 
-/// Whether no link forbids changing the node at `prefix` (KeyValueStore::require_direct).
+/// Whether no link forbids changing the node at `place` (LocalFiles::require_direct).
 [[nodiscard]] bool is_direct(const PlaceView& place);
 
 }  // namespace tessera

@@ -40,10 +40,10 @@ struct LockedNodes {
     std::vector<StoreLock> locks;
 };
 
-/// Locks all arrays and groups at `prefix` and below: waits for their writers and excludes others. Takes two file
+/// Locks all arrays and groups at `place` and below: waits for their writers and excludes others. Takes two file
 /// descriptors for each. Empty if there is no node.
 [[nodiscard]] LockedNodes lock_nodes(const PlaceRef& place);
-/// Locks all arrays below the group at `prefix`, whose own lock the caller holds. Arrays behind links are not among
+/// Locks all arrays below the group at `place`, whose own lock the caller holds. Arrays behind links are not among
 /// `nodes`.
 [[nodiscard]] LockedNodes lock_arrays_below(const PlaceRef& place);
 /// As lock_nodes, and also finishes recorded batches of edits.

@@ -13,7 +13,7 @@ inline constexpr std::string_view snapshot_record_key = ".tessera/snapshot.json"
 
 /// Whether there is a snapshot.
 [[nodiscard]] bool is_snapshot(const PlaceView& place);
-/// Whether a folder holds snapshots, which are not part of a hierarchy around it. `prefix` ends with its name.
+/// Whether a folder holds snapshots, which are not part of a hierarchy around it. Its name ends the prefix.
 [[nodiscard]] bool is_snapshot_folder(const PlaceView& place);
 
 }  // namespace tessera

@@ -61,7 +61,7 @@ public:
     [[nodiscard]] const std::string& prefix() const { return prefix_; }
 
 private:
-    ParityArchive(const PlaceView& place) : store_(&place.store), prefix_(place.prefix) {}
+    explicit ParityArchive(const PlaceView& place) : store_(&place.store), prefix_(place.prefix) {}
     void find_segments(const Listing& listing);
 
     const ReadableStore* store_;

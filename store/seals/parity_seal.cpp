@@ -133,8 +133,7 @@ class Sealer {
 public:
     Sealer(const PlaceRef& place, const FileList& files, const Redundancy& redundancy, const OldParity& old,
            const IoOptions& io)
-        : store_(place.store),
-          prefix_(place.prefix),
+        : place_(place),
           old_(old),
           io_(io),
           records_(records_of(place, files, io)),
@@ -154,16 +153,16 @@ public:
         sum_spread_files();
         require_space(dealt);
         const bool first = is_first();
-        if (first) store_.put(join_key(join_key(prefix_, parity_folder), unfinished_parity), {});
+        if (first) place_.store.put(join_key(place_.key(parity_folder), unfinished_parity), {});
         try {
             for_each_segment(dealt, [&](DealtSegment segment) { write_segment(std::move(segment)); });
             require_sealed_sums();
-            require_unchanged({store_, prefix_}, records_, io_);
+            require_unchanged(place_, records_, io_);
         } catch (...) {
             undo(first);
             throw;
         }
-        store_.sync();
+        place_.store.sync();
         commit();
         return parity_bytes_;
     }
@@ -172,7 +171,7 @@ private:
     /// Whether there is no parity yet, or only leftovers of a killed first run. Parity that has lost a root is more
     /// than that.
     [[nodiscard]] bool is_first() const {
-        const std::vector<std::string> there = store_.list(join_key(prefix_, parity_folder)).keys;
+        const std::vector<std::string> there = place_.store.list(place_.key(parity_folder)).keys;
         return old_.archive == nullptr &&
                (std::ranges::none_of(there, is_parity_file) || std::ranges::count(there, unfinished_parity) > 0);
     }
@@ -180,9 +179,9 @@ private:
     /// Removes the written files that no root names.
     void undo(bool first) {
         if (first) {
-            remove_parity({store_, prefix_});
+            remove_parity(place_);
         } else if (old_.archive != nullptr) {
-            remove_unnamed({store_, prefix_}, old_.archive->root());
+            remove_unnamed(place_, old_.archive->root());
         }
     }
 
@@ -273,7 +272,7 @@ private:
             return true;
         });
         Dealer dealer(extents_, root_.redundancy, memory_of(io_));
-        FileSorter dealt(spool_folder(store_));
+        FileSorter dealt(spool_folder(place_.store));
         for_each_new([&](ListedFile record, std::uint64_t number, const std::vector<std::uint32_t>& fresh) {
             renewed_[number] = true;
             record.origin = number;
@@ -296,9 +295,9 @@ private:
         in_batches<Sha256>(
             spread_, io_,
             [&](const ListedFile& file, Sha256& sum) {
-                const std::string key = join_key(prefix_, file.path);
-                const auto found = sum_of(store_, key);
-                if (!found) throw not_found("{}: gone since it was listed", store_.name_of(key));
+                const std::string key = place_.key(file.path);
+                const auto found = sum_of(place_.store, key);
+                if (!found) throw not_found("{}: gone since it was listed", place_.store.name_of(key));
                 sum = *found;
             },
             [&](const ListedFile& file, const Sha256& sum) { sums_.set(file.origin, sum); });
@@ -311,7 +310,7 @@ private:
 
     /// Called before anything is written: on a full disk the archive keeps its old seal.
     void require_space(const FileList& dealt) const {
-        const auto space = space_of(store_);
+        const auto space = space_of(place_.store);
         if (!space) return;
         std::uint64_t needed = 0;
         for_each_segment(dealt, [&](DealtSegment dealt_segment) {
@@ -319,8 +318,8 @@ private:
             needed += segment.parity * parity_offset(segment, segment_index_size(segment), segment.groups);
         });
         if (needed <= *space) return;
-        throw Error(ErrorCode::io, fmt::format("{}: the parity takes {} bytes, and the disk has {} left",
-                                               store_.name_of(prefix_), needed, *space));
+        throw Error(ErrorCode::io, fmt::format("{}: the parity takes {} bytes, and the disk has {} left", place_.name(),
+                                               needed, *space));
     }
 
     void write_segment(DealtSegment dealt) {
@@ -329,11 +328,11 @@ private:
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             if (segment.files[i].size > extent_size) segment.files[i].sum = sums_.get(numbers[i]);  // if it is spread
         }
-        const Buffer parity = encode_parity({store_, prefix_}, segment, true, io_);
+        const Buffer parity = encode_parity(place_, segment, true, io_);
         for (std::size_t i = 0; i < numbers.size(); ++i) sums_.set(numbers[i], segment.files[i].sum);
         const Buffer index = encode_segment_index(segment);
         for (std::uint32_t row = 0; row < segment.parity; ++row) {
-            write_parity({store_, prefix_}, segment, index.span(), parity.span(), row);
+            write_parity(place_, segment, index.span(), parity.span(), row);
         }
         root_.segments.push_back({index_sum(index.span()), index.size(), segment.parity});
         parity_bytes_ += segment.parity * index.size() + parity.size();
@@ -353,7 +352,7 @@ private:
             if (was != nullptr && was->sum != now) damaged.push_back(record->path);
         }
         if (damaged.empty()) return;
-        throw advise_damaged(corrupt("{}: {}", store_.name_of(prefix_), damaged_text(damaged)));
+        throw advise_damaged(corrupt("{}: {}", place_.name(), damaged_text(damaged)));
     }
 
     /// What the manifest lists.
@@ -375,17 +374,16 @@ private:
                 .count();
         const Buffer encoded = encode_root(root_);
         for (int copy = 0; copy < parity_roots; ++copy) {
-            store_.put(join_key(prefix_, root_key(copy)), encoded.span());
-            if (copy == 0) store_.sync();
+            place_.store.put(place_.key(root_key(copy)), encoded.span());
+            if (copy == 0) place_.store.sync();
         }
-        put_manifest(store_, join_key(prefix_, seal_sums_key), sealed_files());
-        store_.sync();
-        remove_unnamed({store_, prefix_}, root_);
-        store_.sync();
+        put_manifest(place_.store, place_.key(seal_sums_key), sealed_files());
+        place_.store.sync();
+        remove_unnamed(place_, root_);
+        place_.store.sync();
     }
 
-    KeyValueStore& store_;
-    std::string prefix_;
+    PlaceRef place_;
     const OldParity& old_;
     const IoOptions& io_;
     FileList records_;           ///< all files as they are now, sorted by path

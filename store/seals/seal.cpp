@@ -121,7 +121,7 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
 class Resealing {
 public:
     Resealing(const PlaceRef& place, const SealOptions& options, const FileList& files)
-        : store_(place.store), prefix_(place.prefix), options_(options), files_(files), archive_(parity_there(place)) {
+        : place_(place), options_(options), files_(files), archive_(parity_there(place)) {
         parity_ = options.parity;
         if (!parity_ && archive_ && !options.drop_parity) parity_ = archive_->root().redundancy;
         if (parity_ && place.store.is_far()) {
@@ -147,18 +147,17 @@ public:
             old_.sums = &*sums_;
             old_.parts = &*parts_;
         }
-        return seal_with_parity({store_, prefix_}, files_, *parity_, old_, options_.io);
+        return seal_with_parity(place_, files_, *parity_, old_, options_.io);
     }
     [[nodiscard]] bool has_parity() const { return parity_.has_value(); }
 
 private:
     void compare() {
         parts_ = archive_ ? sealed_parts(*archive_) : SealedParts{FileList(""), {}};
-        SealChanges changes =
-            seal_changes({store_, prefix_}, files_, *sums_, parts_->files, options_.check, options_.io);
+        SealChanges changes = seal_changes(place_, files_, *sums_, parts_->files, options_.check, options_.io);
         const PathSet accepted = accepted_of(options_, files_, *sums_);
-        const bool broken = seal_broken({store_, prefix_}).has_value();
-        require_accepted(store_.name_of(prefix_), changes, accepted, options_, broken);
+        const bool broken = seal_broken(place_).has_value();
+        require_accepted(place_.name(), changes, accepted, options_, broken);
         unchanged_ = changes.none();
         old_.intact = std::move(changes.intact);
         // Accepted files are read, even if their size and time are those of the seal.
@@ -170,8 +169,7 @@ private:
         }
     }
 
-    KeyValueStore& store_;
-    std::string prefix_;
+    PlaceRef place_;
     const SealOptions& options_;
     const FileList& files_;
     std::optional<ParityArchive> archive_;

@@ -35,15 +35,12 @@ struct Compared {
 class Judge {
 public:
     Judge(const PlaceView& place, bool check)
-        : store_(place.store),
-          prefix_(place.prefix),
-          check_(check),
-          mark_(facts_of(place.store, place.key(seal_mark_key))) {}
+        : place_(place), check_(check), mark_(facts_of(place.store, place.key(seal_mark_key))) {}
 
     [[nodiscard]] Fate of(const Compared& compared) const {
         if (!compared.sealed) return Fate::added;
-        const std::string key = join_key(prefix_, compared.file.path);
-        const auto facts = facts_of(store_, key);
+        const std::string key = place_.key(compared.file.path);
+        const auto facts = facts_of(place_.store, key);
         const bool as_stamped =
             compared.recorded && facts && facts->size == compared.size && facts->modified == compared.modified;
         if (as_stamped && !check_) return Fate::intact;
@@ -64,15 +61,14 @@ private:
     }
     [[nodiscard]] bool has_sum(const std::string& key, const Sha256& sum) const {
         try {
-            return sum_of(store_, key) == sum;
+            return sum_of(place_.store, key) == sum;
         } catch (const Error& e) {
             if (e.code() == ErrorCode::budget || e.code() == ErrorCode::cancelled) throw;
             return false;  // an unreadable file counts as changed
         }
     }
 
-    const ReadableStore& store_;
-    std::string prefix_;
+    PlaceView place_;
     bool check_;
     std::optional<FileFacts> mark_;  ///< of the mark that the seal was broken
 };

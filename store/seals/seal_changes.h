@@ -23,7 +23,7 @@ namespace tessera {
 /// An error about such files, with what to do.
 [[nodiscard]] Error advise_damaged(const Error& error);
 
-/// When the seal at `prefix` was broken on purpose, in nanoseconds since 1970; nullopt if it was not.
+/// When the seal at `place` was broken on purpose, in nanoseconds since 1970; nullopt if it was not.
 [[nodiscard]] std::optional<std::int64_t> seal_broken(const PlaceView& place);
 
 /// What the parity of a seal covers, as far as indices can be read.

@@ -18,7 +18,7 @@ namespace tessera {
 struct RemoveOptions {
     bool recursive = false;  ///< a group goes with the arrays and groups below it
 };
-/// Removes the array or group at `prefix` with everything below it. Throws not_found if nothing is there, and
+/// Removes the array or group at `place` with everything below it. Throws not_found if nothing is there, and
 /// invalid_argument for a group with nodes below, unless `recursive`. Also throws invalid_argument, naming them, if
 /// there are files that belong to no node. Nothing is removed then. A partly removed node does not open.
 void remove_node(const PlaceRef& place, RemoveOptions options = {});
@@ -26,7 +26,7 @@ void remove_node(const PlaceRef& place, RemoveOptions options = {});
 /// make_parent_groups does. Throws not_found, already_exists (it never replaces anything) and invalid_argument (into
 /// itself).
 void move_node(KeyValueStore& store, std::string_view from, std::string_view to);
-/// If a group with metadata lies above `prefix`, gives metadata of its dialect to every folder in between that has
+/// If a group with metadata lies above `place`, gives metadata of its dialect to every folder in between that has
 /// none, as zarr-python does. Throws already_exists if one of them is an array.
 void make_parent_groups(const PlaceRef& place);
 

@@ -97,7 +97,7 @@ struct VerifyOptions {
     std::function<bool(std::string_view path)> trust = nullptr;
 };
 
-/// Verifies the array or group at `prefix` with everything below it. Takes no lock and changes nothing: while others
+/// Verifies the array or group at `place` with everything below it. Takes no lock and changes nothing: while others
 /// write, it may see some chunks before a change and some after it. Throws not_found if nothing is there, and
 /// cancelled.
 [[nodiscard]] VerifyReport verify(const Place& place, const VerifyOptions& options = {});

@@ -127,7 +127,7 @@ public:
     /// Whether it has groups that are more than plain directories, and their consolidated metadata.
     [[nodiscard]] bool has_groups() const { return !group_key.empty(); }
 
-    /// Whether an array of this dialect lies at `prefix`: by its metadata_key.
+    /// Whether an array of this dialect lies at `place`: by its metadata_key.
     [[nodiscard]] virtual bool probe(const PlaceView& place) const;
     /// Parses the document under metadata_key. Throws corrupt or unsupported, naming the member, the expected value and
     /// the value found.
@@ -143,21 +143,21 @@ public:
     /// null, existing attributes are kept. Throws as document; nothing is written then.
     virtual void save(const PlaceRef& place, const ArrayMetadata& metadata, const Value* attributes) const;
 
-    /// Whether a group of this dialect lies at `prefix`.
+    /// Whether a group of this dialect lies at `place`.
     [[nodiscard]] virtual bool probe_group(const PlaceView& place) const;
-    /// Creates the group at `prefix` with these attributes. `unknown` holds members of its document that the dialect
+    /// Creates the group at `place` with these attributes. `unknown` holds members of its document that the dialect
     /// does not know; throws unsupported, naming the member, for one that must be understood. Without groups it throws
     /// unsupported, as save_consolidated does.
     virtual void save_group(const PlaceRef& place, const Value& attributes, const Value& unknown) const;
     /// The members of the group's document that the dialect does not know, an object.
     [[nodiscard]] virtual Value load_group_unknown(const PlaceView& place) const;
 
-    /// The attributes of the array or group at `prefix`, an object; nullopt if none were ever stored.
+    /// The attributes of the array or group at `place`, an object; nullopt if none were ever stored.
     [[nodiscard]] virtual std::optional<Value> load_attributes(const PlaceView& place) const;
     /// Replaces them. The array or group must exist.
     virtual void save_attributes(const PlaceRef& place, const Value& attributes) const;
 
-    /// The consolidated metadata that the group at `prefix` carries: an object from the path of each node below it
+    /// The consolidated metadata that the group at `place` carries: an object from the path of each node below it
     /// ("sub/b") to its metadata documents by their key ({".zarray": …, ".zattrs": …} or {"zarr.json": …}), and from ""
     /// to those of the group itself, if included; nullopt if it carries none. It is a copy that may be stale; the nodes
     /// themselves take precedence.
@@ -194,12 +194,12 @@ inline constexpr std::string_view fill_attribute = "_FillValue";
 [[nodiscard]] std::span<const Dialect* const> dialect_table();
 /// By name; throws invalid_argument that lists the names.
 [[nodiscard]] const Dialect& dialect_named(std::string_view name);
-/// The dialect of the array at `prefix`, or nullptr when there is none.
+/// The dialect of the array at `place`, or nullptr when there is none.
 [[nodiscard]] const Dialect* probe_dialect(const PlaceView& place);
-/// The metadata of the array of that dialect at `prefix`. Throws not_found if there is none, and the errors of parse,
+/// The metadata of the array of that dialect at `place`. Throws not_found if there is none, and the errors of parse,
 /// naming the key.
 [[nodiscard]] ArrayMetadata load_metadata(const Dialect& dialect, const PlaceView& place);
-/// The dialect of the group at `prefix`, or nullptr when no group metadata are there.
+/// The dialect of the group at `place`, or nullptr when no group metadata are there.
 [[nodiscard]] const Dialect* probe_group_dialect(const PlaceView& place);
 
 }  // namespace tessera

@@ -106,7 +106,7 @@ struct KeptForUndo {
     std::int64_t values = 0;  ///< old values
     std::uint64_t bytes = 0;  ///< of all files; files that a snapshot links too take no extra room
 };
-/// For the array or group at a prefix; nullopt if nothing is kept. Queries the size of each file.
+/// For the array or group at a place; nullopt if nothing is kept. Queries the size of each file.
 [[nodiscard]] std::optional<KeptForUndo> kept_for_undo(const PlaceView& place);
 
 // The log of an array or a group: a line for each recorded change. The program writes one for each command; the library

@@ -26,11 +26,11 @@ struct Node {
     const Dialect* dialect = nullptr;  ///< nullptr for a plain folder
 };
 
-/// The array or group with metadata at `prefix`; its path is `prefix`. If there are both, the array.
+/// The array or group with metadata at `place`; its path is the prefix. If there are both, the array.
 [[nodiscard]] std::optional<Node> probe_node(const PlaceView& place);
-/// The nodes directly below `prefix`, sorted by name.
+/// The nodes directly below `place`, sorted by name.
 [[nodiscard]] std::vector<Node> child_nodes(const PlaceView& place);
-/// All nodes below `prefix`: each group before its members, siblings sorted by name. A group that several paths reach
+/// All nodes below `place`: each group before its members, siblings sorted by name. A group that several paths reach
 /// is listed once. Plain folders behind links are not searched.
 [[nodiscard]] std::vector<Node> nodes_below(const PlaceView& place);
 
@@ -62,7 +62,7 @@ enum class NodeLinks : std::uint8_t {
 };
 [[nodiscard]] Hierarchy hierarchy_below(const PlaceView& place, NodeLinks links = NodeLinks::follow);
 
-/// The node at `prefix` and all below, with their paths in the store.
+/// The node at `place` and all below, with their paths in the store.
 [[nodiscard]] std::vector<Node> all_nodes(const PlaceView& place);
 
 /// Whether a group (with metadata) is at a path, even while it is being replaced.

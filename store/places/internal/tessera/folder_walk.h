@@ -26,7 +26,7 @@ public:
     /// Whether to follow the link at `prefix` in the store.
     using Follow = std::function<bool(const std::string& prefix)>;
 
-    /// Begins at `prefix`, the first folder of next(). If `follow` is empty, no link is followed.
+    /// Begins at `place`, the first folder of next(). If `follow` is empty, no link is followed.
     FolderWalk(const PlaceView& place, Follow follow);
 
     /// Goes to the next folder; false at the end.

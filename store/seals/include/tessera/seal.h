@@ -80,7 +80,7 @@ struct SealOptions {
     bool drop_parity = false;  ///< delete existing parity
     IoOptions io = {};
 };
-/// Computes the manifest of everything at and below `prefix` in parallel, and writes it in one step. Finishes recorded
+/// Computes the manifest of everything at and below `place` in parallel, and writes it in one step. Finishes recorded
 /// batches of edits. Meanwhile holds the shape locks of all arrays and groups, so that it waits for writers and they
 /// wait for it. Throws not_found if nothing is there. Unless `overwrite`, throws already_exists, naming some of them,
 /// if files have changed since they were sealed, and corrupt for an invalid manifest.
@@ -94,7 +94,7 @@ struct SealOptions {
 /// file, and for a file that a program is writing to; and io if the disk has too little space for the parity.
 Sealed seal(const PlaceRef& place, const SealOptions& options = {});
 
-/// Says whether a file, by its path below `prefix`, has the size and time that the parity there records of it; always
+/// Says whether a file, by its path below `place`, has the size and time that the parity there records of it; always
 /// false without parity. Any thread may call it. Reads no data. The store must outlive it.
 [[nodiscard]] std::function<bool(std::string_view path)> unchanged_since_seal(const PlaceView& place);
 
@@ -106,7 +106,7 @@ Sealed seal(const PlaceRef& place, const SealOptions& options = {});
                                                 bool make = false);
 [[nodiscard]] std::optional<Place> place_beside(const Located& at, const StoreOptions& options = {});
 
-/// Makes a BagIt 1.0 bag (RFC 8493) of the node at `prefix`, in the new directory `bag`: a copy of the files as
+/// Makes a BagIt 1.0 bag (RFC 8493) of the node at `place`, in the new directory `bag`: a copy of the files as
 /// data/NAME/..., manifest-sha256.txt, tagmanifest-sha256.txt and bag-info.txt with Payload-Oxum and Bagging-Date. It
 /// is built beside `bag` and appears when it is complete; if another run makes the same bag, waits for it. Holds the
 /// same locks as seal(), except those of a store that is opened read-only. `options` apply to writing the bag. With
@@ -127,7 +127,7 @@ struct ParityPromise {
     std::uint64_t run = 0;     ///< consecutive bytes of the archive, with its files in the order of their paths
     std::uint32_t files = 0;   ///< number of files, whichever they are
 };
-/// For the seal at `prefix`; nullopt if it has no parity. Reads the parity files, not the data. Throws corrupt if none
+/// For the seal at `place`; nullopt if it has no parity. Reads the parity files, not the data. Throws corrupt if none
 /// of the parity can be read.
 [[nodiscard]] std::optional<ParityPromise> parity_promise(const PlaceView& place, const IoOptions& io = {});
 
