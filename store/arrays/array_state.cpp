@@ -114,7 +114,7 @@ namespace {
 /// Called when something is missing: throws if the whole array or group was removed.
 void require_present(const NodeState& node) {
     for (const std::string_view document : {node.dialect->metadata_key, node.dialect->group_key}) {
-        if (!document.empty() && node.store->contains(join_key(node.prefix, document))) return;
+        if (!document.empty() && node.store->contains(node.key(document))) return;
     }
     throw not_found("{} was removed or replaced; open it again", node.name);
 }

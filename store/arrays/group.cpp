@@ -283,15 +283,15 @@ std::vector<Node> Group::nodes() const {
 }
 
 Array Group::open_array(std::string_view path) const {
-    return Array::open({state_->store, join_key(state_->prefix, path)});
+    return Array::open({state_->store, state_->key(path)});
 }
 
 Group Group::open_group(std::string_view path) const {
-    return open({state_->store, join_key(state_->prefix, path)});
+    return open({state_->store, state_->key(path)});
 }
 
 Array Group::create_array(std::string_view path, ArrayOptions options) {
-    const std::string prefix = join_key(state_->prefix, path);
+    const std::string prefix = state_->key(path);
     if (state_->dialect != nullptr) options.format = state_->dialect->name;
     require_absent({*state_->store, prefix});
     make_parent_groups({*state_->store, prefix});
@@ -300,15 +300,15 @@ Array Group::create_array(std::string_view path, ArrayOptions options) {
 
 Group Group::create_group(std::string_view path, const Value& attributes, std::string_view format) {
     const Dialect& dialect = state_->dialect != nullptr ? *state_->dialect : dialect_named(format);
-    return create({state_->store, join_key(state_->prefix, path)}, dialect, attributes);
+    return create({state_->store, state_->key(path)}, dialect, attributes);
 }
 
 void Group::remove(std::string_view path, RemoveOptions options) {
-    remove_node({*state_->store, join_key(state_->prefix, path)}, options);
+    remove_node({*state_->store, state_->key(path)}, options);
 }
 
 void Group::move(std::string_view from, std::string_view to) {
-    move_node(*state_->store, join_key(state_->prefix, from), join_key(state_->prefix, to));
+    move_node(*state_->store, state_->key(from), state_->key(to));
 }
 
 // ---- consolidated metadata
@@ -351,7 +351,7 @@ ConsolidatedState Group::consolidated_state() const {
 bool Group::consolidated_matches(std::string_view path) const {
     const std::optional<Value> consolidated = load_consolidated(*state_);
     if (!consolidated) return true;
-    const std::string prefix = join_key(state_->prefix, path);
+    const std::string prefix = state_->key(path);
     const auto node = probe_node({*state_->store, prefix});
     const bool listed = node && node->dialect == state_->dialect &&
                         parents_are_listed(*state_->store, *state_->dialect, state_->prefix, path);

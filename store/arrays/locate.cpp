@@ -77,7 +77,7 @@ bool look_for_file(Located& at, const StoreOptions& options) {
     const Place folder = find_place(text.substr(0, slash) + text.substr(query), options);
     if (!folder.store->is_far()) return false;
     std::unique_ptr<const ByteSource> file =
-        folder.store->open(join_key(folder.prefix, text.substr(slash + 1, query - slash - 1)));
+        folder.store->open(folder.key(text.substr(slash + 1, query - slash - 1)));
     if (file == nullptr) return false;
     at.file.opened = block_source(std::move(file));
     at.format = array_file_format_of(*at.file.opened);
@@ -108,7 +108,7 @@ void Located::look_in_place() {
     }
     // Copies into zips are never left unfinished.
     const bool may_be_unfinished = is_directory() || !is_local(file.path);
-    if (may_be_unfinished && place->store->open(join_key(place->prefix, unfinished_marker_key)) != nullptr) {
+    if (may_be_unfinished && place->store->open(place->key(unfinished_marker_key)) != nullptr) {
         kind = PathKind::unfinished;
     } else if ((dialect = probe_group_dialect(*place)) != nullptr) {
         kind = PathKind::group;

@@ -403,7 +403,7 @@ void require_direct(const ArrayState& array, const LoadedArray& loaded) {
         }
     };
     const std::size_t slash = keys.prefix.rfind('/');
-    if (rank > 1) walk(join_key(array.prefix, keys.prefix.substr(0, slash == std::string::npos ? 0 : slash)), rank - 1);
+    if (rank > 1) walk(array.key(keys.prefix.substr(0, slash == std::string::npos ? 0 : slash)), rank - 1);
 }
 
 }  // namespace tessera

@@ -314,7 +314,7 @@ private:
     }
 
     void begin_version() {
-        const std::string key = join_key(array_.prefix, array_.dialect->metadata_key);
+        const std::string key = array_.key(array_.dialect->metadata_key);
         Buffer document;
         if (!array_.store->get(key, document, metadata_limit)) throw not_found("{}: {} is gone", array_.name, key);
         std::string text(reinterpret_cast<const char*>(document.data()), document.size());

@@ -152,7 +152,7 @@ void verify_complete(VerifyRun& run, const std::string& node, const ArrayState& 
     if (run.options.complete) {
         absent.check_all();
     } else if (is_directory_store(*run.store)) {
-        absent.check_record(join_key(array.prefix, stored_record_key));
+        absent.check_record(array.key(stored_record_key));
     }
 }
 

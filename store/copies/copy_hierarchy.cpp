@@ -226,7 +226,7 @@ void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
     if (o.at && o.at->format != nullptr && o.at->format->groups != nullptr && plan.hierarchy) consolidate_dataset(o);
     if (!o.at || !o.at->place) return;
     const Place& from = *o.at->place;
-    if (from.store->contains(join_key(from.prefix, seal_sums_key))) {
+    if (from.store->contains(from.key(seal_sums_key))) {
         o.tell(fmt::format("{} is sealed, and {} is not: `tessera seal {}` seals it", o.source, o.destination,
                            o.destination));
     }
@@ -280,7 +280,7 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
     CopiedHierarchy result{.path = o.destination};
     for (const PlannedCopy& job : plan.jobs) {
         const std::string place = place_of(o, job);
-        const Array array = whole ? Array::open({whole->store, join_key(whole->prefix, job.node)})
+        const Array array = whole ? Array::open({whole->store, whole->key(job.node)})
                                   : Array::open(place, to_read(o.store));
         result.made.push_back(copied_array(place, array));
         result.bytes += result.made.back().bytes.value_or(0);

@@ -232,7 +232,7 @@ public:
 private:
     void add_document(const PlannedGroup& group) {
         if (group.dialect == nullptr || !group.dialect->has_groups()) return;
-        const std::string prefix = join_key(place_.prefix, group.node);
+        const std::string prefix = place_.key(group.node);
         if (!group.attributes && probe_group_dialect({*place_.store, prefix}) != nullptr) return;
         save_document(group, {*place_.store, prefix}, existing_.overwrite);
     }

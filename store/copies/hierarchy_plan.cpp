@@ -54,7 +54,7 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
         part.member = path.substr(o.source.size() + 2);
         source = open_file_source(part, options);
     } else if (o.at->place && !o.at->is_directory()) {
-        const std::string node = join_key(o.at->place->prefix, path.substr(o.source.size() + 1));
+        const std::string node = o.at->place->key(path.substr(o.source.size() + 1));
         source = std::make_unique<Array>(Array::open({o.at->place->store, node}));
     } else {
         source = at_located(

@@ -141,8 +141,8 @@ private:
     }
 
     void compare_folder(const std::string& below) {
-        const Folder source = list_folder({*from_.store, join_key(from_.prefix, below)});
-        const Folder there = list_folder({*to_.store, join_key(to_.prefix, below)});
+        const Folder source = list_folder({*from_.store, from_.key(below)});
+        const Folder there = list_folder({*to_.store, to_.key(below)});
         for (const auto& [name, listed] : source.values) {
             std::string key = join_key(below, name);
             if (!is_chunk(key)) continue;
@@ -202,7 +202,7 @@ private:
         const auto ahead = from_.store->read_ahead(0, [&](ReadWish& wish) {
             while (next < batch_.size() && !needs_source(batch_[next])) ++next;
             if (next == batch_.size()) return false;
-            wish = {.key = join_key(from_.prefix, batch_[next++].key), .whole = false};
+            wish = {.key = from_.key(batch_[next++].key), .whole = false};
             return true;
         });
         if (options_.io.progress != nullptr) {
@@ -225,8 +225,8 @@ private:
     }
 
     void carry(const Pair& pair) {
-        const std::string key = join_key(from_.prefix, pair.key);
-        const std::string new_key = join_key(to_.prefix, pair.key);
+        const std::string key = from_.key(pair.key);
+        const std::string new_key = to_.key(pair.key);
         if (!needs_source(pair)) {
             // The source lists a sum: what is here is read, not what is there.
             const auto here = to_.store->open(new_key);
@@ -262,10 +262,10 @@ private:
 
     void put_documents() {
         for (const std::string_view name : from_.dialect->documents) {
-            const std::string key = join_key(to_.prefix, name);
+            const std::string key = to_.key(name);
             Buffer wanted;
             Buffer there;
-            const bool is_wanted = from_.store->get(join_key(from_.prefix, name), wanted);
+            const bool is_wanted = from_.store->get(from_.key(name), wanted);
             const bool is_there = to_.store->get(key, there);
             if (options_.dry_run || (is_wanted == is_there && std::ranges::equal(wanted.span(), there.span())))
                 continue;
@@ -282,7 +282,7 @@ private:
         if (options_.dry_run || extra_.empty()) return;
         std::vector<std::string> keys;
         keys.reserve(extra_.size());
-        for (const std::string& key : extra_) keys.push_back(join_key(to_.prefix, key));
+        for (const std::string& key : extra_) keys.push_back(to_.key(key));
         ErasedNotes(to_).add(keys);
         parallel_for(std::ssize(keys), options_.io,
                      [&](std::int64_t i) { to_.store->erase(keys[static_cast<std::size_t>(i)]); });
@@ -306,7 +306,7 @@ void sync_node(const Located& from, const Node& node, const std::string& source,
                const SyncOptions& options, Synced& result) {
     const std::string there = node.path.empty() ? destination : join_key(destination, node.path);
     const Located to = locate(there, options.store);
-    const std::string prefix = join_key(from.place->prefix, node.path);
+    const std::string prefix = from.place->key(node.path);
     if (node.kind == NodeKind::group) {
         if (to.kind == PathKind::array) throw invalid_argument("{}: is an array, and a group at {}", there, from.path);
         if (node.dialect == nullptr || options.dry_run) return;

@@ -98,7 +98,7 @@ Edit::Edit(const Group& group, const EditOptions& options)
         state_->arrays.insert(node.path);
     }
     for (StoreLock& lock : locked.locks) state_->locks.push_back(std::move(lock));
-    state_->store->erase_below(join_key(state_->prefix, batch_folder));  // leftovers of a batch that never happened
+    state_->store->erase_below(state_->key(batch_folder));  // leftovers of a batch that never happened
 }
 
 Edit::~Edit() {
@@ -125,7 +125,7 @@ Array& Edit::array(std::string_view path) {
     if (state_->over) throw invalid_argument("{}: the batch is over", state_->name);
     const auto begun = state_->parts.find(path);
     if (begun != state_->parts.end()) return begun->second.array;
-    const std::string place = join_key(state_->prefix, path);
+    const std::string place = state_->key(path);
     if (!state_->of_group || path.empty()) {
         throw invalid_argument("{}: the batch is over one array, and has none at '{}'", state_->name, path);
     }

@@ -265,7 +265,7 @@ std::vector<OldDocument> old_documents(const NodeState& group, const LastChange&
     for (const Done& done : last.done) {
         if (done.may_not_be && is_as_before(group, done)) continue;
         if (!is_as_left(group, done.entry)) changed_since(group.name, done.entry.key, last.kind);
-        old.push_back({.key = join_key(group.prefix, done.entry.key), .was_there = done.entry.had_old});
+        old.push_back({.key = group.key(done.entry.key), .was_there = done.entry.had_old});
         if (!done.entry.had_old || group.store->get(done.kept, old.back().content, metadata_limit)) continue;
         throw corrupt("{}: {} is missing, the old value of {}; the {} cannot be taken back", group.name, done.kept,
                       done.entry.key, last.kind);
@@ -282,13 +282,13 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
     std::vector<BatchPart> parts;
     const auto drop = [&] {
         for (const Journal::Entry& part : batch.entries) {
-            drop_batch({store, join_key(group.prefix, part.key)});
+            drop_batch({store, group.key(part.key)});
         }
     };
     std::int64_t count = 0;
     try {
         for (const Journal::Entry& part : batch.entries) {
-            const std::string array = join_key(group.prefix, part.key);
+            const std::string array = group.key(part.key);
             const auto node = std::ranges::find(locked.nodes, array, &Node::path);
             if (node == locked.nodes.end()) changed_since(group.name, part.key, "batch");
             const std::string name = store.name_of(array);

@@ -97,7 +97,7 @@ GroupFacts group_facts(const Group& group) {
         facts.kept.bytes += more.bytes;
     };
     add(state.prefix);
-    for (const Node& node : hierarchy.nodes) add(join_key(state.prefix, node.path));
+    for (const Node& node : hierarchy.nodes) add(state.key(node.path));
     require_present(state);  // otherwise some facts are about a directory that is being removed
     return facts;
 }

@@ -120,7 +120,7 @@ private:
         const std::string folder = url.substr(0, slash) + url.substr(query);
         const Place place = store_kind_of(folder).place(folder, {.read_only = true});
         std::shared_ptr<const ByteSource> value =
-            place.store->open(join_key(place.prefix, url.substr(slash + 1, query - slash - 1)));
+            place.store->open(place.key(url.substr(slash + 1, query - slash - 1)));
         if (value == nullptr) {
             throw corrupt("{}: references lead to this file, and it is not there", url.substr(0, query));
         }

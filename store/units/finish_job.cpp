@@ -129,7 +129,7 @@ void publish(const Job& job, const FinishOptions& o) {
             (void)made->add(array.node, array.plan, job.made_from);
             if (is_local(array.built)) continue;
             const Place at = built_place(array, o.store);
-            at.store->put(join_key(at.prefix, job_key), std::as_bytes(std::span(job.id)));
+            at.store->put(at.key(job_key), std::as_bytes(std::span(job.id)));
             continue;
         }
         // An earlier finish was killed after it had published this one.

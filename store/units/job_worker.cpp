@@ -169,7 +169,7 @@ struct JobWorker::State {
     /// A folder is looked up again, because it may have been replaced; in a store far away that is one request.
     [[nodiscard]] bool has_marker(const JobArray& of) const {
         const ArrayState& state = *ArrayAccess::state(*array);
-        const std::string key = join_key(state.prefix, unfinished_marker_key);
+        const std::string key = state.key(unfinished_marker_key);
         if (is_far()) return state.store->stamps(std::span(&key, 1)).front().has_value();
         return directory_store(of.built, {.read_only = true})->contains(unfinished_marker_key);
     }

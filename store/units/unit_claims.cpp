@@ -285,7 +285,7 @@ public:
 
 private:
     [[nodiscard]] std::string key_of(std::int64_t number) const {
-        return join_key(place_.prefix, std::to_string(number));
+        return place_.key(std::to_string(number));
     }
     static std::string text_of(const Value& value) { return value.dump({.ascii = true}); }
     /// The text of a lease; empty if there is none.
@@ -350,7 +350,7 @@ private:
 }  // namespace
 
 std::unique_ptr<UnitClaims> unit_claims(Place records, std::chrono::milliseconds lease) {
-    records.prefix = join_key(records.prefix, "claims");
+    records.prefix = records.key("claims");
     if (const auto folder = folder_of(records)) return std::make_unique<FolderClaims>(*folder, lease);
     return std::make_unique<ObjectClaims>(std::move(records), lease);
 }

@@ -243,7 +243,7 @@ void RecordReader::read(const std::function<void(const UnitRecord&)>& each) {
     Buffer bytes;
     UnitRecord record;
     for (const std::string& name : grown) {
-        if (!place_.store->get(join_key(place_.prefix, name), bytes, metadata_limit)) continue;
+        if (!place_.store->get(place_.key(name), bytes, metadata_limit)) continue;
         std::uint64_t& at = read_[name];
         const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         for (std::size_t end; at < text.size() && (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) {
@@ -292,7 +292,7 @@ void RecordWriter::append(const std::vector<UnitRecord>& records, bool durable) 
         text_.clear();
     }
     text_ += text;
-    place_.store->put(join_key(place_.prefix, name_), std::as_bytes(std::span(text_)));
+    place_.store->put(place_.key(name_), std::as_bytes(std::span(text_)));
 }
 
 void RecordWriter::append_to_file(const fs::path& folder, std::string_view text, bool durable) {

@@ -244,7 +244,7 @@ ChunkBytes::State ChunkBytes::state() const {
     const auto add = [&](const std::string& key) {
         if (const auto stamp = state.store->stamp(key)) stamps.emplace_back(key, *stamp);
     };
-    add(join_key(state.prefix, state.dialect->metadata_key));
+    add(state.key(state.dialect->metadata_key));
     for_each_stored(
         state, *plan_->loaded,
         {.each = [&](const Index&, const std::string& key, const KeyValueStore::ValueSize&) { add(key); },

@@ -181,7 +181,7 @@ std::shared_ptr<ServedNode> Root::open(std::string_view below, std::string at) c
     require_servable(below);
     std::shared_ptr<ServedNode> node;
     if (elsewhere_) {
-        node = open_folder({elsewhere_->store, join_key(elsewhere_->prefix, below)});
+        node = open_folder({elsewhere_->store, elsewhere_->key(below)});
     } else if (is_directory_) {
         node = open_in_directory(below);
     } else if (is_store_) {
@@ -304,14 +304,14 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
                                            [&](const ServedChild& c) { return c.name == name; });
             const bool link = std::ranges::find(listing.links, name) != listing.links.end();
             if (known || link || name.starts_with('.') || name.ends_with(".snapshots")) continue;
-            if (holds_something({store, join_key(node.place->prefix, name)}, 0)) {
+            if (holds_something({store, node.place->key(name)}, 0)) {
                 children.push_back({name, ServedKind::group, ""});
             }
         }
         for (const std::string& name : listing.keys) {
             if (!is_shown_file(name)) continue;
             try {
-                const auto file = open_at_file(join_key(node.place->prefix, name), "");
+                const auto file = open_at_file(node.place->key(name), "");
                 if (file == nullptr) continue;
                 if (file->kind == ServedKind::group && child_nodes(*file->place->store).empty() &&
                     file->format.empty()) {

@@ -135,9 +135,9 @@ private:
     [[nodiscard]] std::string at(std::string_view key) const {
         if (const std::string_view own = own_part(key); !own.empty()) {
             throw invalid_argument("{}: {} in a key is Tessera's own name; choose another one",
-                                   join_key(place_->prefix, key), own);
+                                   place_->key(key), own);
         }
-        return join_key(place_->prefix, key);
+        return place_->key(key);
     }
 
     std::string path_;
