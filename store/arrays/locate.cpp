@@ -76,8 +76,7 @@ bool look_for_file(Located& at, const StoreOptions& options) {
     if (slash == std::string::npos || slash == 0 || text[slash - 1] == '/') return false;
     const Place folder = find_place(text.substr(0, slash) + text.substr(query), options);
     if (!folder.store->is_far()) return false;
-    std::unique_ptr<const ByteSource> file =
-        folder.store->open(folder.key(text.substr(slash + 1, query - slash - 1)));
+    std::unique_ptr<const ByteSource> file = folder.store->open(folder.key(text.substr(slash + 1, query - slash - 1)));
     if (file == nullptr) return false;
     at.file.opened = block_source(std::move(file));
     at.format = array_file_format_of(*at.file.opened);

@@ -280,8 +280,8 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
     CopiedHierarchy result{.path = o.destination};
     for (const PlannedCopy& job : plan.jobs) {
         const std::string place = place_of(o, job);
-        const Array array = whole ? Array::open({whole->store, whole->key(job.node)})
-                                  : Array::open(place, to_read(o.store));
+        const Array array =
+            whole ? Array::open({whole->store, whole->key(job.node)}) : Array::open(place, to_read(o.store));
         result.made.push_back(copied_array(place, array));
         result.bytes += result.made.back().bytes.value_or(0);
     }

@@ -284,9 +284,7 @@ public:
     }
 
 private:
-    [[nodiscard]] std::string key_of(std::int64_t number) const {
-        return place_.key(std::to_string(number));
-    }
+    [[nodiscard]] std::string key_of(std::int64_t number) const { return place_.key(std::to_string(number)); }
     static std::string text_of(const Value& value) { return value.dump({.ascii = true}); }
     /// The text of a lease; empty if there is none.
     [[nodiscard]] std::string read(const std::string& key) const {

@@ -134,8 +134,7 @@ private:
     /// In the store. Throws invalid_argument for a key with an own_part().
     [[nodiscard]] std::string at(std::string_view key) const {
         if (const std::string_view own = own_part(key); !own.empty()) {
-            throw invalid_argument("{}: {} in a key is Tessera's own name; choose another one",
-                                   place_->key(key), own);
+            throw invalid_argument("{}: {} in a key is Tessera's own name; choose another one", place_->key(key), own);
         }
         return place_->key(key);
     }
