@@ -7,6 +7,7 @@
 #include <tessera/verify.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -133,7 +134,14 @@ private:
 
     // ---- seals
 
-    void check_seal(const std::string& path);
+    /// Returns whether there is a seal.
+    bool check_seal(const std::string& path);
+    /// Compares a bag without a seal of its own with its manifests.
+    void check_bag(const std::string& path);
+    /// Findings for files that differ. `what` says so of changed, missing and added ones.
+    void add_changes(const std::string& path, const SealState& state, const std::array<std::string_view, 3>& what);
+    /// Repair leaves bags as they are, but for what their parity restores.
+    void leave_bags();
     void check_parity(const std::string& path, const SealState& state);
     void add_differing(const std::string& path, const Differing& file, const ParityState& state);
     void add_parity(const std::string& path, const ParityArchive& archive, const ParityState& state);
@@ -143,7 +151,8 @@ private:
     mutable int deeper_looks_ = 10'000;  ///< folders that chunk_named() may still search below its argument
     std::string root_;
     const VerifyOptions& options_;
-    FolderWalk walk_;                        ///< over the nodes
+    FolderWalk walk_;  ///< over the nodes
+    std::vector<std::string> bags_;
     std::vector<std::string> maybe_sealed_;  ///< nodes whose seals are looked at once all else is known
     std::mutex mutex_;
     VerifyReport report_;

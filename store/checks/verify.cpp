@@ -16,6 +16,7 @@
 #include <tuple>
 #include <utility>
 
+#include "bag_state.h"
 #include "batch.h"
 #include "destination_lock_file.h"
 #include "keys.h"
@@ -76,7 +77,13 @@ VerifyReport Verifier::run() {
         guarded({.node = path}, [&] { check_node(path); });
     }
     for (const PassedFolder& passed : walk_.passed()) check_passed(passed);
-    for (const std::string& path : maybe_sealed_) check_seal(path);
+    for (const std::string& path : maybe_sealed_) {
+        const bool sealed = check_seal(path);
+        // The seal of a bag covers what its manifests list.
+        const bool covered = sealed && path.empty() && as_sealed_file(*store_) != nullptr;
+        if (!covered && std::ranges::count(bags_, path) > 0) check_bag(path);
+    }
+    if (!bags_.empty()) leave_bags();
     if (report_.absent > 0) forget_absent_in_seals();
     // The worst come first, then by key, so that the order does not depend on the threads.
     std::ranges::stable_sort(report_.findings, {}, [](const Finding& f) {
@@ -143,6 +150,7 @@ bool Verifier::check_place(const std::string& node, const std::string& key) {
 void Verifier::check_group(const std::string& path, const Dialect* dialect, const Listing& listing, bool unfinished) {
     if (unfinished) return;  // its files are no array yet
     bool orphans = false;
+    if (is_bag(listing)) bags_.push_back(path);
     if (dialect != nullptr) {
         ++report_.groups;
         check_group_documents(path, *dialect);

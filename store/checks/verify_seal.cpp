@@ -3,6 +3,7 @@
 #include <tessera/action.h>
 #include <tessera/seal.h>
 
+#include "bag_state.h"
 #include "parity_archive.h"
 #include "seal_changes.h"
 #include "seal_mark.h"
@@ -11,8 +12,8 @@
 
 namespace tessera {
 
-void Verifier::check_seal(const std::string& path) {
-    if (!check_place(path, join_key(path, parity_folder))) return;  // such as a link, which repair removes
+bool Verifier::check_seal(const std::string& path) {
+    if (!check_place(path, join_key(path, parity_folder))) return false;  // such as a link, which repair removes
     const std::string manifest = join_key(path, seal_key);
     if (is_first_unfinished(*store_, place(path))) {
         add({.kind = FindingKind::leftover,
@@ -23,9 +24,9 @@ void Verifier::check_seal(const std::string& path) {
     }
     SealState state;
     if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state(*store_, place(path), options_.io); })) {
-        return;
+        return true;
     }
-    if (!state.present) return;
+    if (!state.present) return false;
     ++report_.seals;
     if (seal_broken(*store_, place(path))) {
         add({.kind = FindingKind::note,
@@ -36,16 +37,51 @@ void Verifier::check_seal(const std::string& path) {
     report_.sealed += state.unchanged;
     if (const auto added = store_->list(place(join_key(path, parity_folder))); !added.keys.empty()) {
         guarded({.node = path, .key = join_key(path, parity_folder)}, [&] { check_parity(path, state); });
-        return;
+        return true;
     }
+    add_changes(path, state, {"is not as it was sealed", "was sealed and is missing", "was added after the seal"});
+    return true;
+}
+
+void Verifier::check_bag(const std::string& path) {
+    // A store of a sealed bag does not show the manifest of tag files.
+    const auto* beside = as_sealed_file(*store_);
+    const auto plain = beside == nullptr ? store_ : directory_store(beside->path(), {.read_only = true});
+    SealState state;
+    const std::string manifest = join_key(path, bag_manifest);
+    if (!guarded({.node = path, .key = manifest}, [&] { state = bag_state(*plain, place(path), options_.io); })) return;
+    ++report_.seals;
+    report_.sealed += state.unchanged;
+    add_changes(path, state,
+                {"is not as the bag's manifest says", "is in the bag's manifest and is missing",
+                 "is in no manifest of the bag"});
+    if (!holds(plain->list(place(path)).keys, bag_tag_manifest)) {
+        add({.kind = FindingKind::note,
+             .node = path,
+             .key = join_key(path, bag_tag_manifest),
+             .text = "is missing, and so nothing says whether the bag's manifest is as it was"});
+    }
+}
+
+void Verifier::leave_bags() {
+    for (Finding& finding : report_.findings) {
+        const std::string& at = finding.key.empty() ? finding.node : finding.key;
+        const bool in_bag = std::ranges::any_of(
+            bags_, [&](const std::string& bag) { return bag.empty() || (at + '/').starts_with(bag + '/'); });
+        if (in_bag && finding.remedy != Remedy::restore) finding.remedy = Remedy::none;
+    }
+}
+
+void Verifier::add_changes(const std::string& path, const SealState& state,
+                           const std::array<std::string_view, 3>& what) {
     struct Row {
         const std::vector<std::string>& files;
         FindingKind kind;
         std::string_view what;
     };
-    for (const Row& row : {Row{state.changed, FindingKind::changed, "is not as it was sealed"},
-                           Row{state.missing, FindingKind::lost, "was sealed and is missing"},
-                           Row{state.added, FindingKind::added, "was added after the seal"}}) {
+    for (const Row& row :
+         {Row{state.changed, FindingKind::changed, what[0]}, Row{state.missing, FindingKind::lost, what[1]},
+          Row{state.added, FindingKind::added, what[2]}}) {
         for (const std::string& file : row.files) {
             add({.kind = row.kind, .node = path, .key = join_key(path, file), .text = std::string(row.what)});
         }

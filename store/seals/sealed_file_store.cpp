@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "bag_state.h"
 #include "keys.h"
 #include "node_files.h"
 #include "seal_mark.h"
@@ -28,7 +29,7 @@ std::shared_ptr<SealedFileStore> SealedFileStore::of_file(const std::filesystem:
 std::shared_ptr<SealedFileStore> SealedFileStore::of_bag(const std::filesystem::path& bag,
                                                          const StoreOptions& options) {
     return std::shared_ptr<SealedFileStore>(
-        new SealedFileStore(directory_store(bag, options), bag_seal_folder, "", "tagmanifest-sha256.txt"));
+        new SealedFileStore(directory_store(bag, options), bag_seal_folder, "", std::string(bag_tag_manifest)));
 }
 
 bool SealedFileStore::shows(std::string_view name) const {

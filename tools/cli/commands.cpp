@@ -502,9 +502,10 @@ constexpr Command table[] = {
      declare_consolidate},
     {"verify", check, "find what is damaged or left over",
      "verify PATH… [--complete | --ome | --geo] [--verbose] [options]",
-     "Decodes every chunk, parses all metadata, compares with the seal where there is one, and names files that "
-     "belong\n"
-     "to nothing. One line for each finding, and for many that are alike (--verbose: one each):\n"
+     "Decodes every chunk, parses all metadata, compares with the seal where there is one, a BagIt bag with the "
+     "SHA-256\n"
+     "sums in its manifests, and names files that belong to nothing. One line for each finding, and for many that are\n"
+     "alike (--verbose: one each):\n"
      "  damage     cannot be decoded, or is not what it must be\n"
      "  unchecked  cannot be judged: a codec that Tessera lacks, a chunk larger than --max-memory, a file that cannot "
      "be\n"
@@ -540,7 +541,9 @@ constexpr Command table[] = {
      "One whose journal is damaged is set aside in .tessera/damaged.\n"
      "Links, pipes and sockets in the places of Tessera's own files are removed; what a link leads to stays. Where "
      "damage\n"
-     "lies behind a link below PATH nothing is mended, unless --follow-links allows it.\n"
+     "lies behind a link below PATH nothing is mended, unless --follow-links allows it. Nothing but its parity mends "
+     "what\n"
+     "lies in a BagIt bag.\n"
      "Exit code 1 when damage is left, and when elements read as the fill value because nothing could restore them.\n\n"
      "Examples:\n"
      "  tessera repair survey.zarr --dry-run\n"
