@@ -134,6 +134,8 @@ private:
 
     // ---- seals
 
+    /// Reports a directory in the place of a seal's manifest, by the listing of Tessera's own folder of a node.
+    void check_manifest_place(const std::string& node, const Listing& own);
     /// Returns whether there is a seal.
     bool check_seal(const std::string& path);
     /// Compares a bag without a seal of its own with its manifests.

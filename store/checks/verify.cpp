@@ -94,7 +94,12 @@ VerifyReport Verifier::run() {
 
 VerifyReport Verifier::run_beside(VerifyReport found) {
     report_ = std::move(found);
-    check_seal("");
+    Listing own;
+    const std::string folder(own_folder);
+    if (guarded({.node = {}, .key = folder}, [&] { own = store_->list(folder); })) {
+        check_manifest_place("", own);
+        check_seal("");
+    }
     std::ranges::stable_sort(report_.findings, {}, &Finding::kind);
     return std::move(report_);
 }
@@ -304,13 +309,7 @@ bool Verifier::check_own(const std::string& path) {
         for (const std::string_view name : {"undo/journal", "undo/changes"}) check_place(path, join_key(own, name));
     }
     for (const std::string& name : listing.prefixes) check_own_part(path, join_key(own, name), name);
-    const std::string_view manifest = seal_key.substr(seal_key.rfind('/') + 1);
-    if (options_.seals && holds(listing.prefixes, manifest) && !holds(listing.prefixes, "parity")) {
-        add({.node = path,
-             .key = join_key(path, seal_key),
-             .text = "a directory in the place of a seal's list of files",
-             .advice = {{Action::seal, "sets it aside and seals what is there now"}}});
-    }
+    if (options_.seals) check_manifest_place(path, listing);
     if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
     // By itself nothing opens it. Beside sound arrays it is only left over, as is the mark of one that was completed.
     const bool alone = path.empty() && probe_dialect(*store_, place(path)) == nullptr;

@@ -12,6 +12,15 @@
 
 namespace tessera {
 
+void Verifier::check_manifest_place(const std::string& node, const Listing& own) {
+    const std::string_view manifest = seal_key.substr(seal_key.rfind('/') + 1);
+    if (!holds(own.prefixes, manifest) || holds(own.prefixes, "parity")) return;
+    add({.node = node,
+         .key = join_key(node, seal_key),
+         .text = "a directory in the place of a seal's list of files",
+         .advice = {{Action::seal, "sets it aside and seals what is there now"}}});
+}
+
 bool Verifier::check_seal(const std::string& path) {
     if (!check_place(path, join_key(path, parity_folder))) return false;  // such as a link, which repair removes
     const std::string manifest = join_key(path, seal_key);

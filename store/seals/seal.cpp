@@ -251,6 +251,14 @@ std::function<bool(std::string_view)> unchanged_since_seal(const KeyValueStore& 
 
 namespace {
 
+/// Also of a link and the like in its place, even a dangling one: a seal must not be lost silently.
+bool has_seal_folder(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_symlink(path, ignored)) return true;
+    const auto status = status_of(path);
+    return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
 /// `facts` are those of the file or directory `real`.
 std::optional<Place> place_of_seal(const std::filesystem::path& real, const std::optional<PathFacts>& facts,
                                    const StoreOptions& options, bool make) {
@@ -260,7 +268,7 @@ std::optional<Place> place_of_seal(const std::filesystem::path& real, const std:
         return bag ? std::optional(Place{SealedFileStore::of_bag(real, options), ""}) : std::nullopt;
     }
     if (facts && !facts->regular) return std::nullopt;
-    if (!std::filesystem::is_directory(status_of(seal_folder_of(real))) && !(make && facts)) return std::nullopt;
+    if (!has_seal_folder(seal_folder_of(real)) && !(make && facts)) return std::nullopt;
     return Place{SealedFileStore::of_file(real, options), ""};
 }
 
