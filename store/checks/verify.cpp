@@ -384,7 +384,8 @@ void Verifier::check_snapshot(const std::string& path) {
     for (const std::string& file : state->changed) {
         add({.node = path,
              .key = join_key(path, file),
-             .text = "is not as it was when the snapshot was made: another program changed it in place"});
+             .text = "is not as it was when the snapshot was made: it was damaged, or another program changed it in "
+                     "place"});
     }
     for (const std::string& file : state->missing) {
         add({.node = path, .key = join_key(path, file), .text = "was there when the snapshot was made, and is gone"});
