@@ -67,14 +67,17 @@ bool OtherFiles::check_own() const {
     for (const std::string_view name : {"lock", "batch", "damaged", "undo", "log"}) check_place(join_key(own, name));
     if (holds(listing.prefixes, "undo")) check_place(join_key(node_, undo_record_key));
     for (const std::string& name : listing.prefixes) check_own_part(join_key(own, name), name);
-    const std::string_view manifest = seal_key.substr(seal_key.rfind('/') + 1);
-    if (run_.options.seals && holds(listing.prefixes, manifest) && !holds(listing.prefixes, "parity")) {
-        run_.add({.node = node_,
-                  .key = join_key(node_, seal_key),
-                  .text = "a directory in the place of a seal's list of files",
-                  .advice = {{Action::seal, "sets it aside and seals what is there now"}}});
-    }
+    if (run_.options.seals) check_manifest_place(listing);
     return check_marker(listing);
+}
+
+void OtherFiles::check_manifest_place(const Listing& own) const {
+    const std::string_view manifest = seal_key.substr(seal_key.rfind('/') + 1);
+    if (!holds(own.prefixes, manifest) || holds(own.prefixes, "parity")) return;
+    run_.add({.node = node_,
+              .key = join_key(node_, seal_key),
+              .text = "a directory in the place of a seal's list of files",
+              .advice = {{Action::seal, "sets it aside and seals what is there now"}}});
 }
 
 bool OtherFiles::check_marker(const Listing& own) const {

@@ -23,6 +23,8 @@ public:
     bool check_own_folder(const std::string& name) const;
     /// Checks `.tessera` of the node. Returns whether the node is marked as unfinished.
     bool check_own() const;
+    /// Reports a directory in the place of a seal's manifest, by the listing of `.tessera` of the node.
+    void check_manifest_place(const Listing& own) const;
     /// Whether the place of one of Tessera's own names holds nothing, a file or a directory. Adds a finding for
     /// anything else; nothing is looked up behind that.
     bool check_place(const std::string& key) const;

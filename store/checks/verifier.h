@@ -35,12 +35,15 @@ private:
     void check_node(const std::string& path);
     /// A group, or a plain folder (dialect nullptr); enters what is to be checked below it.
     void check_group(const std::string& path, const Dialect* dialect, const Listing& listing);
+    /// Repair leaves bags as they are, but for what their parity restores.
+    void leave_bags();
     /// Reports a folder that the walk did not enter, unless it was visited by another path.
     void check_passed(const PassedFolder& passed);
 
     VerifyRun run_;
     LostArrays lost_;
     FolderWalk walk_;                        ///< over the nodes
+    std::vector<std::string> bags_;          ///< folders that are bags
     std::vector<std::string> maybe_sealed_;  ///< nodes whose seals are looked at once all else is known
 };
 

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "bag_state.h"
 #include "keys.h"
 #include "other_files.h"
 #include "sealed_file_store.h"
@@ -29,7 +30,13 @@ VerifyReport Verifier::run() {
         run_.guarded({.node = path}, [&] { check_node(path); });
     }
     for (const PassedFolder& passed : walk_.passed()) check_passed(passed);
-    for (const std::string& path : maybe_sealed_) verify_node_seal(run_, path);
+    for (const std::string& path : maybe_sealed_) {
+        const bool sealed = verify_node_seal(run_, path);
+        // The seal of a bag covers what its manifests list.
+        const bool covered = sealed && path.empty() && as_sealed_file(*run_.store) != nullptr;
+        if (!covered && std::ranges::count(bags_, path) > 0) verify_bag(run_, path);
+    }
+    if (!bags_.empty()) leave_bags();
     if (run_.report.absent > 0) forget_absent_in_seals(run_.report);
     // The worst come first, then by key, so that the order does not depend on the threads.
     std::ranges::stable_sort(run_.report.findings, {}, [](const Finding& f) {
@@ -40,7 +47,12 @@ VerifyReport Verifier::run() {
 
 VerifyReport Verifier::run_beside(VerifyReport found) {
     run_.report = std::move(found);
-    verify_node_seal(run_, "");
+    Listing own;
+    const std::string folder(own_folder);
+    if (run_.guarded({.node = {}, .key = folder}, [&] { own = run_.store->list(folder); })) {
+        OtherFiles(run_, "").check_manifest_place(own);
+        (void)verify_node_seal(run_, "");
+    }
     std::ranges::stable_sort(run_.report.findings, {}, &Finding::kind);
     return std::move(run_.report);
 }
@@ -70,6 +82,7 @@ void Verifier::check_node(const std::string& path) {
 
 void Verifier::check_group(const std::string& path, const Dialect* dialect, const Listing& listing) {
     bool orphans = false;
+    if (is_bag(listing)) bags_.push_back(path);
     if (dialect != nullptr) {
         ++run_.report.groups;
         verify_group_documents(run_, path, *dialect);
@@ -93,6 +106,15 @@ void Verifier::check_group(const std::string& path, const Dialect* dialect, cons
         } else if (dialect != nullptr) {
             files.add_stray(child, "a directory that is no part of the group");
         }
+    }
+}
+
+void Verifier::leave_bags() {
+    for (Finding& finding : run_.report.findings) {
+        const std::string& at = finding.key.empty() ? finding.node : finding.key;
+        const bool in_bag = std::ranges::any_of(
+            bags_, [&](const std::string& bag) { return bag.empty() || (at + '/').starts_with(bag + '/'); });
+        if (in_bag && finding.remedy != Remedy::restore) finding.remedy = Remedy::none;
     }
 }
 

@@ -86,7 +86,10 @@ void forget_absent_in_seals(VerifyReport& report);
 
 // ---- seals and snapshots (verify_seal.cpp)
 
-void verify_node_seal(VerifyRun& run, const std::string& node);
+/// Returns whether there is a seal.
+bool verify_node_seal(VerifyRun& run, const std::string& node);
+/// Compares a bag without a seal of its own with its manifests.
+void verify_bag(VerifyRun& run, const std::string& bag);
 void verify_snapshot(VerifyRun& run, const std::string& node);
 
 }  // namespace tessera

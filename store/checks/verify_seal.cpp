@@ -4,6 +4,7 @@
 #include <tessera/seal.h>
 #include <tessera/snapshot.h>
 
+#include "bag_state.h"
 #include "keys.h"
 #include "other_files.h"
 #include "parity_archive.h"
@@ -30,10 +31,11 @@ class SealCheck {
 public:
     SealCheck(VerifyRun& run, const std::string& node) : run_(run), node_(node) {}
 
-    void check() {
+    /// Returns whether there is a seal.
+    bool check() {
         const std::string parity = join_key(node_, parity_folder);
         // Such as a link, which repair removes.
-        if (!OtherFiles(run_, node_).check_place(parity)) return;
+        if (!OtherFiles(run_, node_).check_place(parity)) return false;
         if (is_first_unfinished({*run_.store, run_.place(node_)})) {
             run_.add(
                 {.kind = FindingKind::leftover,
@@ -45,7 +47,8 @@ public:
         const bool read = run_.guarded({.node = node_, .key = join_key(node_, seal_key)}, [&] {
             state_ = seal_state({*run_.store, run_.place(node_)}, run_.options.io);
         });
-        if (!read || !state_.present) return;
+        if (!read) return true;
+        if (!state_.present) return false;
         ++run_.report.seals;
         if (seal_broken({*run_.store, run_.place(node_)})) {
             run_.add(
@@ -62,6 +65,7 @@ public:
         } else {
             run_.guarded({.node = node_, .key = parity}, [&] { check_parity(); });
         }
+        return true;
     }
 
 private:
@@ -162,8 +166,39 @@ private:
 
 }  // namespace
 
-void verify_node_seal(VerifyRun& run, const std::string& node) {
-    SealCheck(run, node).check();
+bool verify_node_seal(VerifyRun& run, const std::string& node) {
+    return SealCheck(run, node).check();
+}
+
+void verify_bag(VerifyRun& run, const std::string& bag) {
+    // A store of a sealed bag does not show the manifest of tag files.
+    const auto* beside = as_sealed_file(*run.store);
+    const auto plain = beside == nullptr ? run.store : directory_store(beside->path(), {.read_only = true});
+    const Place place(plain, run.place(bag));
+    SealState state;
+    const bool read = run.guarded({.node = bag, .key = join_key(bag, bag_manifest)},
+                                  [&] { state = bag_state(place, run.options.io); });
+    if (!read) return;
+    ++run.report.seals;
+    run.report.sealed += state.unchanged;
+    struct Row {
+        const std::vector<std::string>& files;
+        FindingKind kind;
+        std::string_view what;
+    };
+    for (const Row& row : {Row{state.changed, FindingKind::changed, "is not as the bag's manifest says"},
+                           Row{state.missing, FindingKind::lost, "is in the bag's manifest and is missing"},
+                           Row{state.added, FindingKind::added, "is in no manifest of the bag"}}) {
+        for (const std::string& file : row.files) {
+            run.add({.kind = row.kind, .node = bag, .key = join_key(bag, file), .text = std::string(row.what)});
+        }
+    }
+    if (!holds(plain->list(place.prefix).keys, bag_tag_manifest)) {
+        run.add({.kind = FindingKind::note,
+                 .node = bag,
+                 .key = join_key(bag, bag_tag_manifest),
+                 .text = "is missing, and so nothing says whether the bag's manifest is as it was"});
+    }
 }
 
 void verify_snapshot(VerifyRun& run, const std::string& node) {
@@ -172,7 +207,8 @@ void verify_snapshot(VerifyRun& run, const std::string& node) {
     for (const std::string& file : state->changed) {
         run.add({.node = node,
                  .key = join_key(node, file),
-                 .text = "is not as it was when the snapshot was made: another program changed it in place"});
+                 .text = "is not as it was when the snapshot was made: it was damaged, or another program changed it "
+                         "in place"});
     }
     for (const std::string& file : state->missing) {
         run.add(

@@ -23,6 +23,7 @@
 #include "move_aside.h"
 #include "node_files.h"
 #include "replace_directory.h"
+#include "seal_changes.h"
 #include "seal_mark.h"
 #include "snapshot_record.h"
 #include "stored_chunks.h"
@@ -304,16 +305,17 @@ Error damaged(const SnapshotInfo& info, const SnapshotState& state) {
                    info.path.string(), state.files)
             .advising(Action::accept_snapshot, "takes them as they are", info.name);
     }
-    const std::size_t count = state.changed.size() + state.missing.size();
-    return corrupt("{}: {} of its files are not as they were when it was made, the first being {}", info.path.string(),
-                   count, (state.changed.empty() ? state.missing : state.changed).front());
+    std::vector<std::string> names = state.changed;
+    names.insert(names.end(), state.missing.begin(), state.missing.end());
+    return corrupt("{}: {} of its files are not as they were when it was made: {}", info.path.string(), names.size(),
+                   names_text(names));
 }
 
 /// The files to leave out when a part of a snapshot is restored, as paths below the part. Throws if there are any
 /// without `skip_damaged`.
 std::vector<std::string> damaged_files(const ReadableStore& folder, const SnapshotInfo& info, const std::string& part,
                                        const IoOptions& io, bool skip_damaged) {
-    SnapshotState state = snapshot_state({folder, info.name}, io).value();
+    SnapshotState state = snapshot_state_of({folder, info.name}, part, io).value();
     for (auto* paths : {&state.changed, &state.missing, &state.untold}) *paths = within(part, *paths);
     if (state.intact()) return {};
     if (!state.untold.empty() || !skip_damaged) {

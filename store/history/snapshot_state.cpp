@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -45,8 +46,13 @@ public:
     explicit KnownSums(const PlaceView& place)
         : place_(place), own_(load_sums(place.store, place.key(snapshot_sums_key))) {}
 
+    /// Whether the snapshot has sums of its own, of all files.
+    [[nodiscard]] bool of_all() const { return own_.has_value(); }
+
+    /// Any thread may call it.
     [[nodiscard]] std::optional<Sha256> of(const std::string& path) {
         if (own_) return find(*own_, path);
+        const std::lock_guard lock(mutex_);
         std::string node = path;
         do {
             const std::size_t slash = node.rfind('/');
@@ -71,22 +77,9 @@ private:
 
     PlaceView place_;
     std::optional<FileList> own_;
+    std::mutex mutex_;  ///< of seals_
     std::map<std::string, std::optional<FileList>> seals_;
 };
-
-/// Compares the files with known sums, in parallel.
-std::vector<Content> contents_of(const PlaceView& place, const std::vector<std::string>& paths, const IoOptions& io) {
-    std::vector<Content> contents(paths.size(), Content::unknown);
-    std::vector<std::optional<Sha256>> sums;
-    KnownSums known(place);
-    for (const std::string& path : paths) sums.push_back(known.of(path));
-    parallel_for(std::ssize(paths), io, [&](std::int64_t n) {
-        const auto i = static_cast<std::size_t>(n);
-        if (!sums[i]) return;
-        contents[i] = sum_of(place.store, place.key(paths[i])) == sums[i] ? Content::same : Content::other;
-    });
-    return contents;
-}
 
 }  // namespace
 
@@ -115,11 +108,21 @@ void for_each_record(const PlaceView& place,
 }
 
 std::optional<SnapshotState> snapshot_state(const PlaceView& place, const IoOptions& io) {
-    if (!is_snapshot(place)) return std::nullopt;
+    return snapshot_state_of(place, "", io);
+}
+
+std::optional<SnapshotState> snapshot_state_of(const PlaceView& at, std::string_view part, const IoOptions& io) {
+    if (!is_snapshot(at)) return std::nullopt;
     SnapshotState state;
-    std::vector<std::string> other_times;
+    KnownSums known(at);
+    // With sums of its own, all files of the part, because size and time do not show a flipped bit.
+    FileList compared(spool_folder(at.store));
+    constexpr std::uint64_t has_other_time = 1;  // in ListedFile::origin
+    const auto in_part = [&](std::string_view path) {
+        return part.empty() || (path.starts_with(part) && path.substr(part.size()).starts_with('/'));
+    };
     std::int64_t kept = 0;  // files that have their time
-    for_each_record(place, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
+    for_each_record(at, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
         ++state.files;
         if (!now) {
             state.missing.push_back(file.path);
@@ -127,20 +130,28 @@ std::optional<SnapshotState> snapshot_state(const PlaceView& place, const IoOpti
             state.changed.push_back(file.path);
         } else if (now->modified == file.modified || now->modified == 0) {  // a store without times (a zip) has sizes
             ++kept;
+            if (known.of_all() && in_part(file.path)) compared.append({.path = file.path, .size = file.size});
         } else {
-            other_times.push_back(file.path);
+            compared.append({.path = file.path, .size = file.size, .origin = has_other_time});
         }
     });
-    if (other_times.empty()) return state;
-    const std::vector<Content> contents = contents_of(place, other_times, io);
-    for (std::size_t i = 0; i < other_times.size(); ++i) {
-        if (contents[i] == Content::same) {
-            ++state.moved;
-            continue;
-        }
-        const bool untold = contents[i] == Content::unknown && kept == 0;
-        (untold ? state.untold : state.changed).push_back(std::move(other_times[i]));
-    }
+    if (compared.empty()) return state;
+    for_each_file<Content>(
+        compared, io, "comparing with sums",
+        [&](const ListedFile& file, Content& content) {
+            const std::optional<Sha256> sum = known.of(file.path);
+            if (sum) content = sum_of(at.store, at.key(file.path)) == sum ? Content::same : Content::other;
+        },
+        [&](const ListedFile& file, Content content) {
+            const bool moved = file.origin == has_other_time;
+            if (content == Content::same) {
+                if (moved) ++state.moved;
+            } else if (content == Content::other || (moved && kept > 0)) {
+                state.changed.push_back(file.path);
+            } else if (moved) {
+                state.untold.push_back(file.path);
+            }
+        });
     std::ranges::sort(state.changed);
     return state;
 }

@@ -21,15 +21,6 @@ bool is_readable(const ReadableStore& store, const std::string& key) {
     }
 }
 
-/// Whether anything has the name, even if it cannot be opened.
-bool is_there(const ReadableStore& store, const std::string& key) {
-    try {
-        return store.contains(key);
-    } catch (const Error&) {
-        return true;
-    }
-}
-
 /// Classifies the differing files of one segment, and counts how many of the others have their sealed time.
 class Sorter {
 public:

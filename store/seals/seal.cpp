@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 
+#include "bag_state.h"
 #include "copy_bytes.h"
 #include "keys.h"
 #include "lines.h"
@@ -34,25 +35,29 @@ namespace tessera {
 
 static_assert(seal_key == seal_sums_key);
 
-SealState seal_state(const PlaceView& place, const IoOptions& io) {
-    const std::optional<FileList> manifest = sealed_sums(place);
-    if (!manifest) return {};
+namespace {
+
+/// Compares what is there with `manifest`. That of a bag (`of_bag`) may list files that no seal covers, such as
+/// Tessera's own, and nothing else may be there, not even chunks outside of their arrays.
+SealState state_by(const PlaceView& at, const FileList& manifest, const IoOptions& io, bool of_bag) {
     SealState state;
     state.present = true;
-    FileList sealed(spool_folder(place.store));
+    FileList sealed(spool_folder(at.store));
     {
-        const FileList files = files_below(place);
-        FileList added(spool_folder(place.store));
-        join_files(files, *manifest, [&](const ListedFile* there, const ListedFile* was) {
+        const FileList files = files_below(at);
+        FileList added(spool_folder(at.store));
+        join_files(files, manifest, [&](const ListedFile* there, const ListedFile* was) {
             if (was == nullptr) {
                 added.append(*there);
-            } else if (there == nullptr) {
-                state.missing.push_back(was->path);
-            } else {
+            } else if (there != nullptr) {
                 sealed.append({.path = there->path, .size = there->size, .sum = was->sum});
+            } else if (of_bag && is_there(at.store, at.key(was->path))) {
+                sealed.append({.path = was->path, .sum = was->sum});
+            } else {
+                state.missing.push_back(was->path);
             }
         });
-        if (!added.empty()) leave_out_stale(place, added);
+        if (!added.empty() && !of_bag) leave_out_stale(at, added);
         FileList::Reader reader(added);
         while (const ListedFile* const file = reader.next()) state.added.push_back(file->path);
     }
@@ -71,6 +76,13 @@ SealState seal_state(const PlaceView& place, const IoOptions& io) {
         });
     state.unchanged = static_cast<std::int64_t>(sealed.size()) - std::ssize(state.changed);
     return state;
+}
+
+}  // namespace
+
+SealState seal_state(const PlaceView& place, const IoOptions& io) {
+    const std::optional<FileList> manifest = sealed_sums(place);
+    return manifest ? state_by(place, *manifest, io, false) : SealState{};
 }
 
 namespace {
@@ -237,6 +249,14 @@ std::function<bool(std::string_view)> unchanged_since_seal(const PlaceView& plac
 
 namespace {
 
+/// Also of a link and the like in its place, even a dangling one: a seal must not be lost silently.
+bool has_seal_folder(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_symlink(path, ignored)) return true;
+    const auto status = status_of(path);
+    return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
 /// `facts` are those of the file or directory `real`.
 std::optional<Place> place_of_seal(const std::filesystem::path& real, const std::optional<PathFacts>& facts,
                                    const StoreOptions& options, bool make) {
@@ -246,7 +266,7 @@ std::optional<Place> place_of_seal(const std::filesystem::path& real, const std:
         return bag ? std::optional(Place{SealedFileStore::of_bag(real, options), ""}) : std::nullopt;
     }
     if (facts && !facts->regular) return std::nullopt;
-    if (!std::filesystem::is_directory(status_of(seal_folder_of(real))) && !(make && facts)) return std::nullopt;
+    if (!has_seal_folder(seal_folder_of(real)) && !(make && facts)) return std::nullopt;
     return Place{SealedFileStore::of_file(real, options), ""};
 }
 
@@ -280,6 +300,48 @@ std::string bag_path(std::string_view path) {
         }
     }
     return text;
+}
+
+/// The path that one in a manifest stands for.
+std::string path_in_bag(std::string_view text) {
+    if (text.starts_with("./")) text.remove_prefix(2);
+    std::string path;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const std::string_view three = text.substr(i, 3);
+        const bool escaped = three == "%0A" || three == "%0a" || three == "%0D" || three == "%0d" || three == "%25";
+        path += !escaped ? text[i] : three == "%25" ? '%' : three[2] == 'A' || three[2] == 'a' ? '\n' : '\r';
+        if (escaped) i += 2;
+    }
+    return path;
+}
+
+/// Adds the files of a manifest. Throws corrupt for an invalid one.
+void read_bag_manifest(const ByteSource& text, FileSorter& files) {
+    constexpr std::size_t digits = 64;
+    for_each_line(text, "\"SHA-256, space, a path in the bag\"", [&](std::string_view line, std::size_t number) {
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        const auto sum = line.size() > digits ? parse_sum(line) : std::nullopt;
+        const std::size_t name = line.find_first_not_of(" \t", std::min(digits, line.size()));
+        if (!sum || name == line.npos || name == digits) return false;
+        line.remove_prefix(name);
+        if (line.starts_with('*')) line.remove_prefix(1);  // as md5sum and its kin mark a binary file
+        ListedFile file{.path = path_in_bag(line), .sum = *sum, .origin = number};
+        in_context([&] { return fmt::format("line {}", number); }, [&] { require_key(file.path); });
+        files.add(file);
+        return true;
+    });
+}
+
+/// Adds the files of a manifest of a bag. Returns false if there is no such manifest.
+bool read_bag_manifest(const PlaceView& place, std::string_view name, FileSorter& files) {
+    const std::string key = place.key(name);
+    const auto text = place.store.open(key);
+    if (text != nullptr) {
+        in_context([&] { return place.store.name_of(key); }, [&] { read_bag_manifest(*text, files); });
+    } else if (std::ranges::count(place.store.list(place.prefix).prefixes, name) > 0) {
+        throw corrupt("{} is a directory, where a manifest is expected", place.store.name_of(key));
+    }
+    return text != nullptr;
 }
 
 std::string today() {
@@ -336,8 +398,8 @@ std::vector<std::string> write_tags(KeyValueStore& bag, const FileList& payload,
         bag.put(name, std::as_bytes(std::span(text)));
         names.push_back(name);
     }
-    put_bag_manifest(bag, "manifest-sha256.txt", payload);
-    names.emplace_back("manifest-sha256.txt");
+    put_bag_manifest(bag, std::string(bag_manifest), payload);
+    names.emplace_back(bag_manifest);
     return names;
 }
 
@@ -359,10 +421,43 @@ void write_tag_manifest(KeyValueStore& bag, std::vector<std::string> names) {
         const auto sum = sum_of(bag, name);
         if (sum) sums.append({.path = name, .sum = *sum});
     }
-    put_bag_manifest(bag, "tagmanifest-sha256.txt", sums);
+    put_bag_manifest(bag, std::string(bag_tag_manifest), sums);
 }
 
 }  // namespace
+
+bool is_bag(const Listing& folder) {
+    const auto holds = [](const std::vector<std::string>& names, std::string_view name) {
+        return std::ranges::binary_search(names, name);
+    };
+    if (holds(folder.keys, "bagit.txt")) return true;
+    return holds(folder.prefixes, "data") && (holds(folder.keys, bag_manifest) || holds(folder.keys, bag_tag_manifest));
+}
+
+SealState bag_state(const PlaceView& place, const IoOptions& io) {
+    FileSorter files(spool_folder(place.store));
+    if (!read_bag_manifest(place, bag_manifest, files)) {
+        const std::string name = place.name_of(bag_manifest);
+        for (const std::string& other : place.store.list(place.prefix).keys) {
+            if (!other.starts_with("manifest-")) continue;
+            throw unsupported("{}: is missing, and Tessera does not compute the sums of {}", name, other);
+        }
+        throw corrupt("{}: is missing, and so nothing says whether the files of the bag are as they were", name);
+    }
+    const bool has_tags = read_bag_manifest(place, bag_tag_manifest, files);
+    const FileList manifest = files.sort_unique([&](const ListedFile& kept, const ListedFile& again) {
+        if (again.sum == kept.sum) return;
+        throw corrupt("{} has two sums in the manifests of its bag", place.name_of(kept.path));
+    });
+    SealState state = state_by(place, manifest, io, true);
+    // No manifest lists those of tag files, and none has to list every tag file.
+    std::erase_if(state.added, [&](const std::string& path) {
+        const bool tag = !path.starts_with("data/");
+        return tag &&
+               (!has_tags || path.starts_with("tagmanifest-") || path.starts_with(std::string(bag_seal_folder) + '/'));
+    });
+    return state;
+}
 
 Sealed make_bag(const PlaceRef& at, std::string_view name, const std::filesystem::path& bag, const IoOptions& io,
                 const StoreOptions& options, const std::optional<Redundancy>& parity) {

@@ -3,8 +3,12 @@
 #include <tessera/error_text.h>
 #include <tessera/own_names.h>
 
+#include <sys/stat.h>
+
 #include <utility>
 
+#include "bag_state.h"
+#include "beneath.h"
 #include "keys.h"
 #include "node_files.h"
 #include "seal_mark.h"
@@ -28,7 +32,7 @@ std::shared_ptr<SealedFileStore> SealedFileStore::of_file(const std::filesystem:
 std::shared_ptr<SealedFileStore> SealedFileStore::of_bag(const std::filesystem::path& bag,
                                                          const StoreOptions& options) {
     return std::shared_ptr<SealedFileStore>(
-        new SealedFileStore(directory_store(bag, options), bag_seal_folder, "", "tagmanifest-sha256.txt"));
+        new SealedFileStore(directory_store(bag, options), bag_seal_folder, "", std::string(bag_tag_manifest)));
 }
 
 bool SealedFileStore::shows(std::string_view name) const {
@@ -51,6 +55,40 @@ std::filesystem::path SealedFileStore::file_of(std::string_view key) const {
     return std::filesystem::path(name()) / there(key);
 }
 
+namespace {
+
+/// Whether a key is in the seal.
+bool in_seal(std::string_view key) {
+    return key.substr(0, key.find('/')) == own_folder;
+}
+
+}  // namespace
+
+void SealedFileStore::require_own(std::string_view key) const {
+    if (!in_seal(key)) return;
+    const std::string path = there(key);
+    for (std::size_t end = seal_.size();; end = path.find('/', end + 1)) {
+        const std::filesystem::path part = std::filesystem::path(name()) / path.substr(0, end);
+        struct stat status {};
+        if (::lstat(part.c_str(), &status) != 0) return;  // if not for its absence, opening it fails
+        if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+            throw corrupt("{} is {}, in the place of a seal's files, where no link is followed; remove it",
+                          part.string(), kind_text(status.st_mode));
+        }
+        if (end >= path.size()) return;
+    }
+}
+
+void SealedFileStore::require_own_folder(std::string_view key) const {
+    require_own(parent_of(key));
+}
+
+bool SealedFileStore::is_own_entry(std::string_view prefix, std::string_view name) const {
+    struct stat status {};
+    return ::lstat(file_of(join_key(prefix, name)).c_str(), &status) == 0 &&
+           (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
+}
+
 std::unique_ptr<ByteSource> SealedFileStore::open(std::string_view key) const {
     return contains(key) ? directory_->open(there(key)) : nullptr;
 }
@@ -60,19 +98,23 @@ bool SealedFileStore::get(std::string_view key, Buffer& out, std::uint64_t limit
 }
 
 void SealedFileStore::put(std::string_view key, ByteSpan value) {
+    require_own_folder(key);
     directory_->put(there(key), value);
 }
 
 std::unique_ptr<ByteSink> SealedFileStore::create(std::string_view key) {
+    require_own_folder(key);
     return directory_->create(there(key));
 }
 
 bool SealedFileStore::link(std::string_view key, const ReadableStore& other, std::string_view other_key) {
+    require_own_folder(key);
     if (&other == this) return directory_->local_files().link(there(key), *directory_, there(other_key));
     return directory_->local_files().link(there(key), other, other_key);
 }
 
 bool SealedFileStore::replace(std::string_view from, std::string_view to) {
+    require_own_folder(to);
     return directory_->replace(there(from), there(to));
 }
 
@@ -81,6 +123,7 @@ std::optional<ValueStamp> SealedFileStore::stamp(std::string_view key) const {
 }
 
 bool SealedFileStore::contains(std::string_view key) const {
+    require_own(key);
     const std::string_view first = key.substr(0, key.find('/'));
     return (first == own_folder || shows(first)) && directory_->contains(there(key));
 }
@@ -95,9 +138,12 @@ void SealedFileStore::erase_below(std::string_view prefix) {
 }
 
 Listing SealedFileStore::list(std::string_view prefix) const {
+    require_own(prefix);
     Listing listing = directory_->list(there(prefix));
-    if (!prefix.empty()) return listing;
-    const auto hidden = [this](const std::string& name) { return !shows(name); };
+    if (!prefix.empty() && !in_seal(prefix)) return listing;
+    const auto hidden = [&](const std::string& name) {
+        return prefix.empty() ? !shows(name) : !is_own_entry(prefix, name);
+    };
     std::erase_if(listing.keys, hidden);
     std::erase_if(listing.prefixes, hidden);
     std::erase_if(listing.links, hidden);
@@ -105,14 +151,18 @@ Listing SealedFileStore::list(std::string_view prefix) const {
 }
 
 void SealedFileStore::for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const {
-    if (!prefix.empty()) return directory_->for_each(there(prefix), each, folder);
+    require_own(prefix);
+    if (!prefix.empty() && !in_seal(prefix)) return directory_->for_each(there(prefix), each, folder);
+    const auto is_shown = [&](std::string_view name) {
+        return prefix.empty() ? shows(name) : is_own_entry(prefix, name);
+    };
     const auto shown = [&](std::string_view name, const ValueSize& size) {
-        if (shows(name)) each(name, size);
+        if (is_shown(name)) each(name, size);
     };
     const auto shown_folder = [&](std::string_view name, bool link) {
-        if (shows(name) && folder) folder(name, link);
+        if (is_shown(name) && folder) folder(name, link);
     };
-    directory_->for_each("", shown, shown_folder);
+    directory_->for_each(there(prefix), shown, shown_folder);
 }
 
 bool SealedFileStore::leads_back(std::string_view prefix) const {

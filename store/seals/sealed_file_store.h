@@ -18,7 +18,8 @@ namespace tessera {
 inline constexpr const char* bag_seal_folder = "tessera-seal";
 
 /// Some of the files of a directory, with another folder of it under the name ".tessera". So everything that is known
-/// of seals in ".tessera" holds for seals that lie beside what they are of. Thread rule: as the directory's store.
+/// of seals in ".tessera" holds for seals that lie beside what they are of, also that no link there is followed, and
+/// that anything but files and directories is corrupt. Thread rule: as the directory's store.
 class SealedFileStore final : public KeyValueStore, public LocalFiles {
 public:
     /// The file alone, with the folder "NAME.tessera-seal" beside it.
@@ -74,6 +75,12 @@ private:
           without_(std::move(without)) {}
     /// The directory's key. Throws invalid_argument for a key that is hidden.
     [[nodiscard]] std::string there(std::string_view key) const;
+    /// If the key is in the seal, throws corrupt for links, and for anything but a file or a directory, on its path.
+    void require_own(std::string_view key) const;
+    /// The same for what is above the key, which is to be written.
+    void require_own_folder(std::string_view key) const;
+    /// Whether an entry of a folder of the seal is shown: a file or a directory.
+    [[nodiscard]] bool is_own_entry(std::string_view prefix, std::string_view name) const;
     /// Whether a name directly in the directory is one of this store.
     [[nodiscard]] bool shows(std::string_view name) const;
 

@@ -147,6 +147,8 @@ std::optional<unsigned> hex_digit(char c) {
     return std::nullopt;
 }
 
+}  // namespace
+
 std::optional<Sha256> parse_sum(std::string_view text) {
     Sha256 sum{};
     for (std::size_t i = 0; i < sum.size(); ++i) {
@@ -157,6 +159,8 @@ std::optional<Sha256> parse_sum(std::string_view text) {
     }
     return sum;
 }
+
+namespace {
 
 /// The name without escapes; nullopt if it is invalid.
 std::optional<std::string> parse_name(std::string_view text, bool escaped) {
@@ -259,6 +263,14 @@ std::optional<Sha256> sum_of(const ReadableStore& store, const std::string& key)
     Hasher hasher;
     for_each_piece(*source, [&](ByteSpan bytes) { hasher.add(bytes.data(), bytes.size()); });
     return hasher.finish();
+}
+
+bool is_there(const ReadableStore& store, const std::string& key) {
+    try {
+        return store.contains(key);
+    } catch (const Error&) {
+        return true;
+    }
 }
 
 void save_sums(const PlaceRef& place, const std::string& key, const IoOptions& io) {

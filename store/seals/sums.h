@@ -22,8 +22,12 @@ namespace tessera {
 [[nodiscard]] std::optional<FileList> load_sums(const ReadableStore& store, const std::string& key);
 /// Throws corrupt, naming the first such line, if a list is none. Reads no more than that.
 void require_sums(const ByteSource& list);
+/// The sum in the first 64 characters, of which there are as many; nullopt if they are none.
+[[nodiscard]] std::optional<Sha256> parse_sum(std::string_view text);
 /// The present sum of one file; nullopt if there is none.
 [[nodiscard]] std::optional<Sha256> sum_of(const ReadableStore& store, const std::string& key);
+/// Whether anything has the name, even if it cannot be opened.
+[[nodiscard]] bool is_there(const ReadableStore& store, const std::string& key);
 /// Everything that a seal covers, with the sizes, sorted by path.
 [[nodiscard]] FileList files_below(const PlaceView& place);
 /// Removes chunks outside their arrays from `files`: no array shows them, and `repair` sets them aside. Returns their

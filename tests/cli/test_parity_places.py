@@ -1,7 +1,9 @@
 """Seals with parity where things stand in each other's way: seals inside seals, links and directories in the places of
 a seal's files."""
 
+import os
 import shutil
+import subprocess
 
 import numpy as np
 
@@ -146,6 +148,38 @@ class ForeignThings(ProgramTest):
         self.assertEqual((own / "damaged/.tessera/parity/root.0/notes").read_text(), "mine")
         self.tessera("verify", "grid.npy", "--quiet")
 
+    def test_what_has_the_place_of_a_seal_beside_a_file_is_damage(self):
+        self.save("grid.npy", GRID)
+        self.tessera("copy", "grid.npy", "a.zip", "--format", "v2", "--chunks", "20,20", "--codec", "none", "--quiet")
+        for name in "grid.npy", "a.zip":
+            self.tessera("seal", name, "--quiet")
+            self.tessera("verify", name, "--quiet")
+            seal = self.folder / f"{name}.tessera-seal"
+            (self.folder / "elsewhere").mkdir()
+            shutil.copyfile(seal / "sha256sums.txt", self.folder / "elsewhere/sha256sums.txt")
+            whole = (seal / "sha256sums.txt").read_bytes()
+            for place in seal, seal / "sha256sums.txt":
+                elsewhere = self.folder / "elsewhere" / place.name if place != seal else self.folder / "elsewhere"
+                for make in (os.mkfifo, lambda path: path.symlink_to("nowhere"), lambda path: path.symlink_to(elsewhere),
+                             os.mkdir):
+                    if make == os.mkdir and place == seal:
+                        continue  # this is a seal's folder
+                    with self.subTest(name=name, place=place.name):
+                        subprocess.run(["rm", "-rf", seal], check=True)
+                        if place != seal:
+                            seal.mkdir()
+                        make(place)
+                        report = self.tessera_json("verify", name, code=1)
+                        self.assertEqual([(f["kind"], f["key"]) for f in report["findings"]],
+                                         [("damage", str(place.relative_to(self.folder)))])
+                        self.assertEqual((report["seals"], report["files_as_sealed"]), (0, 0))
+                        self.assertIn(self.run_program("repair", name).returncode, (1, 2))
+                        self.assertTrue(os.path.lexists(place))
+                        subprocess.run(["rm", "-rf", place], check=True)
+                        seal.mkdir(exist_ok=True)
+                        (seal / "sha256sums.txt").write_bytes(whole)
+                        self.tessera("verify", name, "--quiet")
+            shutil.rmtree(self.folder / "elsewhere")
 
     def test_what_is_not_of_the_seal_stays_when_parity_goes(self):
         own = self.sealed("--parity", "20%")

@@ -93,6 +93,34 @@ class Snapshots(ProgramTest):
         self.refused("snapshot", "h.zarr", "list", "--sums", says="only of create and accept")
         self.refused("snapshot", "h.zarr", "create", "x", "--skip-damaged", says="only of restore")
 
+    def test_sums_tell_of_damage_under_the_same_size_and_time(self):
+        self.make_hierarchy()
+        self.tessera("create", "h.zarr/raw", "--shape", "8", "--chunks", "4", "--dtype", "<i4", "--format", "v2", "--codec",
+                     "none", "--quiet")
+        self.tessera("set", "h.zarr/raw", "...", "1", "--quiet")
+        self.tessera("snapshot", "h.zarr", "create", "summed", "--sums", "--quiet")
+        self.tessera("set", "h.zarr/raw", "...", "2", "--quiet")
+        self.tessera("verify", "h.zarr.snapshots/summed", "--quiet")
+        chunk = self.folder / "h.zarr.snapshots/summed/raw/1"
+        time = chunk.stat().st_mtime_ns
+        data = bytearray(chunk.read_bytes())
+        data[0] ^= 6  # it still decodes
+        chunk.write_bytes(data)
+        os.utime(chunk, ns=(time, time))
+        report = self.tessera_json("verify", "h.zarr.snapshots/summed", code=1)
+        self.assertEqual([(f["kind"], f["key"]) for f in report["findings"] if f["kind"] == "damage"],
+                         [("damage", "raw/1")])
+        before = program.digest(self.folder / "h.zarr")
+        for path in "h.zarr", "h.zarr/raw":
+            self.refused("snapshot", path, "restore", "summed", says="--skip-damaged")
+        self.refused("snapshot", "h.zarr", "restore", "summed", says=("1 of its files", "raw/1", "tessera copy"))
+        self.refused("snapshot", "h.zarr", "accept", "summed", says="raw/1")
+        self.assertEqual(program.digest(self.folder / "h.zarr"), before)
+        self.tessera("snapshot", "h.zarr/depth", "restore", "summed")  # a part that is as it was
+        result = self.run_program("snapshot", "h.zarr", "restore", "summed", "--skip-damaged", "--json")
+        self.assertEqual((result.returncode, json.loads(result.stdout)["lost"]), (1, ["raw/1"]), result.stderr)
+        np.testing.assert_array_equal(self.exported("h.zarr/raw"), [1] * 4 + [0] * 4)
+
     def test_a_seal_tells_too(self):
         self.make_hierarchy()
         self.tessera("seal", "h.zarr/sub", "--quiet")

@@ -456,6 +456,98 @@ class Bag(VerifyTest):
         left = [p.name for p in self.folder.iterdir() if "tessera" in p.name]
         self.assertEqual(left, [])
 
+    def found(self, path="bag", code=1, of="bag"):
+        prefix = os.path.relpath(of, path) + "/" if of != path else ""
+        return {(f["kind"], f["key"].removeprefix(prefix)) for f in self.verify(path, code=code)["findings"]
+                if f["kind"] not in ("leftover", "note")}
+
+    def test_a_bag_is_compared_with_its_manifests(self):
+        self.make("a.zarr", "--format", "v3", "--codec", "none")
+        self.tessera("seal", "a.zarr", "--bagit", "bag", "--quiet")
+        bag = self.folder / "bag"
+        report = self.verify("bag")
+        self.assertEqual((report["sound"], report["findings"], report["seals"]), (True, [], 1))
+        listed = sum(1 for p in bag.rglob("*") if p.is_file() and p.name != "tagmanifest-sha256.txt")
+        self.assertEqual(report["files_as_sealed"], listed)
+        whole = bag.rename(self.folder / "whole")
+        manifest = ("damage", "manifest-sha256.txt")
+
+        def flip(file):
+            data = bytearray(file.read_bytes())
+            data[-1] ^= 1
+            file.write_bytes(data)
+
+        def replace(file, make):
+            file.unlink()
+            make(file)
+
+        chunk = "data/a.zarr/c/0/0"
+        for change, expected in [
+                (lambda: flip(bag / chunk), {("changed", chunk)}),  # any bytes are a chunk without codecs
+                (lambda: (bag / chunk).unlink(), {("lost", chunk)}),
+                (lambda: (bag / "data/a.zarr/zarr.json").unlink(), {("lost", "data/a.zarr/zarr.json")}),
+                (lambda: shutil.rmtree(bag / "data"), {("lost", f"data/a.zarr/{p.relative_to(whole / 'data/a.zarr')}")
+                                                       for p in (whole / "data").rglob("*") if p.is_file()}),
+                (lambda: (bag / "data/more.txt").write_text("x"), {("added", "data/more.txt")}),
+                (lambda: shutil.copyfile(bag / chunk, bag / "data/a.zarr/c/0/9"), {("added", "data/a.zarr/c/0/9")}),
+                (lambda: flip(bag / "bag-info.txt"), {("changed", "bag-info.txt")}),
+                (lambda: (bag / "bagit.txt").unlink(), {("lost", "bagit.txt")}),
+                (lambda: (bag / "more.txt").write_text("x"), {("added", "more.txt")}),
+                (lambda: (bag / "manifest-sha256.txt").unlink(), {manifest}),
+                (lambda: replace(bag / "manifest-sha256.txt", os.mkdir), {manifest}),
+                (lambda: replace(bag / "manifest-sha256.txt", os.mkfifo), {manifest}),
+                (lambda: (bag / "manifest-sha256.txt").write_text("what?\n"), {manifest}),
+                (lambda: (bag / "manifest-sha256.txt").rename(bag / "manifest-sha512.txt"),
+                 {("unchecked", "manifest-sha256.txt")})]:
+            with self.subTest(expected=expected):
+                shutil.rmtree(bag, ignore_errors=True)
+                shutil.copytree(whole, bag)
+                change()
+                found = self.found()
+                self.assertEqual({f for f in found if f[0] != "damage" or f == manifest}, expected)
+                self.assertLessEqual(expected, self.found("."))
+                # Nothing but its parity repairs a bag.
+                before = sorted((str(p), p.read_bytes()) for p in bag.rglob("*") if p.is_file())
+                report = self.tessera_json("repair", "bag", code=1)
+                self.assertEqual((report["mended"], report["done"], report["actions"]), (False, 0, []))
+                after = sorted((str(p), p.read_bytes()) for p in bag.rglob("*") if p.is_file())
+                self.assertTrue(after == before, "it is left as it is")
+        # A chunk that does not decode is not set aside, which it would be outside of a bag.
+        shutil.rmtree(bag)
+        shutil.copytree(whole, bag)
+        (bag / chunk).write_bytes(b"short")
+        self.assertEqual(self.found(), {("damage", chunk), ("changed", chunk)})
+        self.assertIn("left that cannot be repaired", self.tessera("repair", "bag", code=1))
+        self.assertEqual((bag / chunk).read_bytes(), b"short")
+        # Without the optional manifest of tag files, the payload alone is compared.
+        shutil.rmtree(bag)
+        shutil.copytree(whole, bag)
+        (bag / "tagmanifest-sha256.txt").unlink()
+        (bag / "more.txt").write_text("x")
+        report = self.verify("bag")
+        self.assertEqual(self.keys(report, "note"), ["tagmanifest-sha256.txt"])
+
+    def test_bags_of_other_programs(self):
+        """With sums in capitals, one space or an asterisk, line ends of Windows, and Tessera's own files in the payload."""
+        root = self.make_group()
+        (root / "100%\n.txt").write_text("x")
+        self.tessera("seal", "g.zarr", "--bagit", "bag", "--quiet")
+        bag = self.folder / "bag"
+        self.assertEqual(self.found(code=0), set())
+        own = bag / "data/g.zarr/one/.tessera/stored"
+        own.parent.mkdir(exist_ok=True)
+        shutil.copyfile(root / "one/.tessera/stored", own)
+        (bag / "tagmanifest-sha256.txt").unlink()
+        lines = [line.split("  ", 1) for line in (bag / "manifest-sha256.txt").read_bytes().decode().split("\n")[:-1]]
+        lines.append([hashlib.sha256(own.read_bytes()).hexdigest(), "data/g.zarr/one/.tessera/stored"])
+        for middle, end in (" ", "\n"), (" *", "\r\n"), ("\t", "\n"):
+            text = "".join(f"{total.upper()}{middle}{name}{end}" for total, name in lines)
+            (bag / "manifest-sha256.txt").write_bytes(text.encode())
+            report = self.verify("bag")
+            self.assertEqual((report["sound"], report["files_as_sealed"]), (True, len(lines)))
+        own.write_bytes(b"other")
+        self.assertIn(("changed", "data/g.zarr/one/.tessera/stored"), self.found())
+
     def test_a_bag_of_a_zip(self):
         self.make("a.zarr.zip", "--format", "v2")
         self.tessera("seal", "a.zarr.zip", "--bagit", "bag", "--quiet")

@@ -167,8 +167,9 @@ void ChangeNote::write(int code) const noexcept {
         // Of a removed one the folder may stay, while another program has a file in it open.
         const bool stays = !removes_ && fs::is_directory(*directory_);
         const fs::path place = stays ? *directory_ : group_around(*directory_);
-        if (place.empty() || place_beside(place, {.read_only = true}))
-            return;  // a bag must not hold files that it does not list
+        if (place.empty() || place_beside(place, {.read_only = true})) return;
+        // A bag must not hold files that it does not list.
+        if (fs::exists(place / "bagit.txt") || fs::exists(place / "manifest-sha256.txt")) return;
         if (place == *directory_ && !before_.empty() && read_log(place).empty()) {
             for (const LogLine& line : before_) append_log(place, line);
         }

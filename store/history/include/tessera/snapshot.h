@@ -87,8 +87,8 @@ struct SnapshotState {
     std::vector<std::string> untold;  ///< unknown: every file has its size, none its time, and there are no sums
     [[nodiscard]] bool intact() const { return changed.empty() && missing.empty() && untold.empty(); }
 };
-/// nullopt if there is no snapshot. Reads only files whose times differ and whose sums are recorded. Throws corrupt for
-/// invalid records.
+/// nullopt if there is no snapshot. Reads all files if the snapshot has sums (SnapshotOptions::sums), else those whose
+/// times differ and whose sums are in a seal. Throws corrupt for invalid records.
 [[nodiscard]] std::optional<SnapshotState> snapshot_state(const PlaceView& place, const IoOptions& io = {});
 /// The paths of all files that changed or whose state is unknown.
 [[nodiscard]] std::optional<std::vector<std::string>> changed_since_snapshot(const PlaceView& place);
