@@ -35,7 +35,7 @@ public:
     [[nodiscard]] HttpRequest request(std::string_view key) const override {
         HttpRequest request;
         request.url = url_.of_key(key);
-        request.name = url_.name_of(key);
+        request.name = join_key(url_.name(), key);
         request.cache = cache_;
         request.authorised = !url_.query.empty() || !options_->headers.empty();
         request.log = options_->log;
@@ -61,11 +61,11 @@ public:
                     ErrorCode::io,
                     fmt::format("{}: the server answers {}: reading it is not allowed, or it is not there and the "
                                 "server does not say so",
-                                url_.name_of(key), response.status))
+                                join_key(url_.name(), key), response.status))
                     .advising(Action::absent_status, "takes this for absent", std::to_string(response.status));
             default:
                 throw Error(ErrorCode::io,
-                            fmt::format("{}: the server answers {}", url_.name_of(key), response.status));
+                            fmt::format("{}: the server answers {}", join_key(url_.name(), key), response.status));
         }
     }
 

@@ -39,25 +39,25 @@ namespace {
 
 /// Compares what is there with `manifest`. That of a bag (`of_bag`) may list files that no seal covers, such as
 /// Tessera's own, and nothing else may be there, not even chunks outside of their arrays.
-SealState state_by(const PlaceView& at, const FileList& manifest, const IoOptions& io, bool of_bag) {
+SealState state_by(const PlaceView& place, const FileList& manifest, const IoOptions& io, bool of_bag) {
     SealState state;
     state.present = true;
-    FileList sealed(spool_folder(at.store));
+    FileList sealed(spool_folder(place.store));
     {
-        const FileList files = files_below(at);
-        FileList added(spool_folder(at.store));
+        const FileList files = files_below(place);
+        FileList added(spool_folder(place.store));
         join_files(files, manifest, [&](const ListedFile* there, const ListedFile* was) {
             if (was == nullptr) {
                 added.append(*there);
             } else if (there != nullptr) {
                 sealed.append({.path = there->path, .size = there->size, .sum = was->sum});
-            } else if (of_bag && is_there(at.store, at.key(was->path))) {
+            } else if (of_bag && is_there(place.store, place.key(was->path))) {
                 sealed.append({.path = was->path, .sum = was->sum});
             } else {
                 state.missing.push_back(was->path);
             }
         });
-        if (!added.empty() && !of_bag) leave_out_stale(at, added);
+        if (!added.empty() && !of_bag) leave_out_stale(place, added);
         FileList::Reader reader(added);
         while (const ListedFile* const file = reader.next()) state.added.push_back(file->path);
     }
