@@ -60,6 +60,17 @@ TEST(Interface, BracesAreARegionOfAnyRank) {
     EXPECT_EQ(point.read({}).to_string(), "5");
 }
 
+TEST(Interface, PointsAreReadFromBracesAndVectorsAreAppended) {
+    Array a = numbers();
+    a.write("1", std::vector<std::int32_t>{1, 2, 3, 4, 5});
+    EXPECT_EQ(a.read_points({{1, 4}, {0, 0}, {1, 1}}).to_string(), "[5 0 2]");
+    EXPECT_EQ(a.append(std::vector<std::int32_t>{6, 7, 8, 9, 10}), 4);
+    EXPECT_EQ(elements_of(a, "4"), (std::vector<std::int32_t>{6, 7, 8, 9, 10}));
+    EXPECT_EQ(a.append(std::array<std::int32_t, 5>{1, 1, 1, 1, 1}, 1), 5);
+    EXPECT_EQ(elements_of(a, "1"), (std::vector<std::int32_t>{1, 2, 3, 4, 5, 1}));
+    expect_error(ErrorCode::invalid_argument, "", [&] { a.append(std::vector<float>(6)); });
+}
+
 TEST(Interface, ElementsOfAnotherTypeAreWrittenByARule) {
     Array a = numbers();
     a.write("1, :3", std::vector{1.4, -2.6, 3.0}, Cast::round);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -268,6 +269,10 @@ public:
     /// Reads or writes the elements at many indices, as a 1-d array in the order of `points`. If an index is written
     /// twice, the later value wins.
     [[nodiscard]] NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const override;
+    /// `a.read_points({{3, 4}, {1, 2}})`
+    [[nodiscard]] NDArray read_points(std::initializer_list<Index> points, const IoOptions& io = {}) const {
+        return read_points(std::span<const Index>(points.begin(), points.size()), io);
+    }
     /// The same for the rows of a table of indices: rank() numbers for each element of `out`, a 1-d view (any stride)
     /// with the array's dtype in either byte order. Only the needed blocks of each chunk are decoded.
     void read_points(std::span<const std::int64_t> indices, const MutableArrayView& out,
@@ -301,6 +306,11 @@ public:
     /// `in` lacks the dimension `axis`, it is appended as one step along it.
     std::int64_t append(const ArraySource& in, int axis = 0, const IoOptions& io = {});
     std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
+    /// The same with contiguous elements (a vector, an array, a span), as one dimension: `a.append(std::vector{1, 2})`.
+    template <ElementRange R>
+    std::int64_t append(const R& elements, int axis = 0, const IoOptions& io = {}) {
+        return append(tessera::view(elements), axis, io);
+    }
 
     /// Counts the stored chunks and sums their sizes. Querying a size takes several times as long as counting the
     /// chunk. So sizes are queried for the first `exactly` chunks, and beyond them for one in 64, which counts for 64.
