@@ -31,6 +31,17 @@ def test_names_of_other_files():
     np.testing.assert_array_equal(np.load("x.npy"), a[:])
 
 
+def test_errors_of_new_arrays_name_them_once():
+    for options in {"chunks": (2,)}, {"chunks": (2,), "attrs": {"x": 1}}, {"chunks": (2,), "overwrite": True}, {"format": "nope"}, \
+            {"chunks": (2,), "fill_value": 1}, {"dtype": "V0"}:
+        try:
+            tessera.create("new.zarr", **{"shape": (3, 3), "dtype": "i4", **options})
+            raise AssertionError(options)
+        except tessera.InvalidArgument as error:
+            assert str(error).startswith("new.zarr: ") or os.path.abspath("new.zarr: ") in str(error), error
+            assert str(error).count("new.zarr") == 1, error
+
+
 def test_attributes_opened_for_reading():
     tessera.create("a.zarr", 3, "u1", attrs={"x": 1})
     tessera.create_group("g", attrs={"x": 1})

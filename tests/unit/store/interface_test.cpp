@@ -71,6 +71,21 @@ TEST(Interface, PointsAreReadFromBracesAndVectorsAreAppended) {
     expect_error(ErrorCode::invalid_argument, "", [&] { a.append(std::vector<float>(6)); });
 }
 
+TEST(Interface, ErrorsOfOptionsNameTheArray) {
+    const TemporaryFolder folder;
+    const std::string path = folder / "a.zarr";
+    for (const Value& attributes : {Value::object(), Value::parse(R"({"units": "m"})")}) {
+        ArrayOptions options{.shape = {10, 10}, .chunks = {5}, .dtype = "<f4", .attributes = attributes};
+        expect_error(ErrorCode::invalid_argument, path + ": chunks (5,) have 1 dimensions",
+                     [&] { (void)Array::create(path, options); });
+        options.chunks = {5, 5};
+        options.dtype = {};
+        expect_error(ErrorCode::invalid_argument, path + ": the dtype is missing",
+                     [&] { (void)Array::create(path, options); });
+    }
+    EXPECT_EQ(code_name(ErrorCode::not_found), "not_found");
+}
+
 TEST(Interface, ElementsOfAnotherTypeAreWrittenByARule) {
     Array a = numbers();
     a.write("1, :3", std::vector{1.4, -2.6, 3.0}, Cast::round);
