@@ -42,6 +42,15 @@ def test_errors_of_new_arrays_name_them_once():
             assert str(error).count("new.zarr") == 1, error
 
 
+def test_a_wrong_option_is_answered_with_all_that_there_are():
+    with raises(TypeError, "'keep_dims'; there are: how, axis, by, keepdims, skip_nan, dtype, cast, overwrite"):
+        tessera.reduce(np.zeros(3), how="mean", keep_dims=True)
+    with raises(TypeError, "there are: by, how, dtype, cast, overwrite"):
+        tessera.coarsen(np.zeros(3), size=2, by=(2,))
+    with raises(TypeError, "there are: axis, dtype"):
+        tessera.stack(["a.zarr"], chunk=2)
+
+
 def test_attributes_opened_for_reading():
     tessera.create("a.zarr", 3, "u1", attrs={"x": 1})
     tessera.create_group("g", attrs={"x": 1})
