@@ -9,6 +9,34 @@
 
 namespace tessera {
 
+std::string_view code_name(ErrorCode code) {
+    switch (code) {
+        case ErrorCode::invalid_argument:
+            return "invalid_argument";
+        case ErrorCode::out_of_bounds:
+            return "out_of_bounds";
+        case ErrorCode::not_found:
+            return "not_found";
+        case ErrorCode::already_exists:
+            return "already_exists";
+        case ErrorCode::corrupt:
+            return "corrupt";
+        case ErrorCode::unsupported:
+            return "unsupported";
+        case ErrorCode::io:
+            return "io";
+        case ErrorCode::budget:
+            return "budget";
+        case ErrorCode::cancelled:
+            return "cancelled";
+        case ErrorCode::recorded:
+            return "recorded";
+        case ErrorCode::sealed:
+            return "sealed";
+    }
+    return "internal";
+}
+
 Error Error::advising(Action action, std::string_view effect, std::string_view value) const {
     Error more = *this;
     more.advice_.push_back({action, std::string(effect), std::string(value)});

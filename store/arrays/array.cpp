@@ -126,9 +126,12 @@ Array Array::create(Place place, const Dialect& dialect, ArrayMetadata metadata,
         throw already_exists("{}: an array is there already", place.name());
     }
     // As it will be read back: zarr 0.4 shows padding as fields, and the array must not change when it is reopened.
-    const auto there_and_back = memory_store();
-    dialect.save(*there_and_back, metadata, nullptr);
-    metadata = load_metadata(dialect, *there_and_back);
+    in_context([&] { return place.name(); },
+               [&] {
+                   const auto there_and_back = memory_store();
+                   dialect.save(*there_and_back, metadata, nullptr);
+                   metadata = load_metadata(dialect, *there_and_back);
+               });
     auto state = std::make_shared<ArrayState>(std::move(place.store), place.prefix, dialect);
     state->published = false;
     state->set_loaded(in_context([&] { return state->name; },

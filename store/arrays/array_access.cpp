@@ -22,9 +22,14 @@ Array ArrayAccess::open_found(Place place, const Dialect& dialect, Buffer docume
 
 Array ArrayAccess::create_whole(Place place, const ArrayOptions& given, Waiter* waiter) {
     ArrayOptions options = given;
-    const FormatChoice choice = choose_format(options);
-    options.format = choice.dialect->name;
-    Array array = Array::create(std::move(place), *choice.dialect, make_metadata(options), false);
+    FormatChoice choice;
+    ArrayMetadata metadata = in_context([&] { return place.name(); },
+                                        [&] {
+                                            choice = choose_format(options);
+                                            options.format = choice.dialect->name;
+                                            return make_metadata(options);
+                                        });
+    Array array = Array::create(std::move(place), *choice.dialect, std::move(metadata), false);
     const auto undefined = options.fill_value ? std::nullopt : undefined_note(*choice.dialect, array.metadata());
     for (const auto& note : {choice.note, undefined}) {
         if (note && waiter != nullptr) waiter->notes(fmt::format("{}: {}", array.name(), note->text));

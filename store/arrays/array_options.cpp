@@ -37,7 +37,9 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
     ArrayMetadata m;
     m.dtype = options.dtype;
     m.shape = options.shape;
-    if (m.dtype.size() == 0) throw invalid_argument("dtype {} has elements of no bytes", m.dtype.to_string());
+    if (m.dtype.size() == 0) {
+        throw invalid_argument("the dtype is missing, or has elements of no bytes: it is {}", m.dtype.to_string());
+    }
     if (m.dtype.kind() == Kind::object) throw unsupported("dtype O (Python objects) cannot be stored");
     (void)byte_count(m.shape, m.dtype.size());
     m.chunks = options.chunks.empty() && !m.shape.empty() ? choose_chunks(m.shape, m.dtype.size()) : options.chunks;

@@ -401,7 +401,8 @@ void NewArray::State::begin(const Dialect& dialect, ArrayMetadata metadata, cons
 }
 
 NewArray::NewArray(const fs::path& path, const ArrayOptions& options, Existing existing, std::string_view made_from)
-    : NewArray(path, *choose_format(options).dialect, make_metadata(options), existing, made_from) {
+    : NewArray(path, *choose_format(options).dialect,
+               in_context([&] { return path.string(); }, [&] { return make_metadata(options); }), existing, made_from) {
     const Value attributes = new_attributes(options);
     if (!attributes.as_object().empty()) array().attributes().replace(attributes);
 }
@@ -409,13 +410,14 @@ NewArray::NewArray(const fs::path& path, const ArrayOptions& options, Existing e
 NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata metadata, Existing existing,
                    std::string_view made_from)
     : state_(std::make_unique<State>()) {
+    const auto name = [&] { return path.string(); };
     require_node_names(path.string());
-    dialect.require_expressible(metadata);
+    in_context(name, [&] { dialect.require_expressible(metadata); });
     if (existing.lock == nullptr) state_->own_lock = DestinationLock(path, existing.store);
     state_->lock = existing.lock == nullptr ? &state_->own_lock : existing.lock;
     const Occupant there = occupant(path, existing.store);
     require_may_replace(path, there, existing);
-    const Value marker = make_marker(dialect, metadata, made_from);
+    const Value marker = in_context(name, [&] { return make_marker(dialect, metadata, made_from); });
     state_->prepare(there, existing, marker);
     state_->begin(dialect, std::move(metadata), existing, marker);
 }

@@ -101,6 +101,8 @@ with tessera.open_group("g") as g:
     g["x"] = np.arange(3)
     g.create_array("y", (2,), "f4", codec="zstd:3")
 tessera.save("b.zarr", np.zeros(3), chunks=2, overwrite=True)
+print(tessera.reduce(a, how="mean", axis=0, keepdims=True).sum(), tessera.reduce("a.zarr", how="max").dtype)
+tessera.reduce(a, "b.zarr", how="mean", overwrite=True, chunks=2)
 """
 WRONG = """
 import tessera

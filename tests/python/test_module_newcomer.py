@@ -31,6 +31,26 @@ def test_names_of_other_files():
     np.testing.assert_array_equal(np.load("x.npy"), a[:])
 
 
+def test_errors_of_new_arrays_name_them_once():
+    for options in {"chunks": (2,)}, {"chunks": (2,), "attrs": {"x": 1}}, {"chunks": (2,), "overwrite": True}, {"format": "nope"}, \
+            {"chunks": (2,), "fill_value": 1}, {"dtype": "V0"}:
+        try:
+            tessera.create("new.zarr", **{"shape": (3, 3), "dtype": "i4", **options})
+            raise AssertionError(options)
+        except tessera.InvalidArgument as error:
+            assert str(error).startswith("new.zarr: ") or os.path.abspath("new.zarr: ") in str(error), error
+            assert str(error).count("new.zarr") == 1, error
+
+
+def test_a_wrong_option_is_answered_with_all_that_there_are():
+    with raises(TypeError, "'keep_dims'; there are: how, axis, by, keepdims, skip_nan, dtype, cast, overwrite"):
+        tessera.reduce(np.zeros(3), how="mean", keep_dims=True)
+    with raises(TypeError, "there are: by, how, dtype, cast, overwrite"):
+        tessera.coarsen(np.zeros(3), size=2, by=(2,))
+    with raises(TypeError, "there are: axis, dtype"):
+        tessera.stack(["a.zarr"], chunk=2)
+
+
 def test_attributes_opened_for_reading():
     tessera.create("a.zarr", 3, "u1", attrs={"x": 1})
     tessera.create_group("g", attrs={"x": 1})

@@ -183,34 +183,6 @@ std::string note_json(std::string_view message) {
     return json_text(value);
 }
 
-std::string_view code_name(ErrorCode code) {
-    switch (code) {
-        case ErrorCode::invalid_argument:
-            return "invalid_argument";
-        case ErrorCode::out_of_bounds:
-            return "out_of_bounds";
-        case ErrorCode::not_found:
-            return "not_found";
-        case ErrorCode::already_exists:
-            return "already_exists";
-        case ErrorCode::corrupt:
-            return "corrupt";
-        case ErrorCode::unsupported:
-            return "unsupported";
-        case ErrorCode::io:
-            return "io";
-        case ErrorCode::budget:
-            return "budget";
-        case ErrorCode::cancelled:
-            return "cancelled";
-        case ErrorCode::recorded:
-            return "recorded";
-        case ErrorCode::sealed:
-            return "sealed";
-    }
-    return "internal";
-}
-
 std::string bytes_text(std::uint64_t bytes) {
     constexpr std::array units{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     if (bytes < 1024) return fmt::format("{} bytes", bytes);

@@ -42,8 +42,6 @@ public:
 /// Prints an error in one line on stderr, whatever the message holds. Returns the exit code.
 int complain(bool json, std::string_view code, int exit_code, std::string message);
 int complain(bool json, const Error& error);
-/// "not_found"
-[[nodiscard]] std::string_view code_name(ErrorCode code);
 
 /// "270.8 KiB"
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);

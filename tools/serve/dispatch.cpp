@@ -47,19 +47,17 @@ struct Meaning {
 Meaning meaning_of(ErrorCode code) {
     switch (code) {
         case ErrorCode::invalid_argument:
-            return {400, "invalid_argument"};
         case ErrorCode::out_of_bounds:
-            return {400, "out_of_bounds"};
+            return {400, code_name(code)};
         case ErrorCode::not_found:
-            return {404, "not_found"};
+            return {404, code_name(code)};
         case ErrorCode::unsupported:
-            return {501, "unsupported"};
+            return {501, code_name(code)};
         case ErrorCode::budget:
-            return {503, "budget"};
         case ErrorCode::cancelled:
-            return {503, "cancelled"};
+            return {503, code_name(code)};
         case ErrorCode::corrupt:
-            return {500, "corrupt"};
+            return {500, code_name(code)};
         default:
             return {500, "io"};
     }

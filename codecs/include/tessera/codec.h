@@ -146,7 +146,7 @@ struct CodecRow {
     Kind objects = Kind::object;          ///< the kind of |O elements in v2 that it encodes; Kind::object: none
     std::string_view decoded_dtype = {};  ///< the member that holds its decoded dtype
     bool keeps_dtype = false;             ///< encodes to the dtype of its input, in either byte order
-    bool shard = false;                   ///< its chunks hold smaller ones: see shard.h
+    bool shard = false;                   ///< its chunks are shards, which hold smaller ones
     bool may_hold_no_text = false;        ///< its elements may be other than text: see no_text_mark
     std::string_view items = {};          ///< the member that holds the items' dtype, of sequences that are bytes
     bool only_decodes = false;            ///< its chunks are read, but not written
@@ -155,8 +155,7 @@ struct CodecRow {
     std::string_view encoding_only = {};
 };
 
-/// Every codec of Tessera, and those that the program added. A new codec of Tessera's own is a file in codecs/ with its
-/// row, and that row's name in codec_table.cpp. The first call ends add_codec().
+/// Every codec of Tessera, and those that the program added. The first call ends add_codec().
 [[nodiscard]] std::span<const CodecRow> codec_table();
 /// Adds a codec of a program's own to the table, for the whole process. Call it at the start: once an array was opened
 /// or created, the table stays as it is, and this throws invalid_argument. So does a name that is taken. Whatever the

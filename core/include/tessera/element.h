@@ -1,5 +1,4 @@
 // Operations on one element of any dtype: to and from JSON and text, default and equality.
-// Backed by one constant table with a row per kind (element.cpp).
 #pragma once
 
 #include <bit>

@@ -29,6 +29,9 @@ enum class ErrorCode {
     sealed,            ///< a change to a sealed array or group, without permission to break the seal
 };
 
+/// The name of the enumerator, for a person or a program: "not_found".
+[[nodiscard]] std::string_view code_name(ErrorCode code);
+
 /// A setting to give, or an operation to call.
 enum class Action : std::uint8_t {
     // Settings of what was called.

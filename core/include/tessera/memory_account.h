@@ -6,6 +6,12 @@
 // Buffers, and so arrays, arenas and the scratch of codecs, count against the account of the thread that makes them
 // until they are freed. `parallel_for` passes its caller's account to its threads. The account belongs to the thread
 // and is not an argument, so that no allocation can forget it. Without an account nothing is counted.
+//
+// Of the three limits on memory, only a MemoryScope bounds everything that is counted. IoOptions::max_memory plans the
+// blocks and threads of work that goes block by block: copies, append, verify, digests, differences. A read or write of
+// a region ignores it. ReduceOptions::memory is for one read_into() of a reduction, beside its result, and may be
+// exceeded for one chunk. No limit follows from another. Give the scope's account more than the other two, because an
+// operation that is planned for more than the account has throws Error(budget).
 #pragma once
 
 #include <atomic>

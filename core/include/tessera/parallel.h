@@ -11,6 +11,9 @@
 namespace tessera {
 
 /// Receives progress from any worker thread, possibly concurrently: implementations use their own locks or atomics.
+///
+/// The bytes are those of elements, decoded, as they lie in memory. Two kinds of work count stored bytes instead: the
+/// decoding of verify(), and seals. A single read or write of an array reports nothing.
 class Progress {
 public:
     virtual ~Progress() = default;
@@ -25,8 +28,9 @@ struct IoOptions {
     int threads = 0;               ///< at most one per core; 0 uses all cores; 1 runs in the calling thread
     std::stop_token stop = {};     ///< ask for a stop: the operation throws Error(cancelled) between jobs
     Progress* progress = nullptr;  ///< not owned; outlives the operation
-    /// Bytes that an operation on blocks (copy, append, large fills) may hold at once; 0: 256 MiB. It is used for
-    /// planning. A MemoryScope (memory_account.h) limits the memory whose size files dictate.
+    /// Bytes that an operation on blocks (copy, append, verify) may hold at once; 0: 256 MiB. It is used for planning:
+    /// how large blocks are, and how many threads work. A MemoryScope (memory_account.h) is the limit that holds for
+    /// everything; see there.
     std::uint64_t max_memory = 0;
 };
 

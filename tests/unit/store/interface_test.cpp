@@ -60,6 +60,32 @@ TEST(Interface, BracesAreARegionOfAnyRank) {
     EXPECT_EQ(point.read({}).to_string(), "5");
 }
 
+TEST(Interface, PointsAreReadFromBracesAndVectorsAreAppended) {
+    Array a = numbers();
+    a.write("1", std::vector<std::int32_t>{1, 2, 3, 4, 5});
+    EXPECT_EQ(a.read_points({{1, 4}, {0, 0}, {1, 1}}).to_string(), "[5 0 2]");
+    EXPECT_EQ(a.append(std::vector<std::int32_t>{6, 7, 8, 9, 10}), 4);
+    EXPECT_EQ(elements_of(a, "4"), (std::vector<std::int32_t>{6, 7, 8, 9, 10}));
+    EXPECT_EQ(a.append(std::array<std::int32_t, 5>{1, 1, 1, 1, 1}, 1), 5);
+    EXPECT_EQ(elements_of(a, "1"), (std::vector<std::int32_t>{1, 2, 3, 4, 5, 1}));
+    expect_error(ErrorCode::invalid_argument, "", [&] { a.append(std::vector<float>(6)); });
+}
+
+TEST(Interface, ErrorsOfOptionsNameTheArray) {
+    const TemporaryFolder folder;
+    const std::string path = folder / "a.zarr";
+    for (const Value& attributes : {Value::object(), Value::parse(R"({"units": "m"})")}) {
+        ArrayOptions options{.shape = {10, 10}, .chunks = {5}, .dtype = "<f4", .attributes = attributes};
+        expect_error(ErrorCode::invalid_argument, path + ": chunks (5,) have 1 dimensions",
+                     [&] { (void)Array::create(path, options); });
+        options.chunks = {5, 5};
+        options.dtype = {};
+        expect_error(ErrorCode::invalid_argument, path + ": the dtype is missing",
+                     [&] { (void)Array::create(path, options); });
+    }
+    EXPECT_EQ(code_name(ErrorCode::not_found), "not_found");
+}
+
 TEST(Interface, ElementsOfAnotherTypeAreWrittenByARule) {
     Array a = numbers();
     a.write("1, :3", std::vector{1.4, -2.6, 3.0}, Cast::round);

@@ -178,11 +178,15 @@ std::string usual_codec() {
 
 void settle_format(const std::string& path, const Dialect* around, ArrayOptions& options, bool all_written) {
     if (options.format.empty() && around != nullptr) options.format = around->name;
-    const FormatChoice choice = choose_format(options, usual_format());
+    const std::string preferred = usual_format();
+    const auto named = [&](auto&& body) { return in_context([&] { return path; }, body); };
+    const FormatChoice choice = named([&] { return choose_format(options, preferred); });
     options.format = choice.dialect->name;
     // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
     if (all_written && !options.fill_value && choice.dialect->fill_is_missing) options.fill_value = Value();
-    const auto undefined = options.fill_value ? std::nullopt : undefined_note(*choice.dialect, make_metadata(options));
+    const auto undefined = options.fill_value
+                               ? std::nullopt
+                               : undefined_note(*choice.dialect, named([&] { return make_metadata(options); }));
     for (const auto& note : {choice.note, undefined}) {
         if (!note) continue;
         const std::string text = fmt::format("{}: {}", path, advised(note->text, note->advice));

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
@@ -44,11 +45,17 @@ def _place_of(given: Operand) -> str:
     return given.path if isinstance(given, Array) else absolute(given)
 
 
-def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bool, dtype: Any, cast: str,
-         options: Mapping[str, Any]) -> Any:
+def _require_known(function: Callable[..., Any], options: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuses what is no option, with the names that `function` has: its own parameters, too."""
     for name in options:
-        if name not in _KNOWN:
-            raise TypeError(f"unexpected argument {name!r}; there are: {', '.join(_KNOWN)}")
+        if name not in known:
+            own = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+            raise TypeError(f"unexpected argument {name!r}; there are: {', '.join([*own, *known])}")
+
+
+def _way(function: Callable[..., Any], destination: Optional[Path], operands: Sequence[Operand], overwrite: bool, dtype: Any,
+         cast: str, options: Mapping[str, Any]) -> Any:
+    _require_known(function, options, _KNOWN)
     if destination is None:
         if options or overwrite:
             raise InvalidArgument("without a destination the result is a NumPy array, which has no such options")
@@ -139,11 +146,21 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
         raise InvalidArgument("sel: only with in_place=True; select from an operand with tessera.copy(..., sel=...)")
     if isinstance(destination, Array):
         raise InvalidArgument(f"{destination.path}: an open array; in_place=True changes its elements")
-    way = _way(destination, list(operands.values()), overwrite, dtype, cast, options)
+    way = _way(calc, destination, list(operands.values()), overwrite, dtype, cast, options)
     result: Optional[np.ndarray[Any, Any]] = _tessera.calc(expression, given, way, work(threads, max_memory, progress))
     return result
 
 
+@overload
+def reduce(array: Operand, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
+           threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+           storage_options: Optional[dict[str, Any]] = None) -> np.ndarray[Any, Any]: ...
+@overload
+def reduce(array: Operand, destination: Path, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
+           overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+           storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> None: ...
 @over_network
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
@@ -173,7 +190,7 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     >>> tessera.reduce("plain.npy", how="mean", axis=0)
     array([1.5, 2.5, 3.5])
     """
-    way = _way(destination, [array], overwrite, dtype, cast, options)
+    way = _way(reduce, destination, [array], overwrite, dtype, cast, options)
     axes = [] if axis is None else [str(axis)] if isinstance(axis, (int, str)) else [str(a) for a in axis]
     if axis is not None and not axes:
         raise InvalidArgument("axis=(): no dimension is named")
@@ -205,17 +222,17 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
     >>> tessera.coarsen("plain.npy", by=(2, 2), how="max")
     array([[4, 5]])
     """
-    way = _way(destination, [array], overwrite, dtype, cast, options)
+    way = _way(coarsen, destination, [array], overwrite, dtype, cast, options)
     result: Optional[np.ndarray[Any, Any]] = _tessera.coarsen(_operand(array), by, how, way,
                                                               work(threads, max_memory, progress))
     return result
 
 
-def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: Any,
+def _join(function: Callable[..., Any], arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: Any,
           cast: str, overwrite: bool, running: Any, options: Mapping[str, Any]) -> Optional[np.ndarray[Any, Any]]:
     if isinstance(arrays, (str, bytes, os.PathLike, Array)):
         raise InvalidArgument("expected a list of arrays; for a pattern: sorted(glob.glob(pattern))")
-    way = _way(destination, arrays, overwrite, dtype, cast, options)
+    way = _way(function, destination, arrays, overwrite, dtype, cast, options)
     paths = [array.path if isinstance(array, Array) else absolute(array) for array in arrays]
     result: Optional[np.ndarray[Any, Any]] = _tessera.join(paths, str(axis), new_axis=new_axis, way=way,
                                                            work=running)
@@ -245,7 +262,7 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
            [1, 1],
            [2, 2]])
     """
-    return _join(arrays, destination, axis, True, dtype, cast, overwrite, work(threads, max_memory, progress), options)
+    return _join(stack, arrays, destination, axis, True, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
 @over_network_of_node
@@ -261,7 +278,7 @@ def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = N
     >>> tessera.load("twice.zarr")
     array([0, 1, 2, 0, 1, 2])
     """
-    return _join(arrays, destination, axis, False, dtype, cast, overwrite, work(threads, max_memory, progress), options)
+    return _join(concat, arrays, destination, axis, False, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
 def _missing_folders(path: str) -> list[str]:
@@ -449,9 +466,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     >>> [tessera.open(f"image.ome.zarr/{level}").shape for level in range(3)]
     [(600, 500), (300, 250), (150, 125)]
     """
-    for name in options:
-        if name not in LevelOptions.__annotations__:
-            raise TypeError(f"unexpected argument {name!r}; there are: {', '.join(LevelOptions.__annotations__)}")
+    _require_known(pyramid, options, list(LevelOptions.__annotations__))
     place = new_place(destination, file=False)
     opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array)
     made: dict[str, Any] = {"format": format or ("v2" if ome == "0.4" else "v3"), **{name: value for name, value in options.items() if value is not None}}

@@ -90,7 +90,25 @@ class FileInfo(Result):
 
 @dataclass(init=False, repr=False, eq=False)
 class Finding(Result):
-    """Something that :func:`verify` found: `kind` is damage, absent, unchecked, leftover or note."""
+    """Something that :func:`verify` found.
+
+    Attributes
+    ----------
+    kind : {"damage", "changed", "lost", "absent", "added", "unchecked", "leftover", "note"}
+        "changed", "lost" and "added" are files that differ from a seal. All but leftovers and notes make an array unsound.
+    node, key : str
+        The array or group, and the file, below the path that was verified; may be empty.
+    chunk, inner : tuple of int or None
+        The index of the chunk (with shards: of the shard), and of the chunk in the shard.
+    text : str
+        What is wrong, and what to do.
+    rule : str or None
+        Of a convention, which is broken: ``"ome/schema"``.
+    repairable : bool
+        Whether :func:`repair` can do something about it.
+    done, outcome : bool, str
+        Only from :func:`repair`: whether it did that, and what it did or why not.
+    """
 
     kind: str
     node: str
@@ -106,7 +124,25 @@ class Finding(Result):
 
 @dataclass(init=False, repr=False, eq=False)
 class Verification(Result):
-    """What :func:`verify` found."""
+    """What :func:`verify` found.
+
+    Attributes
+    ----------
+    path : str
+    sound : bool
+        Whether there are only leftovers and notes.
+    findings : list of Finding
+    absent : int
+        Chunks that are not stored, though they were, or have to be.
+    arrays, groups, chunks : int
+        What was checked; with shards, `chunks` counts shards.
+    missing : int
+        Chunks that are not stored, and read as the fill value.
+    bytes : int
+        Of the chunks, as stored.
+    seals, files_as_sealed : int
+        Seals that were checked, and files that match them.
+    """
 
     path: str
     sound: bool
@@ -151,7 +187,23 @@ class Seal(Result):
 
 @dataclass(init=False, repr=False, eq=False)
 class Difference(Result):
-    """How two arrays differ; see :func:`diff`."""
+    """How two arrays differ; see :func:`diff`.
+
+    Attributes
+    ----------
+    equal : bool
+        Whether nothing differs.
+    structure : list of str
+        Differences other than elements: ``"shape (3,) is not (4,)"``.
+    elements, different : int
+        How many elements were compared, and how many of them differ.
+    first : list of dict
+        The first that differ, each with `index`, `a` and `b`.
+    largest : float or None
+        The largest difference; None if elements are not numbers.
+    largest_at : tuple of int or None
+        Its index.
+    """
 
     equal: bool
     structure: list[str]
@@ -164,7 +216,26 @@ class Difference(Result):
 
 @dataclass(init=False, repr=False, eq=False)
 class Statistics(Result):
-    """The numbers of :func:`stats`; of a structure, each of `fields` has them for a field."""
+    """The numbers of :func:`stats`; of a structure, each of `fields` has them for a field.
+
+    Attributes
+    ----------
+    path, field, dtype : str
+        What they are of.
+    count : int
+        All elements. All else but `nan` and `fill` leaves out NaN and NaT.
+    nan, fill : int
+        Elements that are NaN or NaT, and that equal the fill value.
+    min, max, mean : number, text or None
+        None where there is none.
+    deviation : float or None
+        The standard deviation, with the number of elements as divisor.
+    histogram : dict or None
+        `start`, `width` and `counts`.
+    further : dict
+        The values of ``how=``, by their names.
+    fields : list of Statistics
+    """
 
     path: Optional[str]
     field: Optional[str]

@@ -1,6 +1,5 @@
 // Array files by name: the table of formats, and opening or creating one from a path; CSV and PNG without a path.
-// "file.npy", "file.npz::member", "file.ra". A new format is a file beside npy.cpp with its row, and the row's
-// name in array_file.cpp.
+// "file.npy", "file.npz::member", "file.ra".
 #pragma once
 
 #include <cstdint>

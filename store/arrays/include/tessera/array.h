@@ -1,11 +1,11 @@
-// Array: a chunked array in a store, and ArrayOptions: how to create one, and in which format. A thin handle; the loops
-// live in region_io.h, resize.h and copy.h.
+// Array: a chunked array in a store, and ArrayOptions: how to create one, and in which format.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -45,8 +45,10 @@ struct ArrayOptions {
     std::vector<ChunkEdges> edges = {};
     std::vector<ChunkEdges> shard_edges = {};
     std::string codec = "blosc:lz4:5:shuffle";  ///< as parse_codecs reads it
-    std::string format = "";                    ///< empty: choose_format() chooses
-    Order order = Order::C;                     ///< of the elements within a chunk
+    /// "zmeta", "v1", "v2", "v3" and so on. Empty: choose_format() chooses, usually zmeta, the project's own layout.
+    /// Name "v3" for what other programs read, as the Python module does by default.
+    std::string format = "";
+    Order order = Order::C;       ///< of the elements within a chunk
     std::string separator = "";   ///< between the indices of chunk keys, "." or "/"; empty: the dialect's own
     std::string structures = "";  ///< v3: the name of structures, "struct", or "structured" for zarr-python before 3.3
     std::vector<std::optional<std::string>> dimension_names = {};  ///< empty, or one per dimension
@@ -160,6 +162,8 @@ public:
     [[nodiscard]] DType dtype() const { return info().dtype; }
     [[nodiscard]] Shape chunks() const { return info().chunks; }  ///< units of decoding: with shards, inner chunks
     [[nodiscard]] Shape shards() const { return info().shards; }  ///< empty without sharding
+    /// Loads the metadata again if they changed, because another handle or process resized the array, for example. This
+    /// handle's copies see them, too. Elements need no refresh: each read takes the stored ones.
     void refresh();
     /// Makes this handle and its copies store chunks that equal the fill, instead of erasing them.
     void store_fill();
@@ -167,7 +171,8 @@ public:
     /// listing the fields, and invalid_argument if elements are not structures.
     [[nodiscard]] class ArrayField field(std::string_view name) const;
 
-    /// Reads the elements of a selection into a fresh array without the dropped dimensions.
+    /// Reads the elements of a selection into a fresh array without the dropped dimensions. No read refreshes: texts
+    /// and bounds are those of shape(), as last loaded. If others may have resized the array, call refresh() first.
     [[nodiscard]] NDArray read(SelectionText selection = "", const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Selection& selection, const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
@@ -180,6 +185,7 @@ public:
     }
     [[nodiscard]] NDArray read_as(const DType& dtype, SelectionText selection = "", Cast rule = Cast::same_kind,
                                   const IoOptions& io = {}) const;
+    /// The same into memory of the caller, with the array's dtype in any byte order. Does not refresh either.
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
     void read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io = {}) const;
     void read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io = {}) const;
@@ -189,6 +195,12 @@ public:
 
     /// Writes. `in` has the shape of the region or selection (dropped dimensions may be left out) and the array's
     /// dtype, in any byte order. Chunks that become equal to the fill are erased.
+    ///
+    /// Each write refreshes. A text is then read for the present shape. A Region or Selection that was made of an older
+    /// shape stays as it is, and one value for a Region must lie in shape() as last loaded.
+    ///
+    /// Write whole chunks (with shards: whole shards) where you can, each once. A write to a part of a chunk reads,
+    /// decodes and encodes that chunk again, as a rule. A write to a part of a shard stores the whole shard anew.
     void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
     void write(SelectionText selection, const ArrayView& in, const IoOptions& io = {});
@@ -257,6 +269,10 @@ public:
     /// Reads or writes the elements at many indices, as a 1-d array in the order of `points`. If an index is written
     /// twice, the later value wins.
     [[nodiscard]] NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const override;
+    /// `a.read_points({{3, 4}, {1, 2}})`
+    [[nodiscard]] NDArray read_points(std::initializer_list<Index> points, const IoOptions& io = {}) const {
+        return read_points(std::span<const Index>(points.begin(), points.size()), io);
+    }
     /// The same for the rows of a table of indices: rank() numbers for each element of `out`, a 1-d view (any stride)
     /// with the array's dtype in either byte order. Only the needed blocks of each chunk are decoded.
     void read_points(std::span<const std::int64_t> indices, const MutableArrayView& out,
@@ -290,6 +306,11 @@ public:
     /// `in` lacks the dimension `axis`, it is appended as one step along it.
     std::int64_t append(const ArraySource& in, int axis = 0, const IoOptions& io = {});
     std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
+    /// The same with contiguous elements (a vector, an array, a span), as one dimension: `a.append(std::vector{1, 2})`.
+    template <ElementRange R>
+    std::int64_t append(const R& elements, int axis = 0, const IoOptions& io = {}) {
+        return append(tessera::view(elements), axis, io);
+    }
 
     /// Counts the stored chunks and sums their sizes. Querying a size takes several times as long as counting the
     /// chunk. So sizes are queried for the first `exactly` chunks, and beyond them for one in 64, which counts for 64.

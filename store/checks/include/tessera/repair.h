@@ -38,7 +38,8 @@ struct RepairOptions {
     bool give_up_batches = false;
     /// Delete everything that this run and earlier ones set aside: these data are lost, and their space is freed.
     bool drop_damaged = false;
-    /// For a seal with parity: also restore files that may have been edited since.
+    /// For a seal with parity: also restore files that may have been edited since (FindingKind::changed, and `lost`).
+    /// Where the seal was broken on purpose, only those that `to_seal_names` names.
     bool to_seal = false;
     /// Restrict `to_seal` to these files, by their keys below the repaired node; empty: all.
     std::vector<std::string> to_seal_names = {};
@@ -55,7 +56,7 @@ struct Repaired {
 
 struct RepairReport {
     std::vector<Repaired> actions;            ///< findings that have a remedy
-    std::vector<Finding> remaining;           ///< damage and leftovers without a remedy
+    std::vector<Finding> remaining;           ///< findings without a remedy, possible edits among them; no notes
     std::int64_t done = 0;                    ///< number of actions that were done
     SetAside set_aside;                       ///< files in `.tessera/damaged` of the nodes afterwards
     SetAside dropped;                         ///< files deleted there, or with dry_run to be deleted
@@ -68,6 +69,11 @@ struct RepairReport {
 /// wait for it. Each finding is re-checked before it is acted on. A crash at any moment leaves each chunk where it was
 /// or set aside, and the next run continues. Throws the errors of verify; io if a file cannot be moved; and
 /// invalid_argument or unsupported for a store that is not writable.
+///
+/// A file that differs from its seal and has another time than when it was sealed may be somebody's edit. It is left as
+/// it is and listed in RepairReport::remaining, unless RepairOptions::to_seal is set: that restores it, if the seal has
+/// parity. A file counts as damaged, and is restored from parity without that, if it still has the time of its seal or
+/// cannot be decoded.
 RepairReport repair(const Place& place, const RepairOptions& options = {});
 
 }  // namespace tessera

@@ -21,7 +21,8 @@ namespace tessera {
 
 enum class FindingKind : std::uint8_t {
     damage,     ///< cannot be decoded, or is not what it must be
-    changed,    ///< a file that differs from its sealed state: damage, or somebody's edit
+    changed,    ///< a file that differs from its sealed state: damage, or somebody's edit. repair() leaves it, unless
+                ///< RepairOptions::to_seal is set
     lost,       ///< a file that was sealed and is missing
     absent,     ///< a chunk that is not stored, though it was when the array was imported or copied, or all have to be
     added,      ///< a file that was not there when the seal was made

@@ -76,6 +76,8 @@ struct ReduceOptions {
     /// an index for each group. An empty group is NaN, or 0 if the result is no float. Not for argmin and argmax.
     std::shared_ptr<const Grouping> groups = nullptr;
     /// Memory for one call of read_into, in addition to its result. May be exceeded if it is too small for one chunk.
+    /// Threads that read at the same time take it once each. It does not depend on IoOptions::max_memory, which plans
+    /// the blocks of a copy. Only a MemoryScope bounds everything (memory_account.h).
     std::int64_t memory = std::int64_t{64} << 20;
 };
 
@@ -95,6 +97,8 @@ struct ReduceOptions {
 /// Accuracy: min, max, count, argmin, argmax, any, all, percentiles, and sums of integers (modulo 2^64) are NumPy's bit
 /// for bit. Sums and means of floats use compensated summation in doubles and are rounded once at the end. std and var
 /// are Welford's, in doubles.
+///
+/// The result owns `array`. `std::make_unique<Array>(a)` makes such a source of a handle, and open_source() of a path.
 ///
 /// Throws invalid_argument for missing or repeated axes, and for min, max, argmin or argmax of no elements.
 [[nodiscard]] std::unique_ptr<ArraySource> reduce_source(std::unique_ptr<ArraySource> array,

@@ -87,8 +87,8 @@ void require_distinct_names(std::span<const std::optional<std::string>> names);
 /// metadata's fill cannot be assigned to the dtype.
 [[nodiscard]] ElementBytes fill_element(const ArrayMetadata& metadata);
 
-// Dialects: one constant object for each Zarr format, with everything specific to it. Each is defined in its own file
-// (zmeta.cpp, …) and listed in one table (dialect.cpp). What most have in common is here the default.
+// Dialects: one constant object for each Zarr format, with everything specific to it. What most have in common is here
+// the default.
 
 /// The largest metadata or attribute document that is read.
 inline constexpr std::uint64_t metadata_limit = std::uint64_t{64} << 20;

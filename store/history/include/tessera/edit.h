@@ -1,5 +1,8 @@
 // Edit: a batch of changes to an array, or to several arrays of a group, that take effect all together or not at all.
 // Undoable and undo(): reverting changes.
+//
+// What is kept, replaced and counted here are stored values: chunks (with shards: shards) and documents of metadata and
+// attributes, each under its key in the store. They are not elements.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +21,7 @@ namespace tessera {
 class Group;
 
 struct EditOptions {
-    bool keep_old = true;  ///< for undo(): keep the old values, as hard links if the store supports them
+    bool keep_old = true;  ///< for undo(): keep the old stored values, as hard links if the store supports them
 };
 
 /// Any number of writes, appends, resizes and attribute changes to one array, or to the arrays of a group, through the
@@ -51,7 +54,11 @@ public:
     /// Applies all changes, as durable as the store's Durability says. First checks that every target can be changed.
     /// Once the batch is recorded, it counts as done: a later failure throws ErrorCode::recorded, the next opening
     /// completes the batch, and the caller must not repeat it. After any other error, nothing has changed. Do not use
-    /// the Edit or its handle afterwards. Returns the number of values that changed.
+    /// the Edit or its handle afterwards. Returns the number of stored values that changed: chunks (with shards:
+    /// shards) and documents, not elements.
+    ///
+    /// Other handles read the new elements at once. They learn of a new shape, and of other new metadata, only from
+    /// Array::refresh(). The handle from which the Edit was made is one of them.
     std::int64_t commit();
 
 private:
@@ -60,17 +67,17 @@ private:
 };
 
 struct UndoOptions {
-    bool keep_old = true;   ///< false: keep nothing, and discard the values kept by earlier changes
+    bool keep_old = true;   ///< false: keep nothing, and discard the stored values kept by earlier changes
     std::string what = {};  ///< describes the changes, for a person: a command's words
 };
 
-/// From construction to destruction, keeps the values that changes to one array replace, as hard links, for undo(). The
-/// changes take effect one by one, as without it. It covers changes through `array`, its copies and its attributes, but
-/// not through other handles. The first change discards the values kept before; so without any change, the previous one
-/// can still be undone. Keeping costs a few system calls for each value, never waits for the disk, and never makes a
-/// change fail. If it is impossible (no hard links, times without nanoseconds, stores other than a directory), undo()
-/// says so. Thread rule: construct and destroy it while no thread changes the array through `array`; at most one at a
-/// time for each handle.
+/// From construction to destruction, keeps the stored values that changes to one array replace, as hard links, for
+/// undo(). The changes take effect one by one, as without it. It covers changes through `array`, its copies and its
+/// attributes, but not through other handles. The first change discards the values kept before; so without any change,
+/// the previous one can still be undone. Keeping costs a few system calls for each value, never waits for the disk, and
+/// never makes a change fail. If it is impossible (no hard links, times without nanoseconds, stores other than a
+/// directory), undo() says so. Thread rule: construct and destroy it while no thread changes the array through `array`;
+/// at most one at a time for each handle.
 class Undoable {
 public:
     explicit Undoable(const Array& array, const UndoOptions& options = {});
@@ -91,19 +98,21 @@ private:
 /// Reverts the last kept change of an array: a batch, or the changes of an Undoable. The reversion is a batch of its
 /// own, so that a second undo() restores the change. Of an interrupted change, the completed part is reverted. Throws
 /// not_found if there is no change to revert, unsupported if it could not be kept or is still in progress, and
-/// invalid_argument, naming the value, if a value that it wrote has changed since. Returns the number of values that
-/// changed.
+/// invalid_argument, naming the value, if a value that it wrote has changed since. Returns the number of stored values
+/// that changed, as Edit::commit() does. After it, as after a commit, every handle needs Array::refresh() to learn of
+/// another shape: `array`, too.
 std::int64_t undo(const Array& array);
 
 /// Reverts the last change of a group, in one step: a batch over its arrays, or a change of its attributes that an
 /// Undoable kept. A second undo() restores it. Throws as undo() of an array does, which refuses to revert an array's
-/// part of such a batch alone. Returns the number of values or documents that changed.
+/// part of such a batch alone. Returns the number of stored values that changed. Handles to the arrays need
+/// Array::refresh(), as above.
 std::int64_t undo(const Group& group);
 
-/// The values kept for undo().
+/// What is kept for undo().
 struct KeptForUndo {
     std::string what;         ///< UndoOptions::what; empty for a batch
-    std::int64_t values = 0;  ///< old values
+    std::int64_t values = 0;  ///< number of old stored values: chunks (with shards: shards) and documents, not elements
     std::uint64_t bytes = 0;  ///< of all files; files that a snapshot links too take no extra room
 };
 /// For the array or group at a place; nullopt if nothing is kept. Queries the size of each file.

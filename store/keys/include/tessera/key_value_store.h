@@ -404,7 +404,7 @@ enum class ZipMode : std::uint8_t {
     replace,  ///< a new one that replaces an old file, which stays until finish()
 };
 /// A zip archive. Reading: keys are the names of its members. Writing: members in order, each chunk once; finish()
-/// completes the archive and makes it visible under its name (see zip_store.cpp).
+/// completes the archive and makes it visible under its name.
 [[nodiscard]] std::shared_ptr<KeyValueStore> zip_store(const std::filesystem::path& path, ZipMode mode);
 /// Values in memory.
 [[nodiscard]] std::shared_ptr<KeyValueStore> memory_store();

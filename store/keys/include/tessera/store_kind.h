@@ -18,7 +18,7 @@
 
 namespace tessera {
 
-/// A kind of store, as a row in the table of store_kinds.cpp. A path that begins with the scheme of a row and ':' leads
+/// A kind of store, as a row in a table. A path that begins with the scheme of a row and ':' leads
 /// there; every other path is one of this machine, also if it contains ':'. "./toy:x" is always a path of this machine.
 struct StoreKind {
     std::string_view scheme;  ///< "toy"; empty for the folders and files of this machine

@@ -109,8 +109,8 @@ struct Statistics {
     Value min_json, max_json;             ///< the same as JSON (see Difference); null if there is none
     /// Of real numbers, or of times in their unit; 64-bit integers are rounded to double first. The deviation has a
     /// relative error of about 1e-13. The error of the mean is about 1e-13 of the mean absolute deviation, plus the
-    /// last place of the double. Both hold however far from zero the values lie (see store/measure/moments.h). The last
-    /// places may depend on the chunks and the number of threads.
+    /// last place of the double. Both hold however far from zero the values lie. The last places may depend on the
+    /// chunks and the number of threads.
     std::optional<double> mean;
     std::optional<double> deviation;     ///< standard deviation, with N as divisor
     std::optional<Histogram> histogram;  ///< of real numbers
