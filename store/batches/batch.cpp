@@ -231,6 +231,19 @@ std::optional<ValueStamp> stamp_like(const ReadableStore& store, const std::stri
 
 }  // namespace
 
+void require_as_kept(const PlaceView& place, const Entry& entry, const std::string& kept) {
+    const auto found = entry.old_known ? place.store.stamp(kept) : std::nullopt;
+    if (!found || may_be_recorded(entry.old, *found)) return;
+    const auto shown = [](const ValueStamp& stamp) {
+        return stamp.by_content ? fmt::format("{} bytes, SHA-256 {:016x}…", stamp.size, stamp.id)
+                                : fmt::format("{} bytes of time {}", stamp.size, stamp.modified);
+    };
+    throw corrupt(
+        "{}: the old value of {}, which it keeps, was changed since: it had {} and has {}; nothing was taken "
+        "back",
+        place.store.name_of(kept), entry.key, shown(entry.old), shown(*found));
+}
+
 bool is_as_left(const PlaceView& place, const Entry& entry) {
     const std::string key = place.key(entry.key);
     if (entry.kind == Entry::Kind::erase) return !place.store.contains(key);
@@ -250,6 +263,12 @@ void prepare(const PlaceRef& place, Journal& journal) {
             entry.stamp = content_stamp(*value);
     }
     keep_old_values(place, journal);
+    for (Entry& entry : journal.entries) {
+        if (!journal.keeps_old || !entry.had_old) continue;
+        const auto old = place.store.stamp(kept_key(place.prefix, journal.id, entry.number));
+        entry.old_known = old.has_value();
+        if (old) entry.old = *old;
+    }
     place.store.sync();
 }
 
@@ -335,6 +354,7 @@ Journal way_back(const PlaceView& place, const Journal& journal) {
             throw corrupt("{}: the batch cannot be taken back: the old value of {} is not known", place.name(),
                           entry.key);
         }
+        if (entry.had_old) require_as_kept(place, entry, kept);
         back.entries.push_back({.kind = entry.had_old ? Entry::Kind::put : Entry::Kind::erase,
                                 .had_old = now.has_value(),
                                 .number = entry.number,

@@ -29,6 +29,9 @@ inline constexpr std::string_view batch_folder = batch_journal_key.substr(0, bat
 [[nodiscard]] std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number);
 /// Makes `key` the same value as `from`, by a link if possible. An existing value is kept.
 void keep_value(KeyValueStore& store, const std::string& from, const std::string& key);
+/// Throws corrupt, naming the kept old value at the key `kept` and what it had and has, if it is not the one that was
+/// kept for this entry. Compares what identifies it, not its bytes: damage that leaves its size and time goes unseen.
+void require_as_kept(const PlaceView& place, const Journal::Entry& entry, const std::string& kept);
 /// Whether the value at an entry's key is still as the batch left it.
 [[nodiscard]] bool is_as_left(const PlaceView& place, const Journal::Entry& entry);
 /// Orders the entries: values first, then the metadata document, then erasures.
