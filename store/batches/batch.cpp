@@ -95,19 +95,26 @@ void sort_batch(Journal& journal, std::string_view document) {
     });
 }
 
-/// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array
-/// could have recorded it, because the array may come from an untrusted sender.
 std::optional<Journal> read_pending(const PlaceView& place) {
     const std::string key = place.key(batch_journal_key);
     const auto file = place.store.open(key);
     if (file == nullptr) return std::nullopt;
     const std::string name = place.store.name_of(key);
     Journal journal = read_journal(*file, name);
-    require_applicable(place, place.key(batch_folder), journal, name);
+    if (journal.of_group) {
+        require_own_arrays(place, journal, name);
+    } else {
+        require_own_keys(place, journal, name);
+    }
     return journal;
 }
 
 namespace {
+
+/// Throws corrupt unless the batch can be put in place.
+void require_finishable(const PlaceView& place, const Journal& journal) {
+    require_applicable(place, place.key(batch_folder), journal, place.name_of(batch_journal_key));
+}
 
 /// Calls body(), which looks at the batch without the lock: somebody may finish it meanwhile, so that values are
 /// missing.
@@ -119,8 +126,13 @@ auto unlocked(const PlaceView& place, const Body& body) {
         [&](const auto& before, const Error&) { return journal() != before; });
 }
 
-std::optional<Journal> read_pending_unlocked(const PlaceView& place) {
-    return unlocked(place, [&] { return read_pending(place); });
+/// Also throws corrupt if it cannot be finished.
+std::optional<Journal> read_finishable_unlocked(const PlaceView& place) {
+    return unlocked(place, [&] {
+        auto journal = read_pending(place);
+        if (journal && fate_of(place, *journal) == Fate::takes_effect) require_finishable(place, *journal);
+        return journal;
+    });
 }
 
 }  // namespace
@@ -219,6 +231,19 @@ std::optional<ValueStamp> stamp_like(const ReadableStore& store, const std::stri
 
 }  // namespace
 
+void require_as_kept(const PlaceView& place, const Entry& entry, const std::string& kept) {
+    const auto found = entry.old_known ? place.store.stamp(kept) : std::nullopt;
+    if (!found || may_be_recorded(entry.old, *found)) return;
+    const auto shown = [](const ValueStamp& stamp) {
+        return stamp.by_content ? fmt::format("{} bytes, SHA-256 {:016x}…", stamp.size, stamp.id)
+                                : fmt::format("{} bytes of time {}", stamp.size, stamp.modified);
+    };
+    throw corrupt(
+        "{}: the old value of {}, which it keeps, was changed since: it had {} and has {}; nothing was taken "
+        "back",
+        place.store.name_of(kept), entry.key, shown(entry.old), shown(*found));
+}
+
 bool is_as_left(const PlaceView& place, const Entry& entry) {
     const std::string key = place.key(entry.key);
     if (entry.kind == Entry::Kind::erase) return !place.store.contains(key);
@@ -238,6 +263,12 @@ void prepare(const PlaceRef& place, Journal& journal) {
             entry.stamp = content_stamp(*value);
     }
     keep_old_values(place, journal);
+    for (Entry& entry : journal.entries) {
+        if (!journal.keeps_old || !entry.had_old) continue;
+        const auto old = place.store.stamp(kept_key(place.prefix, journal.id, entry.number));
+        entry.old_known = old.has_value();
+        if (old) entry.old = *old;
+    }
     place.store.sync();
 }
 
@@ -323,6 +354,7 @@ Journal way_back(const PlaceView& place, const Journal& journal) {
             throw corrupt("{}: the batch cannot be taken back: the old value of {} is not known", place.name(),
                           entry.key);
         }
+        if (entry.had_old) require_as_kept(place, entry, kept);
         back.entries.push_back({.kind = entry.had_old ? Entry::Kind::put : Entry::Kind::erase,
                                 .had_old = now.has_value(),
                                 .number = entry.number,
@@ -372,6 +404,11 @@ std::int64_t revert(const PlaceRef& place, const Journal& journal, std::string_v
     return std::ssize(back.entries);
 }
 
+/// Of a part of a batch over a group: that its old values are known, without which the group cannot give it up either.
+void require_revertible_part(const PlaceView& place, const Journal& journal) {
+    if (journal.group_above > 0) (void)way_back(place, journal);
+}
+
 std::string_view document_of(const PlaceView& place) {
     const Dialect* const dialect = probe_dialect(place);
     return dialect == nullptr ? "" : dialect->metadata_key;
@@ -386,7 +423,10 @@ bool batch_pending(const PlaceView& place) {
 bool batch_takes_effect(const PlaceView& place) {
     return unlocked(place, [&] {
         const auto journal = read_pending(place);
-        return journal && fate_of(place, *journal) != Fate::never;
+        if (!journal) return false;
+        const Fate fate = fate_of(place, *journal);
+        if (fate == Fate::takes_effect) require_finishable(place, *journal);
+        return fate != Fate::never;
     });
 }
 
@@ -404,6 +444,7 @@ void finish_batch(const PlaceRef& place, bool arrays_locked) {
         (void)revert(place, *journal, document_of(place));
         return;
     }
+    require_finishable(place, *journal);
     try {
         keep_old_values(place, *journal);
         apply(place, *journal, arrays_locked);
@@ -418,7 +459,7 @@ void finish_batch(const PlaceRef& place, bool arrays_locked) {
 }
 
 std::string pending_batch(const PlaceView& place) {
-    const auto journal = read_pending_unlocked(place);
+    const auto journal = read_finishable_unlocked(place);
     if (!journal) return "finished by now";
     const auto done = std::ranges::count_if(journal->entries, [&](const Entry& entry) {
         if (entry.kind == Entry::Kind::array) return !batch_pending({place.store, place.key(entry.key)});
@@ -428,9 +469,29 @@ std::string pending_batch(const PlaceView& place) {
     return fmt::format("{} of its {} changes are in place", done, journal->entries.size());
 }
 
+WaysOut ways_out(const PlaceView& place) {
+    WaysOut ways;
+    const auto works = [&](const auto& check) {
+        try {
+            return check(), true;
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::corrupt && e.code() != ErrorCode::unsupported) throw;
+            return false;
+        }
+    };
+    ways.give_up = works([&] {
+        unlocked(place, [&] {
+            if (const auto journal = read_pending(place)) (void)fate_of(place, *journal);
+        });
+    });
+    ways.finish = ways.give_up && works([&] { (void)read_finishable_unlocked(place); });
+    return ways;
+}
+
 std::string giving_up_batch(const PlaceView& place) {
-    const auto journal = read_pending_unlocked(place);
+    const auto journal = unlocked(place, [&] { return read_pending(place); });
     if (!journal) return "finished by now";
+    require_revertible_part(place, *journal);
     require_whole(place, *journal);
     if (journal->of_group) return fmt::format("{} arrays would be as before", journal->entries.size());
     const std::size_t count = journal->gives_up ? journal->entries.size() : way_back(place, *journal).entries.size();
@@ -440,6 +501,7 @@ std::string giving_up_batch(const PlaceView& place) {
 std::int64_t give_up_batch(const PlaceRef& place, std::string_view document) {
     auto journal = read_pending(place);
     if (!journal) return 0;
+    require_revertible_part(place, *journal);
     require_whole(place, *journal);
     if (journal->of_group) return give_up_group(place, std::move(*journal));
     if (journal->gives_up) {  // an earlier attempt was interrupted
@@ -470,7 +532,7 @@ bool discard_batch(const PlaceRef& place) {
 }
 
 std::string pending_text(const PlaceView& place) {
-    const auto journal = read_pending_unlocked(place);
+    const auto journal = read_finishable_unlocked(place);
     return journal ? changes_text(*journal) : "it was finished meanwhile";
 }
 
@@ -482,8 +544,11 @@ std::optional<Journal> overlay_of(const PlaceView& place) {
     if (!journal || journal->of_group) return std::nullopt;
     const Fate fate = fate_of(place, *journal);
     journal->gives_up = false;
-    if (fate == Fate::takes_effect) return journal;
     if (fate == Fate::never) return std::nullopt;
+    if (fate == Fate::takes_effect) {
+        require_finishable(place, *journal);
+        return journal;
+    }
     Journal back = way_back(place, *journal);
     back.id = journal->id;
     for (Entry& entry : back.entries) {

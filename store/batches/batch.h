@@ -29,6 +29,9 @@ inline constexpr std::string_view batch_folder = batch_journal_key.substr(0, bat
 [[nodiscard]] std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number);
 /// Makes `key` the same value as `from`, by a link if possible. An existing value is kept.
 void keep_value(KeyValueStore& store, const std::string& from, const std::string& key);
+/// Throws corrupt, naming the kept old value at the key `kept` and what it had and has, if it is not the one that was
+/// kept for this entry. Compares what identifies it, not its bytes: damage that leaves its size and time goes unseen.
+void require_as_kept(const PlaceView& place, const Journal::Entry& entry, const std::string& kept);
 /// Whether the value at an entry's key is still as the batch left it.
 [[nodiscard]] bool is_as_left(const PlaceView& place, const Journal::Entry& entry);
 /// Orders the entries: values first, then the metadata document, then erasures.
@@ -41,7 +44,8 @@ void record_batch(const PlaceRef& place, Journal& journal);
 // ---- what batches over a group share with others: see group_batch.h
 
 /// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array or
-/// group could have recorded it, because it may come from an untrusted sender.
+/// group could have recorded it, because it may come from an untrusted sender. What is staged is not looked at: see
+/// require_applicable().
 [[nodiscard]] std::optional<Journal> read_pending(const PlaceView& place);
 /// Whether an entry's value is at its key, as far as the staged values tell.
 [[nodiscard]] bool is_moved(const PlaceView& place, const Journal& journal, const Journal::Entry& entry);
@@ -74,10 +78,18 @@ void finish_batch(const PlaceRef& place, bool arrays_locked = false);
 /// A description of it: how many of its changes are in place. Throws corrupt or unsupported, about the journal.
 [[nodiscard]] std::string pending_batch(const PlaceView& place);
 
-/// Reverts it instead. `document` is the key of the array's metadata, which is restored after the chunks. Returns the
-/// number of values restored or removed. If an old value is unknown, throws corrupt, naming it, and nothing has
-/// changed. The caller holds the shape lock exclusively. A batch over a group is reverted at the group, whose arrays
-/// this locks; for one of its arrays, throws invalid_argument.
+/// Whether a pending batch is one of this array or group, so that it can be given up, and whether what is staged is as
+/// it was recorded, so that it can be finished.
+struct WaysOut {
+    bool finish = false;
+    bool give_up = false;
+};
+[[nodiscard]] WaysOut ways_out(const PlaceView& place);
+
+/// Reverts it instead, for which what is staged is not needed. `document` is the key of the array's metadata, which is
+/// restored after the chunks. Returns the number of values restored or removed. If an old value is unknown, throws
+/// corrupt, naming it, and nothing has changed. The caller holds the shape lock exclusively. A batch over a group is
+/// reverted at the group, whose arrays this locks; for one of its arrays, throws invalid_argument.
 std::int64_t give_up_batch(const PlaceRef& place, std::string_view document);
 /// A description of what that would do.
 [[nodiscard]] std::string giving_up_batch(const PlaceView& place);

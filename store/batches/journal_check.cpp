@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/action.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
@@ -35,6 +36,14 @@ struct Owner {
     throw corrupt("{}: the journal of a batch of edits {}: it is not applied, and nothing was changed", name, why);
 }
 
+/// Of a journal that is the array's own: it cannot be finished, but the old values do not depend on what was staged.
+[[noreturn]] void refuse_to_finish(const PlaceView& place, std::string_view name, std::string_view why) {
+    throw corrupt(
+        "{}: the journal of a batch of edits {}: the batch cannot be finished, and what is in place stays as it is",
+        name, why)
+        .advising(Action::give_up_batches, "takes it back", place.name());
+}
+
 Owner owner_of(const PlaceView& place, std::string_view name) {
     const Dialect* dialect = probe_dialect(place);
     if (dialect == nullptr) refuse(name, "lies where no array is");
@@ -47,6 +56,10 @@ bool is_document(const Owner& owner, std::string_view key) {
 
 std::optional<Index> chunk_of(const Owner& owner, std::string_view key) {
     return owner.metadata.keys.parse(key, owner.metadata.shape.rank());
+}
+
+std::string kept_value(const PlaceView& place, const Journal& journal, const Journal::Entry& entry) {
+    return join_key(place.key(undo_folder), value_name(journal.id, entry.number));
 }
 
 void require_own_keys(const Owner& owner, const Journal& journal, std::string_view name) {
@@ -80,12 +93,21 @@ void require_applicable(const PlaceView& place, std::string_view folder, const J
     const auto staged_key = [&](const Journal::Entry& entry) {
         return join_key(folder, value_name(journal.id, entry.number));
     };
+    const auto staged_file = [&](const Journal::Entry& entry) { return place.store.name_of(staged_key(entry)); };
     // If the batch changes the shape, its chunks are in the new grid.
     for (const Journal::Entry& entry : journal.entries) {
         Buffer document;
         if (entry.kind != EntryKind::put || entry.key != owner.dialect.metadata_key) continue;
         if (place.store.get(staged_key(entry), document, metadata_limit)) {
-            owner.metadata = parse_metadata(owner.dialect, place, document);
+            try {
+                owner.metadata = parse_metadata(owner.dialect, place, document);
+            } catch (const Error& e) {
+                if (e.code() != ErrorCode::corrupt) throw;
+                // The error names the document that is in place, which is whole.
+                refuse_to_finish(place, name,
+                                 fmt::format("gives {} the staged value {}, which is damaged ({})", entry.key,
+                                             staged_file(entry), e.what()));
+            }
         } else {  // in place already, perhaps only since the metadata were read
             owner.metadata = load_metadata(owner.dialect, place);
         }
@@ -95,21 +117,27 @@ void require_applicable(const PlaceView& place, std::string_view folder, const J
         if (entry.kind != EntryKind::put) continue;
         if (const auto chunk = chunk_of(owner, entry.key);
             !is_document(owner, entry.key) && !(chunk && in_grid(grid, *chunk))) {
-            refuse(name, fmt::format("writes {}, a chunk outside the array, whose shape is {}", entry.key,
-                                     owner.metadata.shape.to_string()));
+            refuse_to_finish(place, name,
+                             fmt::format("writes {}, a chunk outside the array, whose shape is {}", entry.key,
+                                         owner.metadata.shape.to_string()));
         }
         auto value = place.store.stamp(staged_key(entry));
         const bool staged = value.has_value();
         if (!staged) value = place.store.stamp(place.key(entry.key));
-        if (value && value->size == entry.stamp.size) {
+        // A value without its staged file was moved into place, unless the file there is still the one that was kept.
+        const bool old = !staged && value && value->id != 0 && !value->by_content && entry.had_old &&
+                         value == place.store.stamp(kept_value(place, journal, entry));
+        if (value && !old && value->size == entry.stamp.size) {
             if (!staged || may_be_recorded(entry.stamp, *value)) continue;
-            refuse(name, fmt::format("gives {} the staged value {}, which was changed since", entry.key,
-                                     value_name(journal.id, entry.number)));
+            refuse_to_finish(
+                place, name,
+                fmt::format("gives {} the staged value {}, which was changed since", entry.key, staged_file(entry)));
         }
-        refuse(name, value ? fmt::format("gives {} a value of {} bytes, but the one {} has {}", entry.key,
-                                         entry.stamp.size, staged ? "that is staged" : "in place", value->size)
-                           : fmt::format("gives {} the staged value {}, which is missing", entry.key,
-                                         value_name(journal.id, entry.number)));
+        refuse_to_finish(
+            place, name,
+            staged ? fmt::format("gives {} a value of {} bytes, but the one that is staged as {} has {}", entry.key,
+                                 entry.stamp.size, staged_file(entry), value->size)
+                   : fmt::format("gives {} the staged value {}, which is missing", entry.key, staged_file(entry)));
     }
 }
 

@@ -15,7 +15,8 @@ namespace tessera {
 void require_own_keys(const PlaceView& place, const Journal& journal, std::string_view name);
 
 /// The same, and also requires of each put value that it is staged in `folder` with the recorded size, or already under
-/// its key, and that its chunk is in the array's grid after the batch.
+/// its key, and that its chunk is in the array's grid after the batch. What fails only in that cannot be finished, but
+/// can be given up: that needs the old values only.
 void require_applicable(const PlaceView& place, std::string_view folder, const Journal& journal, std::string_view name);
 
 /// The same for the journal of a group at `place`: unless its entries are paths of other nodes below it.

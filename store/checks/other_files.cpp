@@ -134,7 +134,10 @@ void OtherFiles::check_batch(const std::string& key) const {
             if (e.code() == ErrorCode::cancelled) throw;
             const bool newer = e.code() == ErrorCode::unsupported;
             finding.kind = newer ? FindingKind::unchecked : FindingKind::damage;
-            if (e.code() == ErrorCode::corrupt) finding.remedy = Remedy::set_aside_batch;
+            // Giving it up needs only its old values.
+            if (e.code() == ErrorCode::corrupt && !ways_out({store, place}).give_up) {
+                finding.remedy = Remedy::set_aside_batch;
+            }
             finding.text = e.what();
             finding.advice = e.advice();
         }

@@ -52,6 +52,13 @@ bool loses_elements(Remedy remedy) {
     return remedy == Remedy::set_aside || remedy == Remedy::rewrite_shard;
 }
 
+/// Whether a batch that could not be given up, for this error, cannot be finished either. A group's journal says only
+/// which parts belong to it.
+bool is_lost_batch(const PlaceView& place, const Error& e) {
+    return e.code() == ErrorCode::corrupt && probe_dialect(place) != nullptr && batch_pending(place) &&
+           !ways_out(place).finish;
+}
+
 /// Mends the findings in one array or group. Holds an array's shape lock as long as it lives.
 class Mender {
 public:
@@ -114,6 +121,7 @@ private:
             dialect_ != nullptr ? StoreLock() : place_.store->lock(place_.prefix, 0, LockMode::exclusive);
         try {
             if (!give_up_batches_) {
+                if (!ways_out(place_).finish) return {false, "left: it cannot be finished"};
                 finish_batch(place_);
                 return {true, "finished"};
             }
@@ -122,6 +130,10 @@ private:
             return {true, fmt::format("taken back: {} put back or removed", changed)};
         } catch (const Error& e) {
             if (give_up_batches_ && e.code() == ErrorCode::unsupported) return set_aside_batch();  // a newer journal
+            if (give_up_batches_ && is_lost_batch(place_, e)) {
+                Outcome aside = set_aside_batch();
+                return {false, fmt::format("{}; {}", e.what(), aside.text)};
+            }
             return {false, e.what()};
         }
     }
@@ -235,6 +247,11 @@ Outcome plan_for_batch(const PlaceView& place, bool give_up) {
         return {true, "would be finished: " + pending_batch(place)};
     } catch (const Error& e) {
         if (give_up && e.code() == ErrorCode::unsupported) return {true, "would be set aside in .tessera/damaged"};
+        if (give_up && is_lost_batch(place, e)) {
+            return {false, fmt::format("{}; would be set aside in .tessera/damaged; its changes that were already in "
+                                       "place would stay",
+                                       e.what())};
+        }
         return {false, e.what()};
     }
 }

@@ -7,6 +7,10 @@
 // that was put there, by size, time and inode, which a rename keeps. If times are too coarse for that, or the value had
 // to be copied to another file system, it compares the bytes. Changes of an interrupted command may also not have
 // happened; then the old value is still in place, and stays.
+//
+// The kept old values are compared in the same way with what they were when they were kept, before anything is changed.
+// Bits that rot without a change of size or time cannot be seen: for that a sum of each old value would be needed, and
+// so every write would have to read what it replaces.
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/edit.h>
@@ -126,6 +130,7 @@ std::optional<ArrayMetadata> metadata_before(const PlaceView& place, const Diale
     for (const Done& done : last.done) {
         Buffer document;
         if (done.entry.key != dialect.metadata_key || !done.entry.had_old) continue;
+        require_as_kept(place, done.entry, done.kept);
         if (place.store.get(done.kept, document, metadata_limit)) return parse_metadata(dialect, place, document);
     }
     return {};
@@ -166,6 +171,7 @@ Journal stage_undo(const PlaceRef& place, const Dialect& dialect, const LastChan
         if (had_old) {
             const std::string& old = last.done[i].kept;
             const std::string staged = staged_key(place.prefix, journal, entry);
+            require_as_kept(place, done, old);
             keep_value(place.store, old, staged);
             const auto stamp = place.store.stamp(staged);
             if (!stamp) {
@@ -266,6 +272,7 @@ std::vector<OldDocument> old_documents(const NodeState& group, const LastChange&
         if (done.may_not_be && is_as_before(group, done)) continue;
         if (!is_as_left(group, done.entry)) changed_since(group.name, done.entry.key, last.kind);
         old.push_back({.key = group.key(done.entry.key), .was_there = done.entry.had_old});
+        if (done.entry.had_old) require_as_kept(group, done.entry, done.kept);
         if (!done.entry.had_old || group.store->get(done.kept, old.back().content, metadata_limit)) continue;
         throw corrupt("{}: {} is missing, the old value of {}; the {} cannot be taken back", group.name, done.kept,
                       done.entry.key, last.kind);

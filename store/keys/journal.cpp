@@ -2,9 +2,9 @@
 //
 //   {"tessera_changes": 1, "id": "ID", "keeps_old": true, "what": "WORDS"}          a batch; ID has 16 hex digits
 //   {"tessera_changes": 1, "id": "ID", "boot": "B", "writer": "W", "what": "WORDS"} or a command
-//   {"n":0,"size":16,"modified":1,"inode":2,"old":true,"key":"c/0"}                 a value is put
+//   {"n":0,"size":16,"modified":1,"inode":2,"old":OLD,"key":"c/0"}                  a value is put
 //   {"n":1,"size":16,"content":"0123456789abcdef","old":false,"key":"c/1"}          one that its bytes identify
-//   {"n":2,"old":true,"key":"c/2"}                                                  a key is erased
+//   {"n":2,"old":OLD,"key":"c/2"}                                                   a key is erased
 //   {"array":true,"key":"PATH"}                                                     of a group: an array that changes
 //   {"committed":3,"sha256":"SUM"}                                                  the last line of a batch
 //   {"end":3}                                                                       or of a command
@@ -16,6 +16,9 @@
 //
 // A command notes each change right before it (kept_changes.cpp). If it was interrupted, the last line is missing, or
 // a line is cut. {"lost":"WHY"} says that not all of it can be taken back.
+//
+// OLD is false if there was no value; or what identifies the kept one, {"size":16,"modified":1,"inode":2}, or with
+// "content" as above; or only true.
 //
 // A key that is not UTF-8 stands in base64 as "key64".
 #include "journal.h"
@@ -51,7 +54,7 @@ using Entry = Journal::Entry;
 
 constexpr int record_version = 1;
 constexpr std::uint64_t longest_line = std::uint64_t{64} << 10;
-constexpr std::size_t usual_line = 112;    // bytes of a line of a batch, without its key
+constexpr std::size_t usual_line = 192;    // bytes of a line of a batch, without its key
 constexpr std::int64_t most_above = 1024;  // folders; a path has no more
 constexpr std::string_view finish_elsewhere = "finish it with the program that began it";
 
@@ -172,6 +175,18 @@ std::string key_in(const Value& line) {
     return key;
 }
 
+ValueStamp stamp_in(const Value& members) {
+    ValueStamp stamp{.size = members.at("size").as_uint64()};
+    if (const Value* const content = members.find("content")) {
+        stamp.by_content = true;
+        stamp.id = hexadecimal_in(*content);
+    } else {
+        stamp.modified = members.at("modified").as_int64();
+        stamp.id = members.at("inode").as_uint64();
+    }
+    return stamp;
+}
+
 Entry entry_in(const Value& line, bool of_group) {
     if ((line.find("array") != nullptr) != of_group) {
         throw corrupt(of_group ? "a value, where arrays of a group are expected"
@@ -179,18 +194,14 @@ Entry entry_in(const Value& line, bool of_group) {
     }
     Entry entry{.kind = of_group ? Entry::Kind::array : Entry::Kind::erase, .stamp = {}, .key = key_in(line)};
     if (of_group) return entry;
-    entry.had_old = line.at("old").as_bool();
+    const Value& old = line.at("old");
+    entry.old_known = old.is_object();
+    entry.had_old = entry.old_known || old.as_bool();
+    if (entry.old_known) entry.old = stamp_in(old);
     entry.number = line.at("n").as_uint64();
-    if (const Value* const size = line.find("size")) {
+    if (line.find("size") != nullptr) {
         entry.kind = Entry::Kind::put;
-        entry.stamp.size = size->as_uint64();
-        if (const Value* const content = line.find("content")) {
-            entry.stamp.by_content = true;
-            entry.stamp.id = hexadecimal_in(*content);
-        } else {
-            entry.stamp.modified = line.at("modified").as_int64();
-            entry.stamp.id = line.at("inode").as_uint64();
-        }
+        entry.stamp = stamp_in(line);
     }
     return entry;
 }
@@ -277,15 +288,24 @@ void append_change(std::string& text, const Entry& entry) {
         text += R"({"array":true,)";
     } else {
         fmt::format_to(out, R"({{"n":{},)", entry.number);
-        if (entry.kind == Entry::Kind::put) {
-            fmt::format_to(out, R"("size":{},)", entry.stamp.size);
-            if (entry.stamp.by_content) {
-                fmt::format_to(out, R"("content":"{:016x}",)", entry.stamp.id);
+        const auto add_stamp = [&](const ValueStamp& stamp) {
+            if (stamp.by_content) {
+                fmt::format_to(out, R"("size":{},"content":"{:016x}")", stamp.size, stamp.id);
             } else {
-                fmt::format_to(out, R"("modified":{},"inode":{},)", entry.stamp.modified, entry.stamp.id);
+                fmt::format_to(out, R"("size":{},"modified":{},"inode":{})", stamp.size, stamp.modified, stamp.id);
             }
+        };
+        if (entry.kind == Entry::Kind::put) {
+            add_stamp(entry.stamp);
+            text += ',';
         }
-        fmt::format_to(out, R"("old":{},)", entry.had_old);
+        if (entry.had_old && entry.old_known) {
+            text += R"("old":{)";
+            add_stamp(entry.old);
+            text += "},";
+        } else {
+            fmt::format_to(out, R"("old":{},)", entry.had_old);
+        }
     }
     const auto plain = [](char c) { return c >= ' ' && c < '\x7F' && c != '"' && c != '\\'; };
     if (std::ranges::all_of(entry.key, plain)) {  // nearly always, and quicker

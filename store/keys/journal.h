@@ -26,6 +26,8 @@ struct Journal {
         bool had_old = false;      ///< the key was there before
         std::uint64_t number = 0;  ///< of the staged value and of the kept old one; no other entry has it
         ValueStamp stamp;          ///< put: of the new value, which it keeps under its key
+        ValueStamp old = {};       ///< of the kept old value
+        bool old_known = false;    ///< `old` was recorded
         std::string key;           ///< relative to the array; array: its path below the group
     };
     std::uint64_t id = 0;     ///< of the batch or command

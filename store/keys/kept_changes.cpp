@@ -5,9 +5,10 @@
 // A directory store replaces files only by rename, and never writes into a file that has its final name. So a hard link
 // to the old file keeps the old value, without a copy. Right before a name gets a new file, or is removed, the old file
 // gets a second name `.tessera/undo/ID.N`, and the record `.tessera/undo/changes` (journal.cpp) gets a line: the
-// key, N, whether there was an old value, and the stamp (size, time, inode) of the new one. The line comes first and
-// the rename after it. So after a kill each change in the record either happened, and the new stamp is in place, or did
-// not, and the old file is. Undo can tell the two apart from what a later writer put there, which it never replaces.
+// key, N, and the stamps (size, time, inode) of the old value, if there was one, and of the new one. The line comes
+// first and the rename after it. So after a kill each change in the record either happened, and the new stamp is in
+// place, or did not, and the old file is. Undo can tell the two apart from what a later writer put there, which it
+// never replaces.
 //
 // A key that changes several times has several lines, and each keeps what was there right before: if one of these is
 // not what the line before it announced, somebody else wrote in between.
@@ -50,6 +51,12 @@ constexpr const char* record_file = undo_record_key.data() + undo_folder.size() 
 std::uint64_t random_id() {
     std::random_device random;
     return std::uint64_t{random()} << 32U | random();
+}
+
+ValueStamp stamp_of(const struct stat& status) {
+    return {.size = static_cast<std::uint64_t>(status.st_size),
+            .modified = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
+            .id = status.st_ino};
 }
 
 std::string errno_text(int error) {
@@ -157,13 +164,16 @@ void ChangeKeeper::keep_one(int folder, const char* name, const char* fresh, std
             return lose("the file system keeps no nanoseconds, so that versions of a file cannot be told apart");
         }
         entry.kind = Journal::Entry::Kind::put;
-        entry.stamp = {.size = static_cast<std::uint64_t>(status.st_size),
-                       .modified = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
-                       .id = status.st_ino};
+        entry.stamp = stamp_of(status);
     }
     entry.number = next_++;
-    if (::linkat(folder, name, folder_.get(), value_name(id_, entry.number).c_str(), 0) != 0) {
-        struct stat status {};
+    const std::string kept = value_name(id_, entry.number);
+    struct stat status {};
+    if (::linkat(folder, name, folder_.get(), kept.c_str(), 0) == 0) {
+        // By its new name, which nobody else changes.
+        entry.old_known = ::fstatat(folder_.get(), kept.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+        if (entry.old_known) entry.old = stamp_of(status);
+    } else {
         const int error = errno;
         entry.had_old =
             error != ENOENT || ::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;

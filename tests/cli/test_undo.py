@@ -130,6 +130,20 @@ class Undo(ProgramTest):
             self.tessera("undo", "a.zarr", "--quiet")
             self.assertEqual(digest(self.folder / "a.zarr"), states[-1])
 
+    def test_an_old_value_that_was_changed_is_not_put_back(self):
+        (self.folder / "script").write_text("set 0:5,0:5 1\n")
+        for words in [("set", "a.zarr", "0:5,0:5", "1"), ("edit", "a.zarr", "--script", "script")]:
+            for change in [lambda data: b"", lambda data: data[:-1], lambda data: data]:
+                with self.subTest(words=words[0]):
+                    shutil.rmtree(self.folder / "a.zarr", ignore_errors=True)
+                    self.create(layout="v2plain")
+                    self.tessera(*words, "--quiet")
+                    after = digest(self.folder / "a.zarr")
+                    kept = next(self.folder.glob("a.zarr/.tessera/undo/*.0"))
+                    kept.write_bytes(change(kept.read_bytes()))
+                    self.refused("undo", "a.zarr", says=[kept.name, "changed since", "it had 256 bytes"])
+                    self.assertEqual(digest(self.folder / "a.zarr"), after)
+
     def test_what_others_wrote_since_is_not_lost(self):
         self.create()
         self.tessera("set", "a.zarr", ":16, :8", "5", "--quiet")

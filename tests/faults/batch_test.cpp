@@ -141,6 +141,26 @@ TEST_F(Batch, that_is_pending_is_finished_or_taken_back_by_repair) {
     }
 }
 
+TEST_F(Batch, that_lost_a_staged_value_is_taken_back_as_a_whole) {
+    leave_pending();
+    bool any = false;
+    for (const auto& file : fs::directory_iterator(array() / ".tessera/batch")) {
+        if (file.path().filename() == "journal") continue;
+        fs::remove(file);
+        any = true;
+        break;
+    }
+    ASSERT_TRUE(any);
+    const Ended left = tessera({"repair", array()}, {});
+    EXPECT_EQ(left.code, 1) << left.to_string();
+    EXPECT_THAT(left.out, HasSubstr("--give-up-batches` takes it back"));
+    EXPECT_TRUE(pending());
+    const Ended done = tessera({"repair", array(), "--give-up-batches"}, {});
+    EXPECT_EQ(done.code, 0) << done.to_string();
+    EXPECT_FALSE(pending());
+    EXPECT_TRUE(table() == before_) << done.to_string();
+}
+
 TEST_F(Batch, that_is_pending_is_seen_by_calc_as_what_it_becomes) {
     leave_pending();
     const Ended done = tessera({"calc", array(), "a + 100", "a=" + array().string(), "--in-place", "--quiet"}, {});

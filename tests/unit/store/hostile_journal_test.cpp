@@ -71,14 +71,38 @@ protected:
         EXPECT_EQ(std::distance(fs::recursive_directory_iterator(folder / "victim"), {}), 4);
     }
 
-    /// Each way in refuses the journal, and leaves the array's own files as they are as well; repair sets it aside.
-    void expect_refused(const std::string& says) {
-        const std::string before = text_of(place / key0) + text_of(place / key1) + text_of(place / metadata);
+    void expect_found(const std::string& says) const {
         expect_error(ErrorCode::corrupt, says, [&] { (void)Array::open(place); });
         expect_error(ErrorCode::corrupt, says, [&] { (void)Array::open(place, {.read_only = true}); });
         const VerifyReport report = verify(directory_store(place, {.read_only = true}));
         ASSERT_EQ(report.count(FindingKind::damage), 1);
         EXPECT_NE(report.findings.front().text.find(says), std::string::npos) << report.findings.front().text;
+    }
+
+    /// Each way in refuses the journal, whose keys are the array's own, and repair leaves it. Giving it up needs only
+    /// the old values: without those that are needed, it is set aside, and that mends nothing.
+    void expect_not_finished(const std::string& says, bool old_known) {
+        const std::string before = text_of(place / key0) + text_of(place / key1) + text_of(place / metadata);
+        expect_found(says);
+        EXPECT_FALSE(repair(directory_store(place)).mended());
+        EXPECT_TRUE(fs::exists(place / ".tessera/batch/journal"));
+        const RepairReport planned = repair(directory_store(place), {.dry_run = true, .give_up_batches = true});
+        EXPECT_EQ(planned.mended(), old_known);
+        EXPECT_TRUE(fs::exists(place / ".tessera/batch/journal"));
+        EXPECT_EQ(repair(directory_store(place), {.give_up_batches = true}).mended(), old_known);
+        EXPECT_EQ(fs::exists(place / ".tessera/damaged/batch.1/journal"), !old_known);
+        EXPECT_FALSE(fs::exists(place / ".tessera/batch/journal"));
+        EXPECT_NO_THROW((void)Array::open(place));
+        EXPECT_EQ(text_of(place / key0) + text_of(place / key1) + text_of(place / metadata), before);
+        expect_untouched();
+        fs::remove_all(place / ".tessera/damaged");
+        fs::remove_all(place / ".tessera/undo");
+    }
+
+    /// Each way in refuses the journal, and leaves the array's own files as they are as well; repair sets it aside.
+    void expect_refused(const std::string& says) {
+        const std::string before = text_of(place / key0) + text_of(place / key1) + text_of(place / metadata);
+        expect_found(says);
         EXPECT_TRUE(repair(directory_store(place)).mended());
         EXPECT_TRUE(fs::exists(place / ".tessera/damaged/batch.1/journal"));
         EXPECT_NO_THROW((void)Array::open(place));
@@ -113,14 +137,42 @@ TEST_P(HostileJournal, entries_that_no_batch_could_have_recorded) {
     stage({put(0, key0), put(0, key1)});
     expect_refused("to two keys");
     stage({put(0, key0), put(1, key9)});
-    expect_refused("a chunk outside the array");
+    expect_not_finished("a chunk outside the array", true);
     stage({put(0, key0), put(1, key1, value_size + 1)});
-    expect_refused("of 17 bytes, but the one that is staged has 16");
+    expect_not_finished("batch/0000000000000001.1 has 16", true);
     stage({put(0, key0), put(2, key1, value_size + 1)});
-    expect_refused("of 17 bytes, but the one in place has 16");
+    expect_not_finished("batch/0000000000000001.2, which is missing", false);
     fs::remove(place / key1);
     stage({put(0, key0), put(2, key1)});
-    expect_refused("the staged value 0000000000000001.2, which is missing");
+    expect_not_finished("batch/0000000000000001.2, which is missing", false);
+    // The metadata that are in place are whole, and the message is about those that are staged.
+    stage({put(0, metadata)});
+    expect_not_finished("batch/0000000000000001.0, which is damaged", true);
+}
+
+TEST_P(HostileJournal, half_of_a_batch_in_place_is_given_up_without_what_was_staged) {
+    const fs::path undo = place / ".tessera" / "undo";
+    const std::string before = text_of(place / key0) + text_of(place / key1);
+    for (const bool old_known : {true, false}) {
+        SCOPED_TRACE(old_known);
+        stage({put(0, key0), put(1, key1)});
+        fs::create_directories(undo);
+        fs::create_hard_link(place / key0, undo / value_name(1, 0));
+        fs::create_hard_link(place / key1, undo / value_name(1, 1));
+        fs::rename(place / ".tessera" / "batch" / value_name(1, 0), place / key0);
+        // The old value of this one has the size of the new one, and is not taken for it.
+        fs::remove(place / ".tessera" / "batch" / value_name(1, 1));
+        expect_found("batch/0000000000000001.1, which is missing");
+        if (!old_known) fs::remove(undo / value_name(1, 0));
+        EXPECT_FALSE(repair(directory_store(place)).mended());
+        EXPECT_TRUE(fs::exists(place / ".tessera/batch/journal"));
+        const RepairReport report = repair(directory_store(place), {.give_up_batches = true});
+        EXPECT_EQ(report.mended(), old_known);
+        EXPECT_EQ(text_of(place / key0) + text_of(place / key1) == before, old_known);
+        if (old_known) continue;
+        ASSERT_EQ(report.actions.size(), 1U);
+        EXPECT_NE(report.actions[0].text.find("already in place stay"), std::string::npos) << report.actions[0].text;
+    }
 }
 
 TEST_P(HostileJournal, staged_values_that_are_links) {
@@ -128,7 +180,7 @@ TEST_P(HostileJournal, staged_values_that_are_links) {
     const fs::path staged = place / ".tessera" / "batch" / value_name(1, 1);
     fs::remove(staged);
     fs::create_symlink("../../../victim/thesis", staged);
-    expect_refused(".tessera/batch/0000000000000001.1 is a symbolic link");
+    expect_not_finished(".tessera/batch/0000000000000001.1 is a symbolic link", false);
 }
 
 TEST_P(HostileJournal, staged_values_that_were_changed_since) {
@@ -139,7 +191,7 @@ TEST_P(HostileJournal, staged_values_that_were_changed_since) {
     recorded.stamp.id = status.st_ino;
     recorded.stamp.modified = 1;
     stage({put(0, key0), recorded});
-    expect_refused("which was changed since");
+    expect_not_finished("which was changed since", true);
 }
 
 // The binary layout of a version before: nothing can be known of such a batch, and nothing is guessed.

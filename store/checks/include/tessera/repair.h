@@ -34,7 +34,8 @@ struct RepairOptions {
     IoOptions io = {};
     bool dry_run = false;  ///< only report the actions
     /// Take back a batch that was committed but is not in place yet, instead of finishing it: the array is as before
-    /// the batch. A batch whose journal needs a newer version of Tessera is set aside.
+    /// the batch. A batch whose journal needs a newer version of Tessera is set aside. So is one that
+    /// can neither be finished nor be taken back, because both new and old values are lost; then `mended()` is false.
     bool give_up_batches = false;
     /// Delete everything that this run and earlier ones set aside: these data are lost, and their space is freed.
     bool drop_damaged = false;
