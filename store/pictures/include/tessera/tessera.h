@@ -1,20 +1,20 @@
 // Everything a program needs: `#include <tessera/tessera.h>`. It is every header that is installed, except for fmt.h,
 // which needs the {fmt} library. With CMake, find_package(tessera) and link tessera::tessera.
 //
-//     open or create an array     array.h: Array::open, Array::create; group.h: Group; locate.h for any path
-//     read or write a part        array.h: Array::read, Array::write; selection.h, dimensions.h: texts such as "3, :5"
-//     many small reads or writes  cached_array.h: CachedArray; array.h: Array::read_points, Array::update
-//     append                      array.h: Array::append; append_group.h: a whole dataset
-//     copy, import, export        copy_hierarchy.h: copy_hierarchy, sync_hierarchy; copy.h: open_source, for one array
-//     compute                     reduce.h: reduce_source, coarsen_source; calc.h: calc_source
-//     measure and compare         measure.h: digest, difference, statistics
-//     check and repair            verify.h: verify; repair.h: repair
-//     seal                        seal.h: seal
-//     batch and undo              edit.h: Edit, Undoable, undo; snapshot.h: create_snapshot, restore_snapshot
-//     remote places               remote_options.h: RemoteOptions, for "https://…" and "s3://…"
-//     draw                        picture.h: read_picture, draw_picture; pyramid.h
-//     errors, progress, memory    error.h: Error; parallel.h: Progress, StopScope; memory_account.h: MemoryScope
-//     own codecs and stores       codec.h: add_codec; store_kind.h: add_store_kind
+// - open or create an array     array.h: Array::open, Array::create; group.h: Group; locate.h for any path
+// - read or write a part        array.h: Array::read, Array::write; selection.h, dimensions.h: texts such as "3, :5"
+// - many small reads or writes  cached_array.h: CachedArray; array.h: Array::read_points, Array::update
+// - append                      array.h: Array::append; append_group.h: a whole dataset
+// - copy, import, export        copy_hierarchy.h: copy_hierarchy, sync_hierarchy; copy.h: open_source, for one array
+// - compute                     reduce.h: reduce_source, coarsen_source; calc.h: calc_source
+// - measure and compare         measure.h: digest, difference, statistics
+// - check and repair            verify.h: verify; repair.h: repair
+// - seal                        seal.h: seal
+// - batch and undo              edit.h: Edit, Undoable, undo; snapshot.h: create_snapshot, restore_snapshot
+// - remote places               remote_options.h: RemoteOptions, for "https://…" and "s3://…"
+// - draw                        picture.h: read_picture, draw_picture; pyramid.h
+// - errors, progress, memory    error.h: Error; parallel.h: Progress, StopScope; memory_account.h: MemoryScope
+// - own codecs and stores       codec.h: add_codec; store_kind.h: add_store_kind
 //
 // Everything is in namespace tessera.
 #pragma once
