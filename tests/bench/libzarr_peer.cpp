@@ -42,7 +42,7 @@ public:
     std::unique_ptr<bench::PeerArray> open(const fs::path& array, int threads) override {
         if (threads != 1) throw std::runtime_error("it knows one thread");
         const auto store = std::make_shared<zarr::FilesystemStore>(array, false);
-        return std::make_unique<Stored>(zarr::Array::open(store));
+        return std::make_unique<Stored>(zarr::Array::open(store, ""));
     }
     std::unique_ptr<bench::PeerArray> create(const fs::path& array, const fs::path& like, int threads) override {
         fs::create_directory(array);

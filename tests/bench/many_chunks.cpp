@@ -25,7 +25,7 @@ void read_bands(const Bench& bench, std::int64_t bands) {
     all.folder = (fresh(bench.settings().folder, "tessera-bench") / "array").string();
     NDArray elements(dtype_of(band), dims(band, band.shape));
     workloads::fill_w3(elements);
-    Array array = Array::create({all.folder, options_of(all)}, {.durability = Durability::none});
+    Array array = Array::create(all.folder, options_of(all), {.durability = Durability::none});
     const auto region = [&](std::int64_t b) { return Region({2048 * b, 0}, elements.shape()); };
     for (std::int64_t b = 0; b < bands; ++b) array.write(region(b), elements);
     NDArray out(elements.dtype(), elements.shape());
@@ -47,7 +47,7 @@ void open_million(const Bench& bench) {
     const fs::path folder = fresh(bench.settings().folder, "tessera-bench") / "array";
     const ArrayOptions options{
         .shape = {1000, 1000}, .chunks = {1, 1}, .dtype = "|u1", .codec = "none", .format = "v2"};
-    Array array = Array::create({folder, options}, {.durability = Durability::none});
+    Array array = Array::create(folder, options, {.durability = Durability::none});
     NDArray ones(options.dtype, options.shape);
     std::memset(ones.bytes().data(), 1, ones.bytes().size());
     array.write(Region::whole(options.shape), ones);

@@ -134,7 +134,7 @@ Array Stage::open() const {
 }
 
 Array Stage::create(const fs::path& folder, Durability durability) const {
-    return Array::create({folder, options_}, {.durability = durability});
+    return Array::create(folder, options_, {.durability = durability});
 }
 
 void Stage::check(const ArrayView& out) const {
