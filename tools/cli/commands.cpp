@@ -438,8 +438,9 @@ constexpr Command table[] = {
      "that change again. Of an interrupted command, the part that was done is taken back. undo is refused if anything\n"
      "that the command wrote has changed since. Old values are hard links in the array's .tessera/undo, kept until "
      "its\n"
-     "next change; `info` says what room they take, and --no-undo of these commands keeps none. Of a group, only\n"
-     "`attrs` is taken back. There is no undo without hard links, in an archive, or of changes by other programs.\n\n"
+     "next change; `info` says what room they take, and --no-undo of these commands keeps none. Of a group, `edit`\n"
+     "and `attrs` are taken back. There is no undo without hard links, in an archive, or of changes by other\n"
+     "programs.\n\n"
      "Example:\n"
      "  tessera undo grid.zarr",
      declare_undo},
