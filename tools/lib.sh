@@ -82,5 +82,7 @@ install_npm() {
     [ "$folder/node_modules/.package-lock.json" -nt "$folder/package-lock.json" ] && return 0
     command -v npm >/dev/null || return 1
     say "installing the npm packages of tests/$1"
-    npm ci --prefix "$folder" --no-audit --no-fund </dev/null
+    # npm itself would try a registry that is out of reach for more than a minute.
+    npm ci --prefix "$folder" --no-audit --no-fund --fetch-retries 1 --fetch-retry-mintimeout 1000 \
+        --fetch-retry-maxtimeout 5000 </dev/null
 }
