@@ -40,12 +40,18 @@ bool is_finished(const Job& job) {
     return std::ranges::all_of(job.arrays, [&](const JobArray& array) {
         if (!is_local(array.built)) {
             const Place units = records_place(job, {.read_only = true});
-            return is_published(job, array) && units.store->list(units.prefix).keys.empty();
+            const Listing left = units.store->list(units.prefix);
+            return is_published(job, array) && left.keys.empty() && left.prefixes.empty();
         }
         const fs::path place = place_of_array(job, array);
         const auto id = folder_id(place);
         return id && id->inode == array.inode && is_published(job, array) && !fs::exists(place / units_key);
     });
+}
+
+/// Whether all arrays are complete; what was kept about their units may be gone in part.
+bool all_published(const Job& job) {
+    return std::ranges::all_of(job.arrays, [&](const JobArray& array) { return is_published(job, array); });
 }
 
 /// Compares units with their records, some at a time: a job may have more than fit into memory. Calls each(unit,
@@ -152,7 +158,7 @@ void publish(const Job& job, const FinishOptions& o) {
 
 JobState job_state(const Job& job) {
     JobState state{.finished = is_finished(job)};
-    if (state.finished) {
+    if (state.finished || all_published(job)) {
         state.done = job.units();
         return state;
     }
@@ -206,8 +212,7 @@ JobState finish_job(const Job& job, const FinishOptions& o) {
         state.done = job.units();
         return state;
     }
-    const bool whole = std::ranges::all_of(job.arrays, [&](const JobArray& a) { return is_published(job, a); });
-    if (!whole) {
+    if (!all_published(job)) {
         for (const Value& identity : job.sources.as_array()) require_same_source(identity, true);
         const JobArray* open = nullptr;
         std::optional<Array> array;
