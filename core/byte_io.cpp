@@ -21,6 +21,7 @@
 #include <tessera/error_text.h>
 #include <tessera/file_source.h>
 #include <tessera/permissions.h>
+#include <tessera/temporary_file.h>
 
 #include "mapped_file.h"
 
@@ -93,26 +94,19 @@ public:
             throw Error(ErrorCode::io,
                         fmt::format("cannot write {}: something that is not a regular file is there", name_));
         }
-        do {
-            temporary_ = target_.parent_path() / temporary_name();
-            // At no time open to more people than in the end.
-            const mode_t mode = replaces ? old.st_mode & 0666U : 0666U;
-            file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-        } while (file_.get() < 0 && (errno == EEXIST || errno == EINTR));
-        if (file_.get() < 0) throw io_error("cannot create", name_, errno);
+        const std::filesystem::path above = target_.parent_path();
+        folder_ = Descriptor(open_at(AT_FDCWD, above.empty() ? "." : above.c_str(), O_PATH | O_DIRECTORY));
+        // At no time open to more people than in the end.
+        if (folder_) file_ = TemporaryFile(folder_.get(), replaces ? old.st_mode & 0666U : 0666U);
+        if (!file_) throw io_error("cannot create", name_, errno);
         struct stat now {};
-        if (!replaces || ::fstat(file_.get(), &now) != 0) return;
+        if (!replaces || ::fstat(file_.file(), &now) != 0) return;
         Permissions wanted = permissions_from(old);
         wanted.list = access_list_at(AT_FDCWD, target_.c_str());
         Permissions made = permissions_from(now);
-        made.list = access_list(file_.get());
-        (void)give_permissions(file_.get(), made, wanted);
+        made.list = access_list(file_.file());
+        (void)give_permissions(file_.file(), made, wanted);
     }
-    ~FileSink() override {
-        if (!finished_) ::unlink(temporary_.c_str());
-    }
-    FileSink(const FileSink&) = delete;
-    FileSink& operator=(const FileSink&) = delete;
 
     const std::string& name() const override { return name_; }
     bool random_access() const override { return true; }
@@ -123,30 +117,25 @@ public:
     }
 
     void write_at(std::uint64_t offset, ByteSpan bytes) override {
-        if (!pwrite_all(file_.get(), bytes, offset)) throw io_error("cannot write", name_, errno);
+        if (!pwrite_all(file_.file(), bytes, offset)) throw io_error("cannot write", name_, errno);
     }
 
     void finish() override {
-        // Synced before it gets its name: a power failure must not cost both the old file and the new one.
-        if (durable_ && ::fdatasync(file_.get()) != 0) throw io_error("cannot write to the disk", name_, errno);
-        if (const int reason = file_.close()) throw io_error("cannot write", name_, reason);
-        if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw io_error("cannot replace", name_, errno);
-        finished_ = true;
-        if (!durable_) return;
-        const std::filesystem::path folder = std::filesystem::absolute(target_).parent_path();
-        const Descriptor above(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (above.get() < 0 || (::fsync(above.get()) != 0 && errno != EINVAL)) {
-            throw io_error("cannot write to the disk", folder.string(), errno);
+        if (durable_ && !file_.sync()) throw io_error("cannot write to the disk", name_, errno);
+        if (!file_.close()) throw io_error("cannot write", name_, errno);
+        if (!file_.rename(target_.filename().c_str())) throw io_error("cannot replace", name_, errno);
+        if (durable_ && !sync_directory(folder_.get(), ".")) {
+            throw io_error("cannot write to the disk", target_.parent_path().string(), errno);
         }
     }
 
 private:
     std::string name_;
-    std::filesystem::path target_, temporary_;
-    Descriptor file_;
+    std::filesystem::path target_;
+    Descriptor folder_;
+    TemporaryFile file_;  // after the folder, which stays open until it is gone
     std::uint64_t end_ = 0;
     bool durable_;
-    bool finished_ = false;
 };
 
 }  // namespace

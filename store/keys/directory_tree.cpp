@@ -346,17 +346,15 @@ FileWriter DirectoryTree::writer(std::string_view key) const {
     require_writable("writing", key);
     Spot place = spot(key, Make::yes);
     const auto wanted = permissions_.of(root_, key, place.fd, place.name.c_str());
-    std::string temporary;
-    Descriptor fd = create_temporary(place, temporary, wanted.mode());
-    if (!fd && errno == ENOENT && place.folder) {  // removed since it was opened
+    TemporaryFile file(place.fd, wanted.mode());
+    if (!file && errno == ENOENT && place.folder) {  // removed since it was opened
         folders_.clear();
         place = spot(key, Make::yes);
-        fd = create_temporary(place, temporary, wanted.mode());
+        file = TemporaryFile(place.fd, wanted.mode());
     }
-    if (!fd) throw io_error("making a file in", path_of(key.substr(0, key.rfind('/') + 1)), errno);
-    permissions_.give(fd.get(), key, place.fd, wanted);
-    return {root_, std::move(place.folder), std::move(fd), std::move(temporary), std::string(key), path_of(key),
-            sync_, keeper_.load()};
+    if (!file) throw io_error("making a file in", path_of(key.substr(0, key.rfind('/') + 1)), errno);
+    permissions_.give(file.file(), key, place.fd, wanted);
+    return {root_, std::move(place.folder), std::move(file), std::string(key), path_of(key), sync_, keeper_.load()};
 }
 
 std::optional<DirectoryTree::NewFile> DirectoryTree::new_file(std::string_view key) const {
@@ -367,15 +365,6 @@ std::optional<DirectoryTree::NewFile> DirectoryTree::new_file(std::string_view k
     if (!fd) throw io_error("making a file in", path_of(key.substr(0, key.rfind('/') + 1)), errno);
     permissions_.give(fd.get(), key, place.fd, wanted);
     return NewFile{std::move(place), std::move(fd)};
-}
-
-Descriptor DirectoryTree::create_temporary(const Spot& place, std::string& name, mode_t mode) {
-    for (;;) {
-        name = temporary_name();
-        Descriptor fd(open_at(place.fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, mode));
-        // EEXIST: left by a crashed process that had the same number.
-        if (fd || errno != EEXIST) return fd;
-    }
 }
 
 }  // namespace tessera

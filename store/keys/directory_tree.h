@@ -126,8 +126,6 @@ protected:
     };
     /// nullopt if the key exists.
     [[nodiscard]] std::optional<NewFile> new_file(std::string_view key) const;
-    /// A new temporary file; on failure, none, and errno is set.
-    [[nodiscard]] static Descriptor create_temporary(const Spot& place, std::string& name, mode_t mode);
     /// Calls `body(directory, entry)` for each entry directly below a prefix, except temporary files.
     template <class Body>
     void each_entry(std::string_view prefix, Body&& body) const {

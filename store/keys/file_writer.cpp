@@ -173,32 +173,15 @@ void FolderSync::sync_folder(int root, const std::string& folder) const {
     throw io_error("writing to the disk", join_key(store_, folder), errno);
 }
 
-FileWriter::FileWriter(int root, FolderCache::Folder folder, Descriptor fd, std::string temporary, std::string key,
-                       std::string name, FolderSync& sync, ChangeKeeper* keeper)
+FileWriter::FileWriter(int root, FolderCache::Folder folder, TemporaryFile file, std::string key, std::string name,
+                       FolderSync& sync, ChangeKeeper* keeper)
     : root_(root),
       folder_(std::move(folder)),
-      fd_(std::move(fd)),
-      temporary_(std::move(temporary)),
+      file_(std::move(file)),
       key_(std::move(key)),
       name_(std::move(name)),
       sync_(sync),
       keeper_(keeper) {}
-
-FileWriter::FileWriter(FileWriter&& o) noexcept
-    : root_(o.root_),
-      folder_(std::move(o.folder_)),
-      fd_(std::move(o.fd_)),
-      temporary_(std::exchange(o.temporary_, {})),
-      key_(std::move(o.key_)),
-      name_(std::move(o.name_)),
-      sync_(o.sync_),
-      keeper_(o.keeper_),
-      held_(o.held_),
-      end_(o.end_) {}
-
-FileWriter::~FileWriter() {
-    if (!temporary_.empty()) ::unlinkat(folder(), temporary_.c_str(), 0);
-}
 
 void FileWriter::append(ByteSpan bytes) {
     write_at(end_, bytes);
@@ -206,24 +189,24 @@ void FileWriter::append(ByteSpan bytes) {
 }
 
 void FileWriter::write_at(std::uint64_t offset, ByteSpan bytes) {
-    if (!pwrite_all(fd_.get(), bytes, offset)) throw io_error("writing", name_, errno);
+    if (!pwrite_all(file_.file(), bytes, offset)) throw io_error("writing", name_, errno);
 }
 
 bool FileWriter::clone(int from) {
-    return ::ioctl(fd_.get(), FICLONE, from) == 0;
+    return ::ioctl(file_.file(), FICLONE, from) == 0;
 }
 
 void FileWriter::share_like(int from) {
     struct stat wanted {};
     struct stat status {};
-    if (::fstat(from, &wanted) != 0 || ::fstat(fd_.get(), &status) != 0) return;
+    if (::fstat(from, &wanted) != 0 || ::fstat(file_.file(), &status) != 0) return;
     Permissions now = permissions_from(status);
     Permissions like = permissions_from(wanted);
     like.mode &= 0777U;
     bool supported = true;
     like.list = access_list(from, &supported);
-    if (supported) now.list = access_list(fd_.get());
-    (void)give_permissions(fd_.get(), now, like);
+    if (supported) now.list = access_list(file_.file());
+    (void)give_permissions(file_.file(), now, like);
 }
 
 void FileWriter::close() {
@@ -234,41 +217,33 @@ void FileWriter::close() {
     ::clock_gettime(CLOCK_REALTIME, &now[0]);
     if (is_coarse(now[0])) ++now[0].tv_nsec;
     now[1] = now[0];
-    (void)::futimens(fd_.get(), now);
-    if (held_ == nullptr && sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) {
-        throw io_error("writing to the disk", name_, errno);
-    }
-    if (const int why = fd_.close()) throw io_error("writing", name_, why);
+    (void)::futimens(file_.file(), now);
+    if (held_ == nullptr && sync_.syncs_values() && !file_.sync()) throw io_error("writing to the disk", name_, errno);
+    if (!file_.close()) throw io_error("writing", name_, errno);
 }
 
 void FileWriter::finish() {
     close();
     if (held_ != nullptr) {
-        held_->finished(key_, std::exchange(temporary_, {}));
+        held_->finished(key_, file_.release());
         return;
     }
-    if (keeper_ != nullptr) keeper_->before(folder(), own_name(), temporary_.c_str(), key_);
-    if (::renameat(folder(), temporary_.c_str(), folder(), own_name()) != 0) throw io_error("writing", name_, errno);
-    temporary_.clear();
-    sync_.placed(root_, key_, folder(), own_name());
+    if (keeper_ != nullptr) keeper_->before(file_.folder(), own_name(), file_.name().c_str(), key_);
+    if (!file_.rename(own_name())) throw io_error("writing", name_, errno);
+    sync_.placed(root_, key_, file_.folder(), own_name());
 }
 
 bool FileWriter::finish_new() {
     close();
-    // Unlike renameat2() with RENAME_NOREPLACE, every file system with hard links has this.
-    int result = ::linkat(folder(), temporary_.c_str(), folder(), own_name(), 0);
-    if (result != 0 && errno != EEXIST) {
-        result = ::renameat2(folder(), temporary_.c_str(), folder(), own_name(), RENAME_NOREPLACE);
-        if (result == 0) temporary_.clear();
-    }
-    if (result != 0 && errno != EEXIST) throw io_error("writing", name_, errno);
-    if (result == 0) sync_.placed(root_, key_, folder(), own_name());
-    return result == 0;
+    const bool placed = file_.rename_new(own_name());
+    if (!placed && errno != EEXIST) throw io_error("writing", name_, errno);
+    if (placed) sync_.placed(root_, key_, file_.folder(), own_name());
+    return placed;
 }
 
 void FileWriter::hold(HeldFiles& held) {
     held_ = &held;
-    held.begin(key_, folder());
+    held.begin(key_, file_.folder());
 }
 
 // ---- values held until all are on the disk

@@ -1,8 +1,8 @@
 // How a directory store writes a file; see file_writer.cpp for the protocol. Private to the store module.
 #pragma once
 
-#include <tessera/descriptor.h>
 #include <tessera/key_value_store.h>
+#include <tessera/temporary_file.h>
 
 #include <atomic>
 #include <cstdint>
@@ -71,14 +71,11 @@ class HeldFiles;
 /// A value being written under a temporary name. Destruction without finish() removes the file.
 class FileWriter final : public ByteSink {
 public:
-    /// `fd` is the open file `temporary` in `folder`, the folder of `key` (null for the root), where finish() renames
-    /// it. `root` must stay open, `sync` and `keeper` alive. `name` is the key's path, for messages. `keeper`, if not
-    /// null, keeps the value that is replaced.
-    FileWriter(int root, FolderCache::Folder folder, Descriptor fd, std::string temporary, std::string key,
-               std::string name, FolderSync& sync, ChangeKeeper* keeper);
-    FileWriter(FileWriter&& o) noexcept;
-    FileWriter& operator=(FileWriter&&) = delete;
-    ~FileWriter() override;
+    /// `file` is in `folder`, the folder of `key` (null for the root), where finish() names it. `root` must stay open,
+    /// `sync` and `keeper` alive. `name` is the key's path, for messages. `keeper`, if not null, keeps the value that
+    /// is replaced.
+    FileWriter(int root, FolderCache::Folder folder, TemporaryFile file, std::string key, std::string name,
+               FolderSync& sync, ChangeKeeper* keeper);
 
     [[nodiscard]] bool random_access() const override { return true; }
     void append(ByteSpan bytes) override;
@@ -99,12 +96,10 @@ private:
     void close();
     /// The file's name in its folder.
     [[nodiscard]] const char* own_name() const { return key_.c_str() + (key_.rfind('/') + 1); }  // 0 without a '/'
-    [[nodiscard]] int folder() const { return folder_ ? folder_->get() : root_; }
 
     int root_;
     FolderCache::Folder folder_;
-    Descriptor fd_;
-    std::string temporary_;
+    TemporaryFile file_;  // after the folder, which stays open until it is gone
     std::string key_;
     std::string name_;
     FolderSync& sync_;
