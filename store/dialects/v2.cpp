@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error_text.h>
+#include <tessera/group_documents.h>
 #include <tessera/zarr_names.h>
 
 #include <algorithm>
@@ -433,10 +434,7 @@ void V2::save_consolidated(const PlaceRef& place, const Value& nodes) const {
             metadata.emplace_back(join_key(node, key), document);
         }
     }
-    Value consolidated = Value::object();
-    consolidated.set("metadata", std::move(metadata));
-    consolidated.set("zarr_consolidated_format", 1);
-    put_object(place.store, place.key(v2_consolidated_name), consolidated);
+    put_object(place.store, place.key(v2_consolidated_name), v2_consolidated_document(std::move(metadata)));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
+#include <tessera/group_documents.h>
 #include <tessera/zarr_names.h>
 
 #include <array>
@@ -45,14 +46,6 @@ void take_little_endian(ArrayMetadata& m, std::vector<std::string>& changes) {
         m.fill.bytes->assign(element.bytes().begin(), element.bytes().end());
     }
     m.dtype = little;
-}
-
-Value consolidated_json(Value nodes) {
-    Value consolidated = Value::object();
-    consolidated.set("kind", "inline");
-    consolidated.set("must_understand", false);
-    consolidated.set("metadata", std::move(nodes));
-    return consolidated;
 }
 
 struct V3 final : Dialect {
@@ -157,10 +150,7 @@ Value V3::load_group_unknown(const PlaceView& place) const {
 void V3::save_group(const PlaceRef& place, const Value& attributes, const Value& unknown) const {
     (void)attributes.as_object();
     require_optional(unknown);
-    Value group = Value::object();
-    group.set("attributes", attributes);
-    group.set("zarr_format", 3);
-    group.set("node_type", "group");
+    Value group = v3_group_document(attributes);
     for (const auto& [key, value] : unknown.as_object()) group.set(key, value);
     put_document(place, group);
 }
@@ -193,12 +183,12 @@ void V3::save_consolidated(const PlaceRef& place, const Value& nodes) const {
         // As zarr-python 3 writes it: a listed group has an empty copy of its own.
         const Value* type = node.find("node_type");
         if (type != nullptr && *type == Value("group")) {
-            node.set("consolidated_metadata", consolidated_json(Value::object()));
+            node.set("consolidated_metadata", v3_consolidated_metadata(Value::object()));
         }
         metadata.emplace_back(path, std::move(node));
     }
     Value document = document_at(place);
-    document.set("consolidated_metadata", consolidated_json(std::move(metadata)));
+    document.set("consolidated_metadata", v3_consolidated_metadata(std::move(metadata)));
     put_document(place, document);
 }
 

@@ -6,6 +6,7 @@
 #include <tessera/dialect.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
+#include <tessera/group_documents.h>
 #include <tessera/locate.h>
 #include <tessera/store_kind.h>
 #include <tessera/zarr_names.h>
@@ -29,7 +30,6 @@ namespace tessera {
 namespace {
 
 constexpr JsonStyle indented{.indent = 4};
-constexpr std::string_view group_document = R"({"zarr_format": 2})";
 
 class Collector {
 public:
@@ -37,7 +37,7 @@ public:
         add(join_key(prefix, name), value.dump(indented));
     }
     void group(const std::string& prefix, const Value& attributes) {
-        add(join_key(prefix, v2_group_name), std::string(group_document));
+        add(join_key(prefix, v2_group_name), v2_group_document().dump());
         document(prefix, v2_attributes_name, attributes);
     }
     void bytes(const std::string& prefix, const Index& chunk, const std::string& file, const ChunkBytes::Place& place) {

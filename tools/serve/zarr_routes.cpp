@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
+#include <tessera/group_documents.h>
 #include <tessera/value.h>
 #include <tessera/zarr_names.h>
 
@@ -84,12 +85,6 @@ private:
     std::set<FileId> entered_;
 };
 
-Value v2_group() {
-    Value value = Value::object();
-    value.set("zarr_format", 2);
-    return value;
-}
-
 HttpResponse consolidated(Served& served, const ServedNode& group, const HttpRequest& request) {
     Value documents = Value::object();
     Value::Object all;
@@ -97,7 +92,7 @@ HttpResponse consolidated(Served& served, const ServedNode& group, const HttpReq
         all.emplace_back(below.empty() ? std::string(name) : fmt::format("{}/{}", below, name), std::move(value));
     };
     const auto add_group = [&](const std::string& below, const ServedNode& node) {
-        add(below, v2_group_name, v2_group());
+        add(below, v2_group_name, v2_group_document());
         Value attributes = group_attributes(node);
         if (!attributes.as_object().empty()) add(below, v2_attributes_name, std::move(attributes));
     };
@@ -111,10 +106,7 @@ HttpResponse consolidated(Served& served, const ServedNode& group, const HttpReq
     if (!walk.run(group)) {
         throw unsupported("more than {} nodes are not put into one document", most_consolidated);
     }
-    Value value = Value::object();
-    value.set("zarr_consolidated_format", 1);
-    value.set("metadata", Value(std::move(all)));
-    return document(value);
+    return document(v2_consolidated_document(Value(std::move(all))));
 }
 
 HttpResponse v2_chunk(Served& served, const ServedNode& node, const std::string& key, const HttpRequest& request) {
@@ -134,33 +126,22 @@ HttpResponse answer_v2(Served& served, const HttpRequest& request) {
         if (name == v2_attributes_name) return document(zarr_of(*node, ZarrFormat::v2).attributes());
         return v2_chunk(served, *node, name, request);
     }
-    if (name == v2_group_name) return document(v2_group());
+    if (name == v2_group_name) return document(v2_group_document());
     if (name == v2_attributes_name) return document(group_attributes(*node));
     if (name == v2_consolidated_name) return consolidated(served, *node, request);
     return not_found_response();
 }
 
-Value v3_group(const ServedNode& group) {
-    Value value = Value::object();
-    value.set("zarr_format", 3);
-    value.set("node_type", "group");
-    value.set("attributes", group_attributes(group));
-    return value;
-}
-
 /// With the metadata of all nodes below, which zarr-python 3 reads in place of a listing.
-HttpResponse v3_group_document(Served& served, const ServedNode& group, const HttpRequest& request) {
+HttpResponse answer_v3_group(Served& served, const ServedNode& group, const HttpRequest& request) {
     Value::Object all;
     Walk walk(served, request, [&](const std::string& below, const ServedNode& node) {
-        all.emplace_back(below, node.is_array() ? zarr_of(node, ZarrFormat::v3).document() : v3_group(node));
+        all.emplace_back(below, node.is_array() ? zarr_of(node, ZarrFormat::v3).document()
+                                                : v3_group_document(group_attributes(node)));
     });
-    Value value = v3_group(group);
+    Value value = v3_group_document(group_attributes(group));
     if (walk.run(group)) {
-        Value inside = Value::object();
-        inside.set("kind", "inline");
-        inside.set("must_understand", false);
-        inside.set("metadata", Value(std::move(all)));
-        value.set("consolidated_metadata", std::move(inside));
+        value.set("consolidated_metadata", v3_consolidated_metadata(Value(std::move(all))));
     }
     return document(value);
 }
@@ -205,7 +186,7 @@ HttpResponse answer_v3(Served& served, const HttpRequest& request) {
     if (segments.back() != v3_document_name) return v3_chunk(served, request);
     const NodePointer node = served.node(joined(segments, 1, segments.size() - 1));
     if (node->is_array()) return document(zarr_of(*node, ZarrFormat::v3).document());
-    return v3_group_document(served, *node, request);
+    return answer_v3_group(served, *node, request);
 }
 
 constexpr std::array routes_of_zarr{
