@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <tessera/array.h>
-#include <tessera/nodes.h>
 #include <tessera/place.h>
 
 namespace tessera {

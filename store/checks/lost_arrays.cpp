@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/dialect.h>
-#include <tessera/nodes.h>
+#include <tessera/place.h>
 #include <tessera/shape.h>
 
 #include <algorithm>

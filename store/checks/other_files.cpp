@@ -6,7 +6,7 @@
 #include <tessera/dialect.h>
 #include <tessera/error.h>
 #include <tessera/own_names.h>
-#include <tessera/repair.h>
+#include <tessera/verify.h>
 #include <tessera/seal.h>
 
 #include "batch.h"

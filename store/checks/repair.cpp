@@ -1,4 +1,4 @@
-#include <tessera/repair.h>
+#include <tessera/verify.h>
 
 #include <fmt/format.h>
 #include <tessera/error.h>

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/repair.h>
+#include <tessera/verify.h>
 
 namespace tessera {
 

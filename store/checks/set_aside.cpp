@@ -1,6 +1,6 @@
 #include <tessera/dialect.h>
 #include <tessera/own_names.h>
-#include <tessera/repair.h>
+#include <tessera/verify.h>
 
 #include <string>
 #include <utility>

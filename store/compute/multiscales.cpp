@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/own_names.h>

@@ -1,5 +1,4 @@
 #include <tessera/action.h>
-#include <tessera/copy_hierarchy.h>
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <tessera/array_file.h>
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/destination.h>
 #include <tessera/dimensions.h>
 #include <tessera/error.h>

@@ -3,13 +3,13 @@
 
 #include <tessera/action.h>
 #include <tessera/convert.h>
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
 #include <tessera/memory_account.h>
-#include <tessera/nodes.h>
+#include <tessera/place.h>
 
 #include <algorithm>
 #include <atomic>

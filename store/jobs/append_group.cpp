@@ -4,7 +4,6 @@
 #include <tessera/calendar.h>
 #include <tessera/conventions.h>
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/measure.h>

@@ -3,7 +3,7 @@
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
 #include <tessera/measure.h>
-#include <tessera/nodes.h>
+#include <tessera/place.h>
 
 #include <algorithm>
 #include <string>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tessera/error.h>
-#include <tessera/nodes.h>
+#include <tessera/place.h>
 
 #include <string>
 #include <string_view>

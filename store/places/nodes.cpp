@@ -1,5 +1,4 @@
 #include <tessera/folder_walk.h>
-#include <tessera/nodes.h>
 #include <tessera/place.h>
 #include <tessera/retry.h>
 

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
-#include <tessera/nodes.h>
 
 #include <algorithm>
 #include <chrono>

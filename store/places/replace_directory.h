@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/key_value_store.h>
-#include <tessera/nodes.h>
+#include <tessera/place.h>
 
 #include "directories.h"
 

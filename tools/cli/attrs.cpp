@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>

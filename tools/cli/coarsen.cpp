@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/error_text.h>
 #include <tessera/node_facts.h>
 #include <tessera/pyramid.h>

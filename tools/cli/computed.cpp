@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 
 #include "hierarchy.h"
 #include "job.h"

@@ -7,7 +7,6 @@
 #include <tessera/array_plan.h>
 #include <tessera/boxes.h>
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>

@@ -4,7 +4,6 @@
 
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/edit.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
@@ -12,7 +11,7 @@
 #include <tessera/group.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
-#include <tessera/repair.h>
+#include <tessera/verify.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // tessera repair
 #include <tessera/locate.h>
-#include <tessera/repair.h>
+#include <tessera/verify.h>
 
 #include <fmt/format.h>
 

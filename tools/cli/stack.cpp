@@ -6,7 +6,6 @@
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/derived_source.h>
 #include <tessera/destination.h>
 #include <tessera/dimensions.h>

@@ -1,7 +1,7 @@
 // tessera sync
 #include <fmt/format.h>
 
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>

@@ -7,7 +7,6 @@
 #include <tessera/codec.h>
 #include <tessera/conventions.h>
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>

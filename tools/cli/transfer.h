@@ -10,7 +10,7 @@
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
 #include <tessera/array_plan.h>
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 
 #include "command.h"
 

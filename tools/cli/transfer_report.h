@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 
 #include "transfer.h"
 

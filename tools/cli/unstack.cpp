@@ -5,7 +5,6 @@
 #include <tessera/array_file.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/derived_source.h>
 #include <tessera/destination_lock.h>
 #include <tessera/dimensions.h>

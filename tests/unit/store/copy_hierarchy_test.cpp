@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tessera/action.h>
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/element.h>
 #include <tessera/group.h>
 

@@ -4,7 +4,6 @@
 #include <tessera/copy.h>
 #include <tessera/destination_lock.h>
 #include <tessera/group.h>
-#include <tessera/repair.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>
 #include <unistd.h>

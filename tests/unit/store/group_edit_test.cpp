@@ -3,7 +3,6 @@
 #include <tessera/edit.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
-#include <tessera/repair.h>
 #include <tessera/verify.h>
 
 #include <filesystem>

@@ -4,7 +4,6 @@
 #include <tessera/edit.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
-#include <tessera/repair.h>
 #include <tessera/verify.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/locate.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>

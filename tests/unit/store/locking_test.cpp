@@ -1,8 +1,8 @@
 // Which locks are held when: whoever replaces or removes a chunk holds its lock from before the old value is read until
 // the new one is in place, and the shape's beside it; whoever changes metadata holds the shape's alone.
 #include <gtest/gtest.h>
-#include <tessera/repair.h>
 #include <tessera/tessera.h>
+#include <tessera/verify.h>
 
 #include <map>
 #include <optional>

@@ -1,9 +1,9 @@
 // What comes before what, and what is on the disk before what: the promises that only a crash or a power failure would
 // show broken. The order of the changes is recorded on their way to the store.
 #include <gtest/gtest.h>
-#include <tessera/repair.h>
 #include <tessera/seal.h>
 #include <tessera/tessera.h>
+#include <tessera/verify.h>
 
 #include <filesystem>
 #include <vector>

@@ -6,7 +6,6 @@
 #include <tessera/dialect.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
-#include <tessera/repair.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>
 

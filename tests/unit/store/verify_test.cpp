@@ -4,7 +4,6 @@
 #include <tessera/action.h>
 #include <tessera/copy_elements.h>
 #include <tessera/group.h>
-#include <tessera/repair.h>
 #include <tessera/seal.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>

@@ -6,7 +6,6 @@
 #include <tessera/json.h>
 #include <tessera/measure.h>
 #include <tessera/place.h>
-#include <tessera/repair.h>
 #include <tessera/seal.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>

@@ -5,7 +5,6 @@
 #include <tessera/array_file.h>
 #include <tessera/calc.h>
 #include <tessera/copy.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/derived_source.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>

@@ -4,7 +4,7 @@
 #include <tessera/array_file.h>
 #include <tessera/chunk_bytes.h>
 #include <tessera/conventions.h>
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/error_text.h>
 #include <tessera/rounding.h>
 #include <tessera/where.h>

@@ -11,7 +11,7 @@
 #include <tessera/array.h>
 #include <tessera/dialect.h>
 #include <tessera/key_value_store.h>
-#include <tessera/nodes.h>
+#include <tessera/place.h>
 
 namespace tessera {
 

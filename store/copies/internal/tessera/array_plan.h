@@ -10,7 +10,7 @@
 #include <tessera/array.h>
 #include <tessera/array_io.h>
 #include <tessera/convert.h>
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/error.h>
 #include <tessera/selection.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <tessera/conventions.h>
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/reduce.h>
 
 namespace tessera {

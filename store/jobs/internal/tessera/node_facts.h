@@ -14,7 +14,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/edit.h>
 #include <tessera/group.h>
-#include <tessera/repair.h>
+#include <tessera/verify.h>
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/destination.h>
 #include <tessera/pyramid.h>
 

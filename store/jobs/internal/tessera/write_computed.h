@@ -10,7 +10,7 @@
 #include <tessera/array_io.h>
 #include <tessera/calc.h>
 #include <tessera/chunk_layout.h>
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/reduce.h>
 
 namespace tessera {

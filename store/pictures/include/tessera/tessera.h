@@ -5,10 +5,10 @@
 // - read or write a part        array.h: Array::read, Array::write; selection.h, dimensions.h: texts such as "3, :5"
 // - many small reads or writes  cached_array.h: CachedArray; array.h: Array::read_points, Array::update
 // - append                      array.h: Array::append; append_group.h: a whole dataset
-// - copy, import, export        copy_hierarchy.h: copy_hierarchy, sync_hierarchy; copy.h: open_source, for one array
+// - copy, import, export        copy.h: copy_hierarchy, sync_hierarchy; open_source, for one array
 // - compute                     reduce.h: reduce_source, coarsen_source; calc.h: calc_source
 // - measure and compare         measure.h: digest, difference, statistics
-// - check and repair            verify.h: verify; repair.h: repair
+// - check and repair            verify.h: verify, repair
 // - seal                        seal.h: seal
 // - batch and undo              edit.h: Edit, Undoable, undo; snapshot.h: create_snapshot, restore_snapshot
 // - remote places               remote_options.h: RemoteOptions, for "https://…" and "s3://…"
@@ -32,7 +32,6 @@
 #include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/copy_array.h>
-#include <tessera/copy_hierarchy.h>
 #include <tessera/derived_source.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>
@@ -47,7 +46,6 @@
 #include <tessera/measure.h>
 #include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
-#include <tessera/nodes.h>
 #include <tessera/npy.h>
 #include <tessera/parallel.h>
 #include <tessera/picture.h>
@@ -57,7 +55,6 @@
 #include <tessera/reduce.h>
 #include <tessera/references.h>
 #include <tessera/remote_options.h>
-#include <tessera/repair.h>
 #include <tessera/retry.h>
 #include <tessera/rounding.h>
 #include <tessera/row_function.h>

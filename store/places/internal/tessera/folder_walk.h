@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <tessera/key_value_store.h>
-#include <tessera/nodes.h>
+#include <tessera/place.h>
 
 namespace tessera {
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/copy_hierarchy.h>
+#include <tessera/copy.h>
 #include <tessera/destination.h>
 #include <tessera/error.h>
 #include <tessera/shape.h>
