@@ -531,6 +531,19 @@ bool discard_batch(const PlaceRef& place) {
     return true;
 }
 
+std::vector<std::string> keys_to_come(const PlaceView& place) {
+    return unlocked(place, [&] {
+        std::vector<std::string> keys;
+        const auto journal = read_pending(place);
+        if (!journal || journal->gives_up || fate_of(place, *journal) != Fate::takes_effect) return keys;
+        for (const Entry& entry : journal->entries) {
+            if (entry.kind == Entry::Kind::erase || is_moved(place, *journal, entry)) continue;
+            keys.push_back(entry.key);
+        }
+        return keys;
+    });
+}
+
 std::string pending_text(const PlaceView& place) {
     const auto journal = read_finishable_unlocked(place);
     return journal ? changes_text(*journal) : "it was finished meanwhile";
@@ -557,8 +570,9 @@ std::optional<Journal> overlay_of(const PlaceView& place) {
     return back;
 }
 
-/// The store with a pending batch laid over it, for reading only.
-Place overlaid(const Place& place) {
+}  // namespace
+
+Place as_finished(const Place& place) {
     const auto journal = unlocked(place, [&] { return overlay_of(place); });
     if (!journal) return place;
     const std::string_view folder = journal->gives_up ? undo_folder : batch_folder;
@@ -570,10 +584,8 @@ Place overlaid(const Place& place) {
     return {std::make_shared<StagedStore>(place, place.key(folder), *journal, pending), place.prefix};
 }
 
-}  // namespace
-
 Place settle_batch(Place place) {
-    if (place.store->read_only()) return overlaid(place);
+    if (place.store->read_only()) return as_finished(place);
     if (!has_batch(place)) return place;
     StoreLock lock;
     try {
@@ -585,7 +597,7 @@ Place settle_batch(Place place) {
     } catch (const Error& e) {
         // A directory that is not writable, or has no locks, can still be read.
         if (e.code() != ErrorCode::io) throw;
-        return overlaid(place);
+        return as_finished(place);
     }
     finish_batch(place);
     return place;

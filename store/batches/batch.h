@@ -70,6 +70,14 @@ void try_to_forget(const PlaceRef& place, const Journal& journal);
 /// cannot be read, or that no batch of this array could have recorded.
 [[nodiscard]] std::string pending_text(const PlaceView& place);
 
+/// The keys, below the array, of values that a batch which takes effect has yet to put in place; of a batch over a
+/// group, its arrays. Nothing of one that takes another back: there is no third way. Throws as read_pending().
+[[nodiscard]] std::vector<std::string> keys_to_come(const PlaceView& place);
+
+/// The array as it will be once its pending batch is in place, for reading only; `place` itself if there is none.
+/// Throws as pending_text.
+[[nodiscard]] Place as_finished(const Place& place);
+
 /// Applies it. The caller holds the shape lock exclusively; of a group's batch, this locks the arrays, unless
 /// `arrays_locked`. Discards an array's part of a batch that was not committed. Throws as pending_text, and then
 /// nothing has changed.

@@ -6,10 +6,11 @@
 #include <tessera/dialect.h>
 #include <tessera/error.h>
 #include <tessera/own_names.h>
-#include <tessera/verify.h>
 #include <tessera/seal.h>
+#include <tessera/verify.h>
 
 #include "batch.h"
+#include "check_batch.h"
 #include "destination_lock_file.h"
 #include "keys.h"
 
@@ -126,6 +127,7 @@ void OtherFiles::check_batch(const std::string& key) const {
                 finding.remedy = Remedy::discard_batch;
                 return run_.add(std::move(finding));
             }
+            require_staged_whole({run_.store, place}, run_.options.io);
             finding.text = fmt::format(
                 "pending: a batch of edits that is committed but not yet in place ({}); the next opening for "
                 "writing finishes it: {}",

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "batch.h"
+#include "check_batch.h"
 #include "check_chunk.h"
 #include "copy_bytes.h"
 #include "destination_lock_file.h"
@@ -122,6 +123,7 @@ private:
         try {
             if (!give_up_batches_) {
                 if (!ways_out(place_).finish) return {false, "left: it cannot be finished"};
+                require_staged_whole(place_, io_);
                 finish_batch(place_);
                 return {true, "finished"};
             }
@@ -241,9 +243,11 @@ private:
     std::unique_ptr<const LoadedArray> loaded_;
 };
 
-Outcome plan_for_batch(const PlaceView& place, bool give_up) {
+Outcome plan_for_batch(const Place& place, const RepairOptions& options) {
+    const bool give_up = options.give_up_batches;
     try {
         if (give_up) return {true, "would be taken back: " + giving_up_batch(place)};
+        require_staged_whole(place, options.io);
         return {true, "would be finished: " + pending_batch(place)};
     } catch (const Error& e) {
         if (give_up && e.code() == ErrorCode::unsupported) return {true, "would be set aside in .tessera/damaged"};
@@ -378,7 +382,7 @@ std::set<std::string> end_group_batches(const Place& here, const RepairOptions& 
         const std::string place = here.key(node);
         const auto batch = std::ranges::find(findings, Remedy::finish_batch, &Finding::remedy);
         if (batch == findings.end() || probe_dialect({*here.store, place}) != nullptr) continue;
-        const Outcome last = options.dry_run ? plan_for_batch({*here.store, place}, options.give_up_batches)
+        const Outcome last = options.dry_run ? plan_for_batch({here.store, place}, options)
                                              : Mender({here.store, place}, options).mend(*batch, here.key(batch->key));
         if (!last.done) batch->kind = FindingKind::damage;  // nobody can write any more
         report.done += last.done ? 1 : 0;
@@ -437,7 +441,7 @@ RepairReport repair(const Place& place, const RepairOptions& options) {
                 })) {
                 last = {true, "would be taken back, with the batch of the group around it if it is a part of that"};
             } else if (options.dry_run && finding.remedy == Remedy::finish_batch) {
-                last = plan_for_batch({*place.store, place.key(node)}, options.give_up_batches);
+                last = plan_for_batch({place.store, place.key(node)}, options);
             } else if (options.dry_run) {
                 last = {true, std::string(plan(finding.remedy)), loses_elements(finding.remedy)};
             } else if (mended.insert(key).second) {

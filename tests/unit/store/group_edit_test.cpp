@@ -219,6 +219,30 @@ TEST(GroupEdit, IsFinishedOrGivenUpByRepair) {
     }
 }
 
+TEST(GroupEdit, WithADamagedValueIsNotFinishedByRepair) {
+    const TemporaryFolder folder;
+    leave_recorded(folder.path());
+    int damaged = 0;
+    for (const auto& staged : fs::directory_iterator(folder / "g/time/.tessera/batch")) {
+        std::fstream file(staged.path(), std::ios::in | std::ios::out | std::ios::binary);
+        if (staged.path().filename() == "journal" || file.get() == '{') continue;  // of the metadata
+        const fs::file_time_type time = fs::last_write_time(staged.path());
+        file.seekp(0);
+        file << std::string(fs::file_size(staged.path()), 'E');
+        file.close();
+        fs::last_write_time(staged.path(), time);  // which the record of the batch names
+        ++damaged;
+    }
+    ASSERT_GT(damaged, 0);
+    const auto store = directory_store(folder / "g");
+    EXPECT_GE(verify(store).count(FindingKind::damage), 1);
+    EXPECT_FALSE(repair(store, {.dry_run = true}).mended());
+    EXPECT_FALSE(repair(store).mended());
+    EXPECT_TRUE(fs::exists(folder / "g/.tessera/batch/journal"));
+    EXPECT_TRUE(repair(store, {.give_up_batches = true}).mended());
+    EXPECT_EQ(lengths(directory_store(folder.path())), 6);
+}
+
 TEST(GroupEdit, NamesAreBytes) {
     const TemporaryFolder folder;
     const Group group = Group::create(folder / "g", "v2");

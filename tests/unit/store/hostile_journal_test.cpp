@@ -7,6 +7,7 @@
 #include <tessera/verify.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -194,6 +195,25 @@ TEST_P(HostileJournal, staged_values_that_were_changed_since) {
 }
 
 // The binary layout of a version before: nothing can be known of such a batch, and nothing is guessed.
+/// Finishing would replace a whole chunk by one that nobody can read, although nothing else about it is wrong.
+TEST_P(HostileJournal, staged_values_that_do_not_decode) {
+    fs::remove_all(place);
+    (void)Array::create(place, {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = GetParam()});
+    std::vector<std::int32_t> values(8, 7);
+    Array::open(place).write(Region{{0}, {8}}, view(values, {8}));
+    stage({put(0, key0)});
+    const VerifyReport report = verify(directory_store(place, {.read_only = true}));
+    ASSERT_EQ(report.count(FindingKind::damage), 1);
+    EXPECT_NE(report.findings.front().text.find(key0 + " a value that is damaged"), std::string::npos)
+        << report.findings.front().text;
+    EXPECT_FALSE(repair(directory_store(place), {.dry_run = true}).mended());
+    EXPECT_FALSE(repair(directory_store(place)).mended());
+    EXPECT_TRUE(fs::exists(place / ".tessera/batch/journal"));
+    EXPECT_TRUE(repair(directory_store(place), {.give_up_batches = true}).mended());
+    EXPECT_TRUE(verify(directory_store(place)).sound());
+    EXPECT_TRUE(std::ranges::equal(Array::open(place).read().values<std::int32_t>(), values));
+}
+
 TEST_P(HostileJournal, an_older_version_left_can_be_set_aside) {
     stage({put(0, key0), erase(key1)});
     const std::string binary("\x89TSJ\r\n\x1a\n\x02\0\0\0\x40", 13);
