@@ -8,6 +8,7 @@
 #include <tessera/shard.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -165,6 +166,7 @@ private:
         const SharedThreads threads = share_threads(loaded_, std::ssize(stored_), io);
         std::mutex mutex;
         std::vector<std::int64_t> alone;  // chunks that took too much memory beside others
+        std::atomic<std::int64_t> lost = 0;
         const auto check = [&](std::int64_t n, bool beside_others) {
             const Index index = loaded_.grid.index(stored_[static_cast<std::size_t>(n)]);
             if (run_.options.trust && run_.options.trust(key_of(index))) return;
@@ -175,7 +177,10 @@ private:
                 alone.push_back(n);
                 return;
             }
-            for (const CheckedChunk::Bad& bad : checked.bad) add_bad(index, bad);
+            for (const CheckedChunk::Bad& bad : checked.bad) {
+                add_bad(index, bad);
+                if (bad.fault.kind == FindingKind::damage && !bad.inner && bad.trailing == 0) ++lost;
+            }
             if (io.progress != nullptr) io.progress->advance(static_cast<std::int64_t>(checked.bytes));
         };
         parallel_for(std::ssize(stored_), threads.outer, [&](std::int64_t n) { check(n, true); });
@@ -183,6 +188,18 @@ private:
             if (io.stop.stop_requested()) throw cancelled("stopped on request");
             check(n, false);
         }
+        if (lost > 1 && lost == std::ssize(stored_)) add_doubt();
+    }
+
+    /// One wrong digit in the metadata looks like this.
+    void add_doubt() const {
+        run_.add({.kind = FindingKind::note,
+                  .node = node_,
+                  .key = metadata_key(),
+                  .text = fmt::format("none of the {} stored chunks can be decoded by these metadata: perhaps they are "
+                                      "what is wrong. Compare them with another copy first, because repair sets all "
+                                      "chunks aside",
+                                      stored_.size())});
     }
 
     void add_outside(const Index& index, const std::string& key) const {

@@ -67,6 +67,18 @@ class Verify(VerifyTest):
         first = self.tessera("verify", "a.zarr", code=1).splitlines()[0]
         self.assertTrue(first.startswith("damage: __zmeta__: not valid JSON"), first)
 
+    def test_a_wrong_digit_in_the_metadata_is_suspected(self):
+        self.save("a.npy", np.arange(100.0))
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "20", "--format", "v2", "--quiet")
+        chunk = self.folder / "a.zarr" / "1"
+        whole = chunk.read_bytes()
+        chunk.write_bytes(whole[:-1])
+        self.assertNotIn("perhaps", self.tessera("verify", "a.zarr", code=1), "one chunk of several")
+        chunk.write_bytes(whole)
+        document = self.folder / "a.zarr" / ".zarray"
+        document.write_text(document.read_text().replace("20", "21"))
+        self.assertIn("none of the 5 stored chunks can be decoded by these metadata", self.tessera("verify", "a.zarr", code=1))
+
     def test_missing_is_told_from_damaged(self):
         root = self.make()
         (root / "__zdata__" / "0.0.blosc").unlink()
