@@ -356,7 +356,7 @@ class HDF5(ProgramTest):
             arrays["never"] = np.full((3, 4), 7, "<i4")
             file["group/up"] = h5py.SoftLink("/")  # a cycle
         self.tessera("verify", "a.h5")
-        for name, array in arrays.items():
+        for name, array in program.chosen(arrays.items()):
             found = self.exported(f"a.h5::{name}")
             self.assertEqual(found.dtype, array.dtype, name)
             self.assertEqual(found.tobytes(), np.ascontiguousarray(array).tobytes(), name)
@@ -364,7 +364,7 @@ class HDF5(ProgramTest):
                          self.tessera("get", "a.h5::group/t2/f0", "1:3, ::2").split())
         self.tessera("copy", "a.h5", "a.zarr", "--quiet")
         self.assertEqual(self.tessera_json("attrs", "a.zarr")["title"], "Höhen")
-        for name in arrays:
+        for name in program.chosen(arrays):
             self.tessera("diff", f"a.h5::{name}", f"a.zarr/{name}", "--quiet")
 
     def test_strings_of_any_length(self):

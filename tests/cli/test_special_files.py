@@ -1,11 +1,12 @@
 """What has a chunk's name and is no file is not absent: reading refuses it, no copy takes it for the fill, and verify
 calls it damage."""
 
+import itertools
 import os
 import shutil
 import socket
 
-from program import ProgramTest, digest, main
+from program import ProgramTest, chosen, digest, main
 
 
 def fifo(path):
@@ -70,28 +71,27 @@ class SpecialFiles(ProgramTest):
         return damage[0]
 
     def test_in_the_place_of_a_chunk(self):
-        for layout in LAYOUTS:
-            for kind, make in MAKERS.items():
-                with self.subTest(layout=layout, kind=kind):
-                    key = self.array(layout).format(1, 0)
-                    self.spoil(key, make)
-                    says = [key, kind if "to 1" not in kind else "leads nowhere: to " + key.rsplit("/", 1)[-1]]
-                    if kind != "a directory":
-                        self.refuse_all(says)
-                    else:
-                        for words in ["get", "a"], ["copy", "a", "out"], ["copy", "a", "out.zip"], ["digest", "a"]:
-                            self.refused(*words, says=says)
-                    self.assertEqual(self.tessera("get", "a", "0, :2"), "[5 5]\n", "the others can be read")
-                    self.assertEqual(self.tessera_json("info", "a")["chunks_stored"], 4)
-                    damage = self.found(says[1])
-                    self.assertEqual(damage["key"], key[2:])
-                    self.assertEqual(damage["chunk"], [1, 0])
-                    self.assertNotIn("sound", self.tessera("verify", "a", code=1))
-                    self.tessera("repair", "a", "--quiet", code=1)  # its elements are lost
-                    self.tessera("verify", "a", "--quiet")
-                    self.assertTrue(os.path.lexists(self.folder / "a/.tessera/damaged" / key[2:]))
-                    self.assertEqual(self.tessera("get", "a", "2, :2"), "[0 0]\n")
-                    shutil.rmtree(self.folder / "a")
+        for layout, (kind, make) in chosen(itertools.product(LAYOUTS, MAKERS.items())):
+            with self.subTest(layout=layout, kind=kind):
+                key = self.array(layout).format(1, 0)
+                self.spoil(key, make)
+                says = [key, kind if "to 1" not in kind else "leads nowhere: to " + key.rsplit("/", 1)[-1]]
+                if kind != "a directory":
+                    self.refuse_all(says)
+                else:
+                    for words in ["get", "a"], ["copy", "a", "out"], ["copy", "a", "out.zip"], ["digest", "a"]:
+                        self.refused(*words, says=says)
+                self.assertEqual(self.tessera("get", "a", "0, :2"), "[5 5]\n", "the others can be read")
+                self.assertEqual(self.tessera_json("info", "a")["chunks_stored"], 4)
+                damage = self.found(says[1])
+                self.assertEqual(damage["key"], key[2:])
+                self.assertEqual(damage["chunk"], [1, 0])
+                self.assertNotIn("sound", self.tessera("verify", "a", code=1))
+                self.tessera("repair", "a", "--quiet", code=1)  # its elements are lost
+                self.tessera("verify", "a", "--quiet")
+                self.assertTrue(os.path.lexists(self.folder / "a/.tessera/damaged" / key[2:]))
+                self.assertEqual(self.tessera("get", "a", "2, :2"), "[0 0]\n")
+                shutil.rmtree(self.folder / "a")
 
     def test_a_directory_in_the_place_of_the_only_chunk(self):
         self.tessera("create", "a", "--shape", "", "--dtype", "<i4", "--format", "v3", "--quiet")
@@ -100,19 +100,20 @@ class SpecialFiles(ProgramTest):
             self.refused(*words, says=["a/c", "a directory"])
 
     def test_in_the_place_of_a_folder_of_chunks(self):
-        for layout, folder in ("nested v2", "a/1"), ("v3", "a/c/1"), ("v3", "a/c"), ("zmeta", "a/__zdata__"):
-            for kind in "a FIFO", "leads nowhere: to nowhere", "a file":
-                with self.subTest(folder=folder, kind=kind):
-                    self.array(layout)
-                    shutil.rmtree(self.folder / folder)
-                    MAKERS.get(kind, lambda path: path.write_text("text"))(self.folder / folder)
-                    says = [folder, kind]
-                    for words in (["get", "a"], ["copy", "a", "out"], ["copy", "a", "out.zip"], ["stats", "a"],
-                                  ["rechunk", "a", "out", "--chunks", "4,4"]):
-                        self.refused(*words, says=says)
-                    self.assertNotIn("out", os.listdir(self.folder))
-                    self.found(says[1])
-                    shutil.rmtree(self.folder / "a")
+        places = ("nested v2", "a/1"), ("v3", "a/c/1"), ("v3", "a/c"), ("zmeta", "a/__zdata__")
+        kinds = "a FIFO", "leads nowhere: to nowhere", "a file"
+        for (layout, folder), kind in chosen(itertools.product(places, kinds)):
+            with self.subTest(folder=folder, kind=kind):
+                self.array(layout)
+                shutil.rmtree(self.folder / folder)
+                MAKERS.get(kind, lambda path: path.write_text("text"))(self.folder / folder)
+                says = [folder, kind]
+                for words in (["get", "a"], ["copy", "a", "out"], ["copy", "a", "out.zip"], ["stats", "a"],
+                              ["rechunk", "a", "out", "--chunks", "4,4"]):
+                    self.refused(*words, says=says)
+                self.assertNotIn("out", os.listdir(self.folder))
+                self.found(says[1])
+                shutil.rmtree(self.folder / "a")
 
     def test_links_to_chunks_and_folders_are_read(self):
         key = self.array("v3")

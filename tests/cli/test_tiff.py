@@ -1,5 +1,6 @@
 """TIFF, GeoTIFF and COG through the program, beside GDAL; stacks and OME-TIFF by a writer of a few lines."""
 
+import itertools
 import json
 import shutil
 import struct
@@ -10,7 +11,7 @@ import zlib
 import numpy as np
 
 import program
-from program import ProgramTest, zarr
+from program import ProgramTest, chosen, zarr
 
 try:
     import fsspec
@@ -73,16 +74,15 @@ class Tiff(ProgramTest):
         return self.tessera_json("info", path)["header"]["attributes"]
 
     def test_types_orders_and_sizes_of_words(self):
-        for order in "<", ">":
-            for big in False, True:
-                for kind in "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "c16":
-                    page = (np.arange(7 * 5).reshape(7, 5) % 100).astype(kind)
-                    with self.subTest(order=order, big=big, kind=kind):
-                        self.write("a.tif", [page], order, big)
-                        info = self.tessera_json("info", "a.tif")
-                        self.assertEqual((info["format"], info["shape"], info["header"]["big"]), ("tiff", [7, 5], big))
-                        self.tessera("copy", "a.tif", "a.npy", "--overwrite", "--quiet")
-                        np.testing.assert_array_equal(np.load(self.folder / "a.npy"), page)
+        kinds = "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "c16"
+        for order, big, kind in chosen(itertools.product("<>", (False, True), kinds)):
+            page = (np.arange(7 * 5).reshape(7, 5) % 100).astype(kind)
+            with self.subTest(order=order, big=big, kind=kind):
+                self.write("a.tif", [page], order, big)
+                info = self.tessera_json("info", "a.tif")
+                self.assertEqual((info["format"], info["shape"], info["header"]["big"]), ("tiff", [7, 5], big))
+                self.tessera("copy", "a.tif", "a.npy", "--overwrite", "--quiet")
+                np.testing.assert_array_equal(np.load(self.folder / "a.npy"), page)
 
     def test_pages_are_an_axis(self):
         stack = np.arange(4 * 6 * 5, dtype="u2").reshape(4, 6, 5)
