@@ -226,8 +226,8 @@ void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
     if (!o.at || !o.at->place) return;
     const Place& from = *o.at->place;
     if (from.store->contains(from.key(seal_sums_key))) {
-        o.tell(fmt::format("{} is sealed, and {} is not: `tessera seal {}` seals it", o.source, o.destination,
-                           o.destination));
+        o.tell({fmt::format("{} is sealed, and {} is not", o.source, o.destination),
+                {{Action::seal, "seals it", o.destination}}});
     }
     if (!plan.hierarchy) return;
     const std::optional<Group> group = group_at(*o.at);

@@ -214,10 +214,9 @@ std::unique_ptr<ArraySource> fitting_source(std::unique_ptr<ArraySource> more, c
     const DType dtype = more->info().dtype;
     if (dtype.equal_but_order(array.dtype()) || dtype.with_padding_named().equal_but_order(array.dtype())) return more;
     if (!cast) {
-        throw invalid_argument(
-            "{} holds {}, but {} holds {}: `append` converts values with --cast safe, same_kind, unsafe "
-            "(as NumPy's astype), round or clip",
-            more->name(), dtype.to_string(), array.name(), array.dtype().to_string());
+        throw invalid_argument("{} holds {}, but {} holds {}", more->name(), dtype.to_string(), array.name(),
+                               array.dtype().to_string())
+            .advising(Action::cast, "converts values: safe, same_kind, unsafe (as NumPy's astype), round or clip");
     }
     return std::make_unique<CastSource>(std::move(more), array.dtype(), *cast);
 }

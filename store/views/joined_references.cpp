@@ -78,7 +78,8 @@ std::vector<Part> parts_of(std::span<const std::string> files, const JoinedRefer
                                    arrays.front().first);
         }
         if (arrays.front().second.row_stride != 0) {
-            throw unsupported("{}: other variables lie between its records; stack without --virtual", name);
+            throw unsupported("{}: other variables lie between its records", name)
+                .advising(Action::without_references, "does not mind");
         }
         parts.push_back({name, named_from(at.file.path, o), std::move(arrays.front().second)});
     }

@@ -272,7 +272,7 @@ class Groups(ProgramTest):
         self.assertIn("match the nodes", self.tessera("consolidate", "h", "--check"))
         self.tessera("seal", "g", "--quiet")
         done = self.run_program("copy", "g", "i")
-        self.assertIn("g is sealed, and i is not: `tessera seal i` seals it", done.stderr)
+        self.assertIn("g is sealed, and i is not; `tessera seal i` seals it", done.stderr)
         self.assertTrue((self.folder / "i" / ".zmetadata").exists())
         self.assertIn("are not copied", self.run_program("copy", "g", "g.zip").stderr)
 

@@ -117,7 +117,7 @@ class Newcomer(ProgramTest):
         self.tessera("import", "a.npy", "a.zarr", "--quiet")
         self.save("wide.npy", GRID.astype("f8") + 0.1)
         self.save("frame.npy", np.array([1, 2, 3, 4], "i8"))
-        self.refused("append", "a.zarr", "wide.npy", says=["wide.npy holds <f8, but a.zarr holds <f4", "--cast"])
+        self.refused("append", "a.zarr", "wide.npy", says=["wide.npy holds <f8, but a.zarr holds <f4", "--cast converts values"])
         self.refused("append", "a.zarr", "wide.npy", "--cast", "safe", says="safe")
         self.refused("append", "a.zarr", "wide.npy", "--cast", "maybe", says="--cast")
         np.testing.assert_array_equal(self.exported("a.zarr"), GRID)

@@ -38,7 +38,7 @@ constexpr std::array names{
     ActionName{Action::repair, "`tessera repair`", "`tessera repair {}`"},
     ActionName{Action::repair_to_seal, "`tessera repair --to-seal`", "`tessera repair --to-seal {}`"},
     ActionName{Action::resume, "--resume"},
-    ActionName{Action::seal, "`tessera seal`"},
+    ActionName{Action::seal, "`tessera seal`", "`tessera seal {}`"},
     ActionName{Action::seal_with_parity, "`tessera seal --parity`"},
     ActionName{Action::selection, "--sel", "--sel '{}'"},
     ActionName{Action::set_element, "`tessera set`"},

@@ -65,7 +65,7 @@ constexpr std::array names{
     ActionName{Action::repair, "tessera.repair", "tessera.repair(\"{}\")"},
     ActionName{Action::repair_to_seal, "tessera.repair(…, to_seal=True)", "tessera.repair(…, to_seal=[\"{}\"])"},
     ActionName{Action::resume, "resume=True"},
-    ActionName{Action::seal, "tessera.seal"},
+    ActionName{Action::seal, "tessera.seal", "tessera.seal(\"{}\")"},
     ActionName{Action::seal_with_parity, "tessera.seal(…, parity=…)"},
     ActionName{Action::selection, "sel"},
     ActionName{Action::skip_damaged, "skip_damaged=True"},
