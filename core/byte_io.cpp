@@ -94,10 +94,8 @@ public:
             throw Error(ErrorCode::io,
                         fmt::format("cannot write {}: something that is not a regular file is there", name_));
         }
-        const std::filesystem::path above = target_.parent_path();
-        folder_ = Descriptor(open_at(AT_FDCWD, above.empty() ? "." : above.c_str(), O_PATH | O_DIRECTORY));
         // At no time open to more people than in the end.
-        if (folder_) file_ = TemporaryFile(folder_.get(), replaces ? old.st_mode & 0666U : 0666U);
+        file_ = TemporaryFile(AT_FDCWD, replaces ? old.st_mode & 0666U : 0666U, target_.parent_path().native());
         if (!file_) throw io_error("cannot create", name_, errno);
         struct stat now {};
         if (!replaces || ::fstat(file_.file(), &now) != 0) return;
@@ -123,17 +121,17 @@ public:
     void finish() override {
         if (durable_ && !file_.sync()) throw io_error("cannot write to the disk", name_, errno);
         if (!file_.close()) throw io_error("cannot write", name_, errno);
-        if (!file_.rename(target_.filename().c_str())) throw io_error("cannot replace", name_, errno);
-        if (durable_ && !sync_directory(folder_.get(), ".")) {
-            throw io_error("cannot write to the disk", target_.parent_path().string(), errno);
+        if (!file_.rename(target_.c_str())) throw io_error("cannot replace", name_, errno);
+        const std::filesystem::path above = target_.parent_path();
+        if (durable_ && !sync_directory(AT_FDCWD, above.empty() ? "." : above.c_str())) {
+            throw io_error("cannot write to the disk", above.string(), errno);
         }
     }
 
 private:
     std::string name_;
     std::filesystem::path target_;
-    Descriptor folder_;
-    TemporaryFile file_;  // after the folder, which stays open until it is gone
+    TemporaryFile file_;
     std::uint64_t end_ = 0;
     bool durable_;
 };

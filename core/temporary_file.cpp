@@ -8,9 +8,10 @@
 
 namespace tessera {
 
-TemporaryFile::TemporaryFile(int folder, mode_t mode) : folder_(folder) {
+TemporaryFile::TemporaryFile(int folder, mode_t mode, std::string_view below) : folder_(folder) {
     do {
         temporary_ = temporary_name();
+        if (!below.empty()) temporary_.insert(0, "/").insert(0, below);
         file_ = Descriptor(open_at(folder, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL, mode));
         // EEXIST: left by a crashed process that had the same number.
     } while (!file_ && errno == EEXIST);

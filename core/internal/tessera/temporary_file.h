@@ -5,6 +5,7 @@
 #include <tessera/descriptor.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace tessera {
@@ -15,8 +16,9 @@ namespace tessera {
 class TemporaryFile {
 public:
     TemporaryFile() = default;
-    /// In an open folder, which must stay open, or AT_FDCWD. Tests false, with errno, if it cannot be made.
-    TemporaryFile(int folder, mode_t mode);
+    /// In the folder `below` the open one `folder`, which must stay open, or AT_FDCWD. Tests false, with errno, if it
+    /// cannot be made.
+    TemporaryFile(int folder, mode_t mode, std::string_view below = {});
     TemporaryFile(TemporaryFile&& o) noexcept
         : folder_(o.folder_), file_(std::move(o.file_)), temporary_(std::exchange(o.temporary_, {})) {}
     TemporaryFile& operator=(TemporaryFile&& o) noexcept {
@@ -31,7 +33,7 @@ public:
     [[nodiscard]] int folder() const { return folder_; }
     /// The open descriptor.
     [[nodiscard]] int file() const { return file_.get(); }
-    /// Its name in the folder.
+    /// Its path from the open folder.
     [[nodiscard]] const std::string& name() const { return temporary_; }
 
     /// Waits until the bytes are on the disk. Comes before the name: a power failure must not cost the old file and the
@@ -39,11 +41,11 @@ public:
     [[nodiscard]] bool sync() const;
     /// Ends the writing, before the file gets its name: what the system could not write shows here.
     [[nodiscard]] bool close();
-    /// Gives the file its name, and replaces what has it.
+    /// Gives the file its name, a path from the open folder to the same one, and replaces what has it.
     [[nodiscard]] bool rename(const char* name);
     /// The same unless something has the name: then false, and EEXIST.
     [[nodiscard]] bool rename_new(const char* name);
-    /// Leaves the file as it is to the caller. Returns its name.
+    /// Leaves the file as it is to the caller. Returns its path.
     [[nodiscard]] std::string release() { return std::exchange(temporary_, {}); }
 
 private:
