@@ -71,7 +71,7 @@ void try_to_forget(const PlaceRef& place, const Journal& journal);
 [[nodiscard]] std::string pending_text(const PlaceView& place);
 
 /// The keys, below the array, of values that a batch which takes effect has yet to put in place; of a batch over a
-/// group, its arrays. Nothing of one that takes another back: there is no third way. Throws as read_pending().
+/// group, its arrays. None of a batch that takes another back. Throws as read_pending().
 [[nodiscard]] std::vector<std::string> keys_to_come(const PlaceView& place);
 
 /// The array as it will be once its pending batch is in place, for reading only; `place` itself if there is none.

@@ -25,7 +25,11 @@ void require_whole_chunks(const Place& place, const Place& after, const Dialect&
     for (const std::string& key : keys) {
         const auto chunk = loaded.metadata.keys.parse(key, loaded.grid.shape().rank());
         if (!chunk || !in_grid(loaded.grid, *chunk)) continue;
-        for (const CheckedChunk::Bad& bad : check_chunk(array, loaded, *chunk, io).bad) {
+        const auto value = after.store->stamp(after.key(key));
+        if (!value || check_memory(loaded, value->size) > memory_for_checks(io)) continue;
+        IoOptions one = io;
+        one.threads = 1;
+        for (const CheckedChunk::Bad& bad : check_chunk(array, loaded, *chunk, one).bad) {
             if (bad.fault.kind != FindingKind::damage || bad.trailing > 0) continue;
             throw corrupt(
                 "{}: a batch of edits that is committed but not yet in place gives {} a value that is damaged, {}: it "

@@ -122,6 +122,11 @@ CheckedChunk check_chunk(const ArrayState& array, const LoadedArray& all, const 
     return result;
 }
 
+std::uint64_t memory_for_checks(const IoOptions& io) {
+    constexpr std::uint64_t usual = std::uint64_t{256} << 20;
+    return io.max_memory == 0 ? usual : io.max_memory;
+}
+
 std::uint64_t check_memory(const LoadedArray& loaded, std::uint64_t largest) {
     const ShardCodec* shard = loaded.pipeline.shard();
     const Shape& chunks = shard == nullptr ? loaded.grid.chunks() : shard->grid().chunks();

@@ -38,5 +38,7 @@ struct CheckedChunk {
 
 /// The maximum memory that a thread takes for that, if stored chunks have at most `largest` bytes.
 [[nodiscard]] std::uint64_t check_memory(const LoadedArray& loaded, std::uint64_t largest);
+/// The memory for that in all threads: what `io` says, or 256 MiB.
+[[nodiscard]] std::uint64_t memory_for_checks(const IoOptions& io);
 
 }  // namespace tessera

@@ -26,8 +26,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
-
 /// The check of the names below an array: its metadata, folders of chunks, and what is no part of it.
 class ArrayFiles {
 public:
@@ -143,7 +141,7 @@ private:
     /// Decodes with as many threads as the memory allows, if it is enough for one.
     void decode_within_memory() const {
         const IoOptions& io = run_.options.io;
-        const std::uint64_t memory = io.max_memory == 0 ? default_memory : io.max_memory;
+        const std::uint64_t memory = memory_for_checks(io);
         const std::uint64_t need = check_memory(loaded_, largest_);
         if (need > memory) {
             run_.add({.kind = FindingKind::unchecked,
