@@ -206,6 +206,9 @@ TEST_P(HostileJournal, staged_values_that_do_not_decode) {
     ASSERT_EQ(report.count(FindingKind::damage), 1);
     EXPECT_NE(report.findings.front().text.find(key0 + " a value that is damaged"), std::string::npos)
         << report.findings.front().text;
+    const VerifyReport limited = verify(directory_store(place, {.read_only = true}), {.io = {.max_memory = 1}});
+    EXPECT_EQ(limited.count(FindingKind::damage), 0) << "what memory does not allow is not decoded";
+    EXPECT_GE(limited.count(FindingKind::unchecked), 1);
     EXPECT_FALSE(repair(directory_store(place), {.dry_run = true}).mended());
     EXPECT_FALSE(repair(directory_store(place)).mended());
     EXPECT_TRUE(fs::exists(place / ".tessera/batch/journal"));
