@@ -58,15 +58,14 @@ protected:
     }
     /// Leaves a batch that is recorded, and of which a part is in place. How many renames the program could do.
     long leave_pending() {
-        std::size_t most = 0;
-        for (long n = 1;; ++n) {
+        for (long& n = enough_;; ++n) {
             start_afresh();
             (void)edit(Fault{.calls = "rename", .at = n, .action = std::to_string(EIO), .sticky = true});
             const Table now = table_of(Array::open(array(), {.read_only = true}));
             if (pending() && now == after_) {
                 // Some of its values are in place already, and some are not.
-                most = std::max(most, staged());
-                if (staged() > 0 && staged() < most) return n;
+                most_staged_ = std::max(most_staged_, staged());
+                if (staged() > 0 && staged() < most_staged_) return n;
             }
             EXPECT_LT(n, 1000);
         }
@@ -75,6 +74,8 @@ protected:
     Folder folder_;
     Table before_;
     Table after_;
+    long enough_ = 1;  ///< renames for leave_pending(), once it has looked for them
+    std::size_t most_staged_ = 0;
 };
 
 TEST_F(Batch, exit_codes_say_what_becomes_of_it) {
