@@ -101,7 +101,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 /// Common options that stand before the command, moved behind it.
 std::vector<std::string> command_first(const CLI::App& app, std::vector<std::string> words) {
-    const CLI::App* any = app.get_subcommands([](const CLI::App*) { return true; }).front();
+    const auto declared = app.get_subcommands(
+        [](const CLI::App* command) { return command->get_option_no_throw("--threads") != nullptr; });
+    if (declared.empty()) return words;
+    const CLI::App* any = declared.front();
     std::size_t at = 0;
     while (at < words.size() && words[at].starts_with("--")) {
         const std::string name = words[at].substr(0, words[at].find('='));

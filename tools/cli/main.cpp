@@ -372,16 +372,19 @@ int run(int argc, char** argv) {
     describe(app);
     CommonTexts texts;
     std::vector<std::pair<const CLI::App*, Run>> runs;
+    const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
+    const bool helps = !typed.empty() && typed.front() == "help";
     for (const Command& command : commands()) {
         CLI::App* sub = app.add_subcommand(command.name, command.about);
         sub->group(command.group);
+        // To declare the options of all commands takes longer than to run most of them.
+        if (!helps && std::ranges::count(typed, command.name) == 0) continue;
         sub->formatter(std::make_shared<HelpFormatter>(command.usage));
         sub->footer(command.notes);
         runs.emplace_back(sub, command.declare(*sub));
         texts.declare(*sub);
     }
 
-    const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
     const std::vector<std::string> words = plain_words(app, typed);
     if (const auto text = help_topic(app, typed)) {
         print(*text);
