@@ -202,7 +202,10 @@ void verify_bag(VerifyRun& run, const std::string& bag) {
 }
 
 void verify_snapshot(VerifyRun& run, const std::string& node) {
-    const auto state = snapshot_state({*run.store, run.place(node)}, run.options.io);
+    std::optional<SnapshotState> state;
+    run.guarded({.node = node, .key = join_key(node, snapshot_record_key)}, [&] {
+        state = snapshot_state({*run.store, run.place(node)}, run.options.io);
+    });
     if (!state) return;
     for (const std::string& file : state->changed) {
         run.add({.node = node,

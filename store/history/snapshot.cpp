@@ -116,7 +116,13 @@ Value record_of(const SnapshotInfo& info) {
     record.set("reflinked", info.reflinked);
     record.set("linked", info.linked);
     record.set("copied", info.copied);
+    if (info.sums) record.set("sums", true);
     return record;
+}
+
+void save_record(KeyValueStore& folder, const std::string& name, const SnapshotInfo& info) {
+    const std::string record = record_of(info).dump(python_json_style) + "\n";
+    folder.put(join_key(name, record_key), std::as_bytes(std::span(record)));
 }
 
 /// Removes leftovers of interrupted attempts in a folder of snapshots, whose lock is held.
@@ -276,9 +282,9 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     SnapshotInfo info = sharer.info();
     info.node = where.node;
     info.made = made;
-    const std::string record = record_of(info).dump(python_json_style) + "\n";
+    info.sums = sums;
     if (sums) save_sums(built, std::string(snapshot_sums_key), io);
-    built.put(record_key, std::as_bytes(std::span(record)));
+    save_record(built, "", info);
     built.sync();
     return info;
 }
@@ -315,7 +321,7 @@ Error damaged(const SnapshotInfo& info, const SnapshotState& state) {
 /// without `skip_damaged`.
 std::vector<std::string> damaged_files(const ReadableStore& folder, const SnapshotInfo& info, const std::string& part,
                                        const IoOptions& io, bool skip_damaged) {
-    SnapshotState state = snapshot_state_of({folder, info.name}, part, io).value();
+    SnapshotState state = snapshot_state_of({folder, info.name}, info, part, io);
     for (auto* paths : {&state.changed, &state.missing, &state.untold}) *paths = within(part, *paths);
     if (state.intact()) return {};
     if (!state.untold.empty() || !skip_damaged) {
@@ -422,7 +428,8 @@ SnapshotInfo load_record(const ReadableStore& folder, const std::string& name) {
                 .bytes = record.at("bytes").as_uint64(),
                 .reflinked = record.at("reflinked").as_int64(),
                 .linked = record.at("linked").as_int64(),
-                .copied = record.at("copied").as_int64()};
+                .copied = record.at("copied").as_int64(),
+                .sums = record.find("sums") != nullptr && record.at("sums").as_bool()};
     } catch (const Error& e) {
         if (e.code() == ErrorCode::unsupported) throw e.within(folder.name_of(key));
         throw corrupt("{}: not the record of a snapshot: {}", folder.name_of(key), e.what());
@@ -517,16 +524,21 @@ void accept_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     const Where where = where_of(path);
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = folder_with(where, name, options);
-    const SnapshotInfo info = load_record(*folder, std::string(name));
-    const SnapshotState state = snapshot_state({*folder, name}, io).value();
+    SnapshotInfo info = load_record(*folder, std::string(name));
+    const std::string sums = join_key(name, snapshot_sums_key);
+    const bool had_sums = info.sums;
+    info.sums = folder->contains(sums);
+    const SnapshotState state = snapshot_state_of({*folder, name}, info, "", io);
     // If only some files have another time, they are among `changed`, because another program changed them.
     if (!state.changed.empty() || !state.missing.empty()) throw damaged(info, state);
     std::string files;
     for_each_record({*folder, name}, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
         files += line_of({file.path, file.size, now ? now->modified : file.modified});
     });
-    if (how.sums) save_sums({*folder, name}, join_key(name, snapshot_sums_key), io);
+    if (how.sums) save_sums({*folder, name}, sums, io);
     folder->put(join_key(name, files_key), std::as_bytes(std::span(files)));
+    info.sums = info.sums || how.sums;
+    if (info.sums != had_sums) save_record(*folder, info.name, info);
     folder->sync();
 }
 

@@ -37,10 +37,10 @@ struct FileRecord {
 void for_each_record(const PlaceView& place,
                      const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each);
 
-/// As snapshot_state(), but of the files outside of `part`, a path in the snapshot, it reads only those whose time is
-/// another.
-[[nodiscard]] std::optional<SnapshotState> snapshot_state_of(const PlaceView& place, std::string_view part,
-                                                             const IoOptions& io);
+/// As snapshot_state(), of a snapshot with this record. Of the files outside of `part`, a path in the snapshot, it
+/// reads only those whose time is another.
+[[nodiscard]] SnapshotState snapshot_state_of(const PlaceView& place, const SnapshotInfo& info, std::string_view part,
+                                              const IoOptions& io);
 
 /// A chunk of which a repair replaced the damaged file.
 struct MendedFile {

@@ -43,8 +43,13 @@ enum class Content : std::uint8_t { unknown, same, other };
 /// Known sums of a snapshot's files: its own, or those of its nodes' seals.
 class KnownSums {
 public:
-    explicit KnownSums(const PlaceView& place)
-        : place_(place), own_(load_sums(place.store, place.key(snapshot_sums_key))) {}
+    KnownSums(const PlaceView& place, const SnapshotInfo& info)
+        : place_(place), own_(load_sums(place.store, place.key(snapshot_sums_key))) {
+        if (own_ || !info.sums) return;
+        throw corrupt("{} is missing, though the snapshot has sums", place.store.name_of(place.key(snapshot_sums_key)))
+            .advising(Action::accept_snapshot, "goes by the sizes and times of the files",
+                      info.name.empty() ? "NAME" : info.name);
+    }
 
     /// Whether the snapshot has sums of its own, of all files.
     [[nodiscard]] bool of_all() const { return own_.has_value(); }
@@ -108,13 +113,14 @@ void for_each_record(const PlaceView& place,
 }
 
 std::optional<SnapshotState> snapshot_state(const PlaceView& place, const IoOptions& io) {
-    return snapshot_state_of(place, "", io);
+    if (!is_snapshot(place)) return std::nullopt;
+    return snapshot_state_of(place, load_record(place.store, std::string(place.prefix)), "", io);
 }
 
-std::optional<SnapshotState> snapshot_state_of(const PlaceView& at, std::string_view part, const IoOptions& io) {
-    if (!is_snapshot(at)) return std::nullopt;
+SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, std::string_view part,
+                                const IoOptions& io) {
     SnapshotState state;
-    KnownSums known(at);
+    KnownSums known(at, info);
     // With sums of its own, all files of the part, because size and time do not show a flipped bit.
     FileList compared(spool_folder(at.store));
     constexpr std::uint64_t has_other_time = 1;  // in ListedFile::origin

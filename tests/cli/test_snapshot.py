@@ -121,6 +121,26 @@ class Snapshots(ProgramTest):
         self.assertEqual((result.returncode, json.loads(result.stdout)["lost"]), (1, ["raw/1"]), result.stderr)
         np.testing.assert_array_equal(self.exported("h.zarr/raw"), [1] * 4 + [0] * 4)
 
+    def test_sums_that_are_gone_are_missed(self):
+        self.make_hierarchy()
+        self.tessera("snapshot", "h.zarr", "create", "summed", "--sums", "--quiet")
+        self.assertTrue(self.tessera_json("snapshot", "h.zarr", "list")[0]["sums"])
+        sums = self.folder / "h.zarr.snapshots/summed/.tessera/snapshot-sums.txt"
+        sums.unlink()
+        report = self.tessera_json("verify", "h.zarr.snapshots/summed", code=1)
+        self.assertEqual([(f["kind"], f["key"]) for f in report["findings"]], [("damage", ".tessera/snapshot.json")])
+        self.assertIn("snapshot-sums.txt is missing", report["findings"][0]["text"])
+        for path in "h.zarr", "h.zarr/depth":
+            self.refused("snapshot", path, "restore", "summed", says=("snapshot-sums.txt is missing", "accept summed"))
+        # They are given up on request, or made again.
+        self.tessera("snapshot", "h.zarr", "accept", "summed")
+        self.tessera("verify", "h.zarr.snapshots/summed")
+        self.assertFalse(self.tessera_json("snapshot", "h.zarr", "list")[0]["sums"])
+        self.tessera("snapshot", "h.zarr", "accept", "summed", "--sums")
+        self.assertTrue(self.tessera_json("snapshot", "h.zarr", "list")[0]["sums"])
+        self.assertTrue(sums.exists())
+        self.tessera("snapshot", "h.zarr", "restore", "summed")
+
     def test_a_seal_tells_too(self):
         self.make_hierarchy()
         self.tessera("seal", "h.zarr/sub", "--quiet")

@@ -50,6 +50,7 @@ Value value_of(const SnapshotInfo& info) {
     value.set("reflinked", info.reflinked);
     value.set("linked", info.linked);
     value.set("copied", info.copied);
+    value.set("sums", info.sums);
     return value;
 }
 

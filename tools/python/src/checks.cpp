@@ -276,6 +276,7 @@ py::dict snapshot_to_python(const SnapshotInfo& info) {
     value["reflinked"] = info.reflinked;
     value["linked"] = info.linked;
     value["copied"] = info.copied;
+    value["sums"] = info.sums;
     return value;
 }
 

@@ -39,6 +39,7 @@ struct SnapshotInfo {
     std::int64_t reflinked = 0;  ///< files that share their blocks with the original
     std::int64_t linked = 0;     ///< files that are hard links to the original
     std::int64_t copied = 0;
+    bool sums = false;  ///< whether it has SHA-256 sums of its own
 };
 
 struct SnapshotOptions {
@@ -71,7 +72,8 @@ std::vector<std::string> restore_snapshot(const std::filesystem::path& path, std
                                           RestoreOptions how = {});
 
 /// Records the present times of a snapshot's files, after a program copied them without their times. Throws corrupt if
-/// a file is missing or has another size or content.
+/// a file is missing or has another size or content. Sums that are gone are made again with SnapshotOptions::sums, and
+/// else given up.
 void accept_snapshot(const std::filesystem::path& path, std::string_view name, const StoreOptions& options = {},
                      const IoOptions& io = {}, SnapshotOptions how = {});
 
@@ -88,7 +90,7 @@ struct SnapshotState {
     [[nodiscard]] bool intact() const { return changed.empty() && missing.empty() && untold.empty(); }
 };
 /// nullopt if there is no snapshot. Reads all files if the snapshot has sums (SnapshotOptions::sums), else those whose
-/// times differ and whose sums are in a seal. Throws corrupt for invalid records.
+/// times differ and whose sums are in a seal. Throws corrupt for invalid records, and for sums that are gone.
 [[nodiscard]] std::optional<SnapshotState> snapshot_state(const PlaceView& place, const IoOptions& io = {});
 /// The paths of all files that changed or whose state is unknown.
 [[nodiscard]] std::optional<std::vector<std::string>> changed_since_snapshot(const PlaceView& place);
