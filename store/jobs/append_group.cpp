@@ -144,8 +144,8 @@ std::unique_ptr<ArraySource> counted_as(const Array& array, std::unique_ptr<Arra
 /// Throws if the coordinate of a dimension that does not grow is another one there.
 void require_same_coordinate(const ArraySource& array, const ArraySource& more, const IoOptions& io) {
     if (array.info().shape == more.info().shape && difference(array, more, {}, 1, io).different == 0) return;
-    throw invalid_argument("{}: this coordinate is not that of {}; `tessera diff` shows where", more.name(),
-                           array.name());
+    throw invalid_argument("{}: this coordinate is not that of {}", more.name(), array.name())
+        .advising(Action::diff, "shows where");
 }
 
 /// What is to be done, found before anything is.

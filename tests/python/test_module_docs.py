@@ -103,6 +103,11 @@ with tessera.open_group("g") as g:
 tessera.save("b.zarr", np.zeros(3), chunks=2, overwrite=True)
 print(tessera.reduce(a, how="mean", axis=0, keepdims=True).sum(), tessera.reduce("a.zarr", how="max").dtype)
 tessera.reduce(a, "b.zarr", how="mean", overwrite=True, chunks=2)
+print(tessera.calc(None, "a + 1", {"a": a}).sum(), tessera.coarsen(a, by=(2, 2), dtype="f4").sum())
+print(tessera.stack([a, "a.zarr"], axis=1).ndim, tessera.concat(["a.zarr"], max_memory="1M").size)
+tessera.calc("b.zarr", "a + 1", {"a": a}, overwrite=True, chunks=2)
+tessera.calc(a, "a + 1", {"a": a}, in_place=True, sel=slice(1, 3))
+tessera.coarsen(a, "b.zarr", by={"y": 2}, overwrite=True, codec="zstd:3")
 """
 WRONG = """
 import tessera
@@ -114,6 +119,8 @@ tessera.open_group("g").create_array("x", (3,), "i4", fill=3)
 tessera.open("a.zarr").chunks
 tessera.verify("a.zarr").sond
 tessera.unstack("a", "b{}", chunk=(1,))
+tessera.coarsen("a.zarr", "b.zarr", by=2, chunk=3)
+tessera.stack(["a.zarr"], "b.zarr").ndim
 """
 
 

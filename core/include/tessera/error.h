@@ -60,6 +60,7 @@ enum class Action : std::uint8_t {
     accept_snapshot,  ///< take a snapshot's files as they are
     calc_functions,   ///< the list of functions that expressions have
     copy,
+    diff,
     drop_damaged,  ///< delete what repair set aside
     give_up_batches,
     make_group,

@@ -14,8 +14,8 @@ from . import _tessera
 from ._array import Array
 from ._errors import AlreadyExists, InvalidArgument, OutOfBounds, Unsupported
 from ._making import Path, json_fill, new_place
-from ._options import (ComputedOptions, LevelOptions, ProgressCallback, StepOptions, absolute, over_network,
-                       over_network_of_node, work)
+from ._options import (ComputedOptions, LevelOptions, NewResultOptions, ProgressCallback, ResultOptions, StepOptions, absolute,
+                       over_network, over_network_of_node, work)
 from ._commands import copy, open, open_array
 
 if TYPE_CHECKING:
@@ -83,6 +83,12 @@ def _calc_in_place(array: Union[Path, Array], expression: str, given: dict[str, 
     _tessera.calc_in_place(opened._handle, expression, given, picked, cast, running)
 
 
+@overload
+def calc(destination: None, expression: str, operands: Mapping[str, Operand],
+         **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+@overload
+def calc(destination: Union[Path, Array], expression: str, operands: Mapping[str, Operand], *, in_place: bool = False,
+         sel: Any = None, **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def calc(destination: Union[None, Path, Array], expression: str, operands: Mapping[str, Operand], *, dtype: Any = None,
          cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: Any = None, threads: int = 0,
@@ -153,14 +159,12 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
 
 @overload
 def reduce(array: Operand, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
-           threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           storage_options: Optional[dict[str, Any]] = None) -> np.ndarray[Any, Any]: ...
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False,
+           **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
 @overload
 def reduce(array: Operand, destination: Path, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
-           overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> None: ...
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False,
+           **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
@@ -200,6 +204,11 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     return result
 
 
+@overload
+def coarsen(array: Operand, destination: None = None, *, by: Any, how: str = "mean",
+            **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+@overload
+def coarsen(array: Operand, destination: Path, *, by: Any, how: str = "mean", **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how: str = "mean", dtype: Any = None,
             cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
@@ -239,6 +248,12 @@ def _join(function: Callable[..., Any], arrays: Sequence[Union[Path, Array]], de
     return result
 
 
+@overload
+def stack(arrays: Sequence[Union[Path, Array]], destination: None = None, *, axis: int = 0,
+          **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+@overload
+def stack(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: int = 0,
+          **options: Unpack[NewResultOptions]) -> None: ...
 @over_network_of_node
 def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
           cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
@@ -265,6 +280,12 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
     return _join(stack, arrays, destination, axis, True, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
+@overload
+def concat(arrays: Sequence[Union[Path, Array]], destination: None = None, *, axis: Union[int, str] = 0,
+           **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+@overload
+def concat(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: Union[int, str] = 0,
+           **options: Unpack[NewResultOptions]) -> None: ...
 @over_network_of_node
 def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: Any = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,

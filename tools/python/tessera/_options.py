@@ -90,6 +90,23 @@ class ComputedOptions(StorageOptions, total=False):
     deflate: int
 
 
+class ResultOptions(TypedDict, total=False):
+    """Options of a result that is computed into memory; see :func:`tessera.calc`."""
+
+    dtype: Any
+    cast: str
+    threads: int
+    max_memory: Union[int, str]
+    progress: ProgressCallback
+    storage_options: Optional[dict[str, Any]]
+
+
+class NewResultOptions(ResultOptions, ComputedOptions, total=False):
+    """Options of a result that is computed into a new array; see :func:`tessera.calc`."""
+
+    overwrite: bool
+
+
 class LevelOptions(TypedDict, total=False):
     """Options of the arrays of a pyramid; see :func:`tessera.pyramid`."""
 
