@@ -415,6 +415,8 @@ class RemoteTest(program.ProgramTest):
             with contextlib.suppress(OSError):  # its end
                 while piece := os.read(terminal, 4096):
                     text += piece
+                    if b"waiting for" in text:
+                        self.double.faults.delay = 0.05
             self.assertEqual(process.wait(), 0)
         os.close(terminal)
         self.assertRegex(text.decode(), r"waiting for s3://bucket/g/v3/\S+")
