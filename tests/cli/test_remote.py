@@ -415,7 +415,7 @@ class RemoteTest(program.ProgramTest):
             with contextlib.suppress(OSError):  # its end
                 while piece := os.read(terminal, 4096):
                     text += piece
-                    if b"waiting for" in text:
+                    if re.search(rb"B in \d+ requests", text):
                         self.double.faults.delay = 0.05
             self.assertEqual(process.wait(), 0)
         os.close(terminal)
