@@ -90,15 +90,18 @@ class ComputedOptions(StorageOptions, total=False):
     deflate: int
 
 
-class ResultOptions(TypedDict, total=False):
-    """Options of a result that is computed into memory; see :func:`tessera.calc`."""
-
-    dtype: Any
-    cast: str
+class _HowToWork(TypedDict, total=False):
     threads: int
     max_memory: Union[int, str]
     progress: ProgressCallback
     storage_options: Optional[dict[str, Any]]
+
+
+class ResultOptions(_HowToWork, total=False):
+    """Options of a result that is computed into memory; see :func:`tessera.calc`."""
+
+    dtype: Any
+    cast: str
 
 
 class NewResultOptions(ResultOptions, ComputedOptions, total=False):
@@ -115,7 +118,7 @@ class LevelOptions(TypedDict, total=False):
     fill_value: Any
 
 
-class _HowToCopy(TypedDict, total=False):
+class _HowToCopy(_HowToWork, total=False):
     chunks: Lengths
     shards: Lengths
     codec: Optional[str]
@@ -127,10 +130,6 @@ class _HowToCopy(TypedDict, total=False):
     link: bool
     dry_run: bool
     break_seal: bool
-    threads: int
-    max_memory: Union[int, str]
-    progress: ProgressCallback
-    storage_options: Optional[dict[str, Any]]
 
 
 class StepOptions(_HowToCopy, total=False):
