@@ -143,6 +143,10 @@ def test_everything_opens_in_both_formats(tmp_path, zarr_format):
         assert again == store and np.array_equal(zarr.open(again, mode="r")[2:], values[2:]), name
         keys = set(_collect(store.list()))
         assert all(store.get_sync(key) is not None for key in keys), name
+        for folder in {key[:n] for key in keys for n, letter in enumerate(key) if letter == "/"} | {"c", "nothing"}:
+            below = {key for key in keys if key.startswith(folder + "/")}
+            assert set(_collect(store.list_prefix(folder + "/"))) == below, (name, folder)
+            assert set(_collect(store.list_dir(folder))) == {key[len(folder) + 1:].partition("/")[0] for key in below}, (name, folder)
         assert np.array_equal(tessera.open(tmp_path / name).as_zarr()[...], values), name
 
 

@@ -273,6 +273,15 @@ def test_out_is_read_into():
         a.read(0, out=np.zeros(3, "<i4"))
     with raises(TypeError, "dtype"):
         a.read(0, out=np.zeros(30, "<f4"))
+    if hasattr(np.dtypes if hasattr(np, "dtypes") else np, "StringDType"):
+        text = np.empty(2, np.dtypes.StringDType())
+        for kept in str, "U3":
+            tessera.save("text.zarr", ["a", "bcü"], dtype=kept, overwrite=True)
+            words = tessera.open("text.zarr")
+            assert words.read(..., text) is text and text.tolist() == ["a", "bcü"]
+            assert words.read(slice(1, None), text[:1]).tolist() == ["bcü"] and text.tolist() == ["bcü", "bcü"]
+        with raises(TypeError, "dtype"):
+            a.read((0, slice(0, 2)), out=text)
     frozen = np.zeros(30, "<i4")
     frozen.flags.writeable = False
     with raises(ValueError, "read-only"):
@@ -298,6 +307,18 @@ def test_fields():
     a["a", 1, ::2] = [9, 8, 7]
     reference["a"][1, ::2] = [9, 8, 7]
     assert np.array_equal(a[...], reference)
+    for target in (a, reference["c"]):
+        target[(*(["c"] if target is a else []), 3, 4)] = b"one"
+    assert a["c", 3, 4] == b"one" and np.array_equal(a[...], reference)
+    for key in ("a", "c", slice(1, 3)), (["a", "c"], slice(1, 3)), (slice(1, 3), ["a", "c"]):
+        assert np.array_equal(a[key], reference[["a", "c"]][1:3]), key
+        assert np.array_equal(a.oindex[key], a[key]), key
+    assert a[["a", "c"], 1, 2] == reference[["a", "c"]][1, 2]
+    a[["a", "c"], 2:4, 1] = reference[["a", "c"]][2:4, 1] = (5, b"two")
+    assert np.array_equal(a[...], reference)
+    words = tessera.create("words.zarr", 3, np.dtype([("s", "S3"), ("u", "U4")]))
+    words["s", 2], words["u", 0] = b"x", "y"
+    assert words[...].tolist() == [(b"", "y"), (b"", ""), (b"x", "")]
     with raises(ValueError, "no field of name"):
         a["z"]
     with raises(ValueError, "no field of name"):
@@ -596,6 +617,7 @@ def test_undefined_fills_are_named():
         a.resize(3, 3)
         tessera.open("x.zarr", "r+").resize(5, 5)
     assert len(told) == 2, told
+    assert [warning.filename for warning in told] == [__file__] * 2, told
     assert tessera.open("x.zarr").fill_value == 0 and tessera.open("y.zarr").fill_value is None
 
 

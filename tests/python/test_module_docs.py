@@ -5,6 +5,7 @@ import ast
 import doctest
 import graphlib
 import importlib
+import inspect
 import os
 import pathlib
 import pkgutil
@@ -20,6 +21,13 @@ FOLDER = pathlib.Path(os.environ["TESSERA_SOURCE"], "tools", "python", "tessera"
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of decorated functions, too."""
+
+    def _from_module(self, module, object):
+        return super()._from_module(module, inspect.unwrap(object) if callable(object) else object)
+
+
 def test_docstrings():
     if not np.__version__.startswith("1."):
         np.set_printoptions(legacy="1.25")  # scalars without their types
@@ -28,7 +36,7 @@ def test_docstrings():
         if info.name in ("_tessera", "_xarray", "zarr", "_zarr_pipeline", "_zarr_store"):  # the last three take zarr 3
             continue
         part = importlib.import_module(f"tessera.{info.name}")
-        finder = doctest.DocTestFinder()
+        finder = Finder()
         for test in finder.find(part, globs={"tessera": tessera, "np": np}):
             if not test.examples:
                 continue
@@ -38,7 +46,7 @@ def test_docstrings():
             os.chdir("..")
             assert result.failed == 0, test.name
             ran += result.attempted
-    assert ran > 40, ran
+    assert ran > 120, ran
 
 
 def test_everything_public_has_a_docstring():

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import module
 import numpy as np
@@ -141,6 +142,13 @@ def test_what_lies_in_no_byte_ranges_is_refused():
         assert done.returncode == 2 and path in done.stderr and not os.path.exists("refs.json"), (path, done)
     with raises(tessera.NotFound):
         tessera.refs("nothing")
+    group = tessera.create_group("g.zarr")
+    group["good"] = np.arange(3)
+    tessera.create("g.zarr/bad", 3, "bfloat16", format="v3")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert "good/0" in tessera.refs("g.zarr", skip_bad=True)["refs"]
+    assert len(told) == 1 and "bad" in str(told[0].message) and told[0].filename == __file__, told
 
 
 if __name__ == "__main__":

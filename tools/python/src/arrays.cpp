@@ -138,8 +138,7 @@ void resize(ArrayHandle& handle, const py::object& shape, const WorkOptions& opt
     const Shape before = array.shape();
     Work(options).run([&](const IoOptions& io) { array.resize(lengths, io); });
     const auto note = undefined_growth_note(array.metadata(), before);
-    const std::string text = array.name() + ": " + note.value_or("");
-    if (note && PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+    if (note) warn(array.name() + ": " + *note);
 }
 
 /// Chunks in a store, or else what the elements are read from.

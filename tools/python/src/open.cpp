@@ -189,8 +189,7 @@ void settle_format(const std::string& path, const Dialect* around, ArrayOptions&
                                : undefined_note(*choice.dialect, named([&] { return make_metadata(options); }));
     for (const auto& note : {choice.note, undefined}) {
         if (!note) continue;
-        const std::string text = fmt::format("{}: {}", path, advised(note->text, note->advice));
-        if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+        warn(fmt::format("{}: {}", path, advised(note->text, note->advice)));
     }
 }
 

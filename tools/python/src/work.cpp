@@ -40,13 +40,19 @@ public:
     void waits(const std::filesystem::path& /*destination*/, std::string_view /*builder*/) override {}
     void notes(std::string_view text) override {
         const py::gil_scoped_acquire gil;
-        const std::string message(text);
-        // A filter that makes an error of it must not stop what is half done.
-        if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) != 0) PyErr_WriteUnraisable(nullptr);
+        try {
+            warn(std::string(text));
+        } catch (py::error_already_set& error) {  // a filter's, which must not stop what is half done
+            error.discard_as_unraisable("tessera");
+        }
     }
 };
 
 }  // namespace
+
+void warn(const std::string& message) {
+    py::module_::import("tessera._calls").attr("warn")(message);
+}
 
 std::uint64_t usual_memory() {
     return usual_budget;

@@ -93,6 +93,9 @@ private:
     std::unique_ptr<py::error_already_set> error_;
 };
 
+/// Warns of the line that called the package. Throws if a filter makes an error of it. Holds the GIL.
+void warn(const std::string& message);
+
 /// Options for opening places.
 [[nodiscard]] StoreOptions store_options(bool read_only, const std::string& durability, bool locks, bool follow_links);
 

@@ -35,6 +35,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._array import Array, Cached, Edit
+from ._attrs import Attributes
+from ._calls import in_words
 from ._compute import calc, coarsen, concat, pyramid, reduce, stack, unstack
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
@@ -69,13 +71,18 @@ __all__ = [
 ]
 
 
+in_words(Attributes)
+for _name in sorted(set(globals()) & set(__all__)):
+    globals()[_name] = in_words(globals()[_name])
+
+
 def __getattr__(name: str) -> Any:
     """The bridge to zarr is loaded when it is asked for: its classes are stores of zarr, where that is installed."""
     if name in ("KeyStore", "ZarrView", "zarr_view"):
         from . import _zarr
 
         for each in ("KeyStore", "ZarrView", "zarr_view"):
-            globals()[each] = getattr(_zarr, each)
+            globals()[each] = in_words(getattr(_zarr, each))
         return globals()[name]
     if name == "zarr":
         import importlib

@@ -201,8 +201,7 @@ class Array(Indexed):
         >>> list(a.iter_chunks())
         [(slice(0, 2, 1), slice(0, 3, 1)), (slice(0, 2, 1), slice(3, 5, 1))]
         """
-        for number in range(self._handle.chunk_count(shards)):
-            yield self._handle.chunk_key(number, shards)
+        return (self._handle.chunk_key(number, shards) for number in range(self._handle.chunk_count(shards)))
 
     # ---- writing
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _tessera
 from ._array import Array
+from ._calls import warn
 from ._errors import InvalidArgument
 from ._group import Group, Members
 from ._making import DEFAULT, Path, as_stored, creation_options, json_fill, new_place
@@ -454,7 +454,7 @@ def refs(path: Any, out: Optional[Path] = None, *, skip_bad: bool = False,
     """
     found, skipped = _tessera.references(_path_of(path), bool(skip_bad))
     for array in skipped:
-        warnings.warn(f"left out: {array}", stacklevel=3)
+        warn(f"left out: {array}")
     if out is not None:
         # As everything else: the old file or the new one, never a part.
         store = _tessera.KeyStoreHandle(os.path.dirname(absolute(out)), _tessera.PlaceOptions(False))

@@ -9,6 +9,7 @@ from typing import Any, Optional, Sequence, Union
 import numpy as np
 
 from ._array import Array
+from ._calls import shown
 from ._commands import create
 from ._errors import InvalidArgument
 from ._making import Path
@@ -62,6 +63,8 @@ def store(source: Any, target: Union[Array, Path], *, region: Optional[Sequence[
     """
     delayed: Any = importlib.import_module("dask").delayed
 
+    if not hasattr(source, "to_delayed") or not hasattr(source, "chunks"):
+        raise TypeError(f"store(): source: expected a dask array, found {shown(source)}")
     if any(np.isnan(length) for lengths in source.chunks for length in lengths):
         raise InvalidArgument("the lengths of the dask array's blocks are not known: compute_chunk_sizes() finds them")
     if isinstance(target, Array):

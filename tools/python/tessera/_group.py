@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+def _require_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"a group has names, not {name!r}")
+
+
 class Group(Node, Mapping[str, Any]):
     """A mapping of names to the arrays and groups below a directory or in a zip.
 
@@ -62,8 +67,7 @@ class Group(Node, Mapping[str, Any]):
     # ---- a mapping
 
     def __getitem__(self, name: str) -> Any:
-        if not isinstance(name, str):
-            raise TypeError(f"a group has names, not {name!r}")
+        _require_name(name)
         place = self._place(name)
         try:
             return open_node(place, self._mode, **self._options)
@@ -131,6 +135,7 @@ class Group(Node, Mapping[str, Any]):
         The arguments are those of :func:`tessera.create`; with `data`, `shape` and `dtype` may be left out.
         """
         self._require_writable()
+        _require_name(name)
         if data is None:
             if shape is None or dtype is None:
                 raise TypeError("create_array() needs shape and dtype, or data")
@@ -186,6 +191,7 @@ class Group(Node, Mapping[str, Any]):
     def create_group(self, name: str, attrs: Optional[dict[str, Any]] = None, format: str = "v3") -> "Group":
         """Make a group below this group, in its format (`format` is used only below a plain folder)."""
         self._require_writable()
+        _require_name(name)
         self._handle.create_group(name, dict(attrs or {}), format)
         made: Group = self[name]
         return made

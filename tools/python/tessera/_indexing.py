@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import warnings
 from typing import Any, Callable, Iterator, Optional, Union
@@ -11,6 +9,7 @@ from typing import Any, Callable, Iterator, Optional, Union
 import numpy as np
 
 from . import _bfloat16
+from ._calls import warn
 from ._describe import Described
 from ._options import ProgressCallback
 from ._picks import Box, Picks, is_full_mask, masked
@@ -33,15 +32,19 @@ def require_fields(array: "Indexed", fields: Any) -> None:
     np.empty(0, array._dtype)[fields]
 
 
+def _are_fields(item: Any) -> bool:
+    return isinstance(item, str) or (isinstance(item, list) and bool(item) and all(isinstance(k, str) for k in item))
+
+
 def split_fields(key: Any) -> tuple[Any, Any]:
-    """The names of fields in a key, and the rest of it: ``a["x"]``, ``a[["x", "y"]]``, ``a["x", 0]``."""
-    if isinstance(key, str) or (isinstance(key, list) and key and all(isinstance(k, str) for k in key)):
-        return key, ...
-    if isinstance(key, tuple):
-        names = [k for k in key if isinstance(k, str)]
-        if names:
-            return names[0] if len(names) == 1 else names, tuple(k for k in key if not isinstance(k, str))
-    return None, key
+    """The names of fields in a key, and the rest of it: ``a["x"]``, ``a[["x", "y"]]``, ``a["x", 0]``, ``a[["x", "y"], 0]``."""
+    if not isinstance(key, tuple):
+        return (key, ...) if _are_fields(key) else (None, key)
+    named = [item for item in key if _are_fields(item)]
+    if not named:
+        return None, key
+    names = [name for item in named for name in ([item] if isinstance(item, str) else item)]
+    return named[0] if len(named) == 1 else names, tuple(item for item in key if not _are_fields(item))
 
 
 def broadcast(values: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -59,17 +62,7 @@ def broadcast(values: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarra
         raise ValueError(f"could not broadcast input array from shape ({text}) into shape ({wanted})") from None
 
 
-_HERE = os.path.dirname(__file__)
 _WARNING = threading.Lock()
-
-
-def _callers_level() -> int:
-    """The `stacklevel`, for a function that calls this one, of the line outside of this package."""
-    frame: Any = sys._getframe(1)
-    level = 1
-    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _beyond(value: Any, dtype: np.dtype[Any]) -> bool:
@@ -90,7 +83,7 @@ def _assign(into: np.ndarray[Any, Any], key: Any, value: Any) -> None:
         warnings.simplefilter("always")
         into[key] = value
     for text in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
-        warnings.warn(text[0], text[1], stacklevel=_callers_level())
+        warn(text[0], text[1])
 
 
 def can_cast(values: Any, dtype: np.dtype[Any], casting: Any) -> bool:
@@ -138,7 +131,7 @@ def stored(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], element: bo
 def with_dropped(picked: Any, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Values for a pick, with a dimension for each of the array's: 1 where an integer picked."""
     key: tuple[Any, ...] = tuple(0 if axis < 0 else slice(None) for axis in picked.axes)
-    kept = values[key]
+    kept = values[(*key, ...)]  # an array, even of one element
     full: tuple[Any, ...] = tuple(slice(None) if d in picked.axes else None for d in range(len(picked.full_shape)))
     spread: np.ndarray[Any, Any] = kept[full]
     return spread
@@ -458,8 +451,8 @@ class Indexed(Described):
         sel : basic index
             Integers, slices, ``...`` and None, as in ``a[sel]``.
         out : numpy.ndarray, optional
-            Memory for the result, of its shape and of this dtype (in either byte order). Chunks are decoded straight
-            into it if its strides allow; it is not copied.
+            Memory for the result, of its shape and of this dtype (in either byte order); of text also NumPy's
+            ``StringDType``. Chunks are decoded straight into it if its strides allow; it is not copied.
         threads : int
             The largest number of threads; 0 for all cores.
         max_memory : int or str
@@ -480,16 +473,20 @@ class Indexed(Described):
             out = np.empty(picked.shape, self._dtype)
         elif out.shape != picked.shape:
             raise ValueError(f"out has shape {out.shape}, what is picked has {picked.shape}")
-        elif self._shown is not None and out.dtype == self._shown:
+        elif (self._shown is not None and out.dtype == self._shown) or self._is_text(out.dtype):
             out[...] = self.read(sel, threads=threads, max_memory=max_memory, progress=progress)
             return out
-        elif out.dtype.newbyteorder("=") != self._dtype.newbyteorder("="):
+        elif out.dtype.kind == "T" or out.dtype.newbyteorder("=") != self._dtype.newbyteorder("="):
             raise TypeError(f"out has dtype {out.dtype}, the array {self.dtype}")
         self._handle.read(picked, out, self._work(threads, max_memory, progress))
         if given:
             return out
         values = self._as_shown(out)
         return values[()] if picked.element else values
+
+    def _is_text(self, dtype: np.dtype[Any]) -> bool:
+        """Whether it is NumPy 2's dtype of text, and this an array of text."""
+        return dtype.kind == "T" and (self._dtype.kind == "U" or self._handle.dtype_text == "string")
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         require_copy(copy)

@@ -145,16 +145,23 @@ class Job:
         return found
 
 
+def _path_of(given: Operand) -> str:
+    place = _place_of(given)
+    if not place:
+        raise InvalidArgument("an array in memory, which other processes do not see: tessera.save() it first")
+    return place
+
+
 def _recipe(command: str, source: Any, options: dict[str, Any]) -> dict[str, Any]:
     """What the library calls a recipe."""
     if command in ("stack", "concat"):
-        recipe = {"do": "join", "paths": [_place_of(part) for part in source], "axis": options.pop("axis", 0),
+        recipe = {"do": "join", "paths": [_path_of(part) for part in source], "axis": options.pop("axis", 0),
                   "new_axis": command == "stack"}
     elif command == "calc":
         operands = options.pop("operands")
-        recipe = {"do": "calc", "expression": source, "operands": {n: _place_of(a) for n, a in operands.items()}}
+        recipe = {"do": "calc", "expression": source, "operands": {n: _path_of(a) for n, a in operands.items()}}
     elif command in ("copy", "rechunk", "reduce", "coarsen", "pyramid"):
-        recipe = {"do": "copy" if command == "rechunk" else command, "path": _place_of(source)}
+        recipe = {"do": "copy" if command == "rechunk" else command, "path": _path_of(source)}
     else:
         raise InvalidArgument(f"command: expected copy, rechunk, stack, concat, calc, reduce, coarsen or pyramid, found {command}")
     names = {"reduce": {"how": "with", "axis": "axes", "keepdims": "keep_dimensions", "skip_nan": "skip_nan"},
@@ -214,7 +221,11 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     if rest:
         raise TypeError(f"unexpected argument {next(iter(rest))!r}")
     place = _tessera.PlaceOptions(read_only=False)
-    _tessera.plan_job(json.dumps(recipe), new_place(target), absolute(out), given, sel, overwrite, parts, place,
+    try:
+        text = json.dumps(recipe)
+    except TypeError as error:
+        raise TypeError(f"plan(): expected options of text, numbers and lists: {error}") from None
+    _tessera.plan_job(text, new_place(target), absolute(out), given, sel, overwrite, parts, place,
                       work(threads, max_memory, progress))
     return Job(out)
 

@@ -8,6 +8,7 @@ from typing import Any, Iterable, Mapping, Union
 import numpy as np
 
 from . import _bfloat16, _ml_types, _tessera
+from ._calls import shown
 from ._errors import InvalidArgument
 from ._options import CreationOptions, absolute
 
@@ -16,8 +17,8 @@ Path = Union[str, "os.PathLike[str]"]
 
 def new_place(path: Path, file: bool = True) -> str:
     """Where an array is made, or a file if its name says so; not a directory that is named as a file of another kind."""
-    text = os.fspath(path)
-    place = absolute(text)
+    place = absolute(path)
+    text = os.fsdecode(path)
     if not file and _tessera.is_array_file(place):
         raise InvalidArgument(f"{text}: named as an array file, and this makes a directory: choose another name; "
                               "tessera.save and tessera.copy write array files")
@@ -33,7 +34,11 @@ def json_fill(value: Any, dtype: Any) -> Any:
     kind = _tessera.numpy_dtype(dtype)
     if kind == object or kind == np.dtype("V2"):
         return value.decode("latin-1") if isinstance(value, bytes) else value
-    return _json_element(np.array(value, kind)[()], np.array(value))
+    try:
+        element = np.array(value, kind)[()]
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"fill_value: expected an element of {kind}, found {shown(value)}") from None
+    return _json_element(element, np.array(value))
 
 
 def _json_element(element: Any, given: np.ndarray[Any, Any]) -> Any:

@@ -8,6 +8,7 @@ import os
 from typing import Any, Callable, Optional, Sequence, TypedDict, TypeVar, Union
 
 from . import _tessera
+from ._calls import shown
 from ._errors import InvalidArgument
 
 ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
@@ -20,7 +21,10 @@ def absolute(path: Any) -> str:
 
     One that leads to another kind of store stays as it is.
     """
-    text: str = os.fspath(path)
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"expected a path, found {shown(path)}") from None
     return os.path.abspath(text) if _tessera.is_local(text) else text
 
 

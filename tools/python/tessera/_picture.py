@@ -42,7 +42,7 @@ class Picture:
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Write it to a file, which must not exist yet."""
-        with open(path, "xb") as file:
+        with open(os.fsdecode(path), "xb") as file:
             file.write(self.data)
 
     def _repr_png_(self) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
+from ._calls import shown
 from ._commands import create_group
 from ._commands import open as open_path
 from ._dask_store import store
@@ -114,7 +115,10 @@ def to_zarr(dataset: Any, path: Union[str, "os.PathLike[str]"], *, format: str =
     >>> tessera.open("set.zarr")["t"].shape
     (12,)
     """
-    conventions: Any = importlib.import_module("xarray").conventions
+    xarray: Any = importlib.import_module("xarray")
+    if not isinstance(dataset, xarray.Dataset):
+        raise TypeError(f"to_zarr(): dataset: expected an xarray.Dataset, found {shown(dataset)}")
+    conventions = xarray.conventions
     variables, attributes = conventions.encode_dataset_coordinates(dataset)
     if append_dim is None and region is None:
         group = create_group(path, format, {key: _plain(value) for key, value in attributes.items()},

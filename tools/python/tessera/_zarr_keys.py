@@ -28,14 +28,14 @@ class NodeKeys:
         self._arrays: dict[str, Any] = {}
 
     def _child(self, path: str) -> Any:
-        return self.node if path == "" else self.node[path]
+        if path and isinstance(self.node, Described):
+            raise NotFound(path)
+        return self.node[path] if path else self.node
 
     def array(self, path: str) -> Any:
         """Of the array at a path; None where there is a group. Raises NotFound where there is nothing."""
         if path not in self._arrays:
-            node = self._child(path) if path == "" or not isinstance(self.node, Described) else None
-            if node is None:
-                raise NotFound(path)
+            node = self._child(path)
             if not isinstance(node, Described):
                 return None
             self._arrays[path] = _tessera.ZarrKeys(node._handle, self.format)

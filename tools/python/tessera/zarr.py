@@ -21,6 +21,7 @@ if int(_version.partition(".")[0]) < 3:
 
 from zarr.registry import register_pipeline  # noqa: E402
 
+from ._calls import in_words  # noqa: E402
 from ._zarr_pipeline import CodecPipeline  # noqa: E402
 from ._zarr_store import Store  # noqa: E402
 
@@ -28,5 +29,6 @@ from ._zarr_store import Store  # noqa: E402
 CodecPipeline.__module__ = Store.__module__ = __name__
 # Afterwards, because zarr-python 3.0 finds it by the name that it has then.
 register_pipeline(CodecPipeline)
+in_words(Store)
 
 __all__ = ["CodecPipeline", "Store"]
