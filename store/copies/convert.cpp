@@ -255,6 +255,20 @@ void move_null_fill(Conversion& c, const Dialect& to) {
                                     zeros_text(m.dtype), to.name, null_fill_attribute));
 }
 
+void move_missing_mark(Conversion& c, const Dialect& from, const Dialect& to) {
+    const bool named = !c.metadata.dimension_names.empty() || c.metadata.spelling.find("dimension_names") != nullptr ||
+                       (c.attributes && c.attributes->find(dimensions_attribute) != nullptr);
+    if (!named) return;
+    Value attributes = c.attributes.value_or(Value::object());
+    const bool before = attributes.find(fill_attribute) != nullptr;
+    move_missing(c.metadata, from, to, attributes);
+    if ((attributes.find(fill_attribute) != nullptr) == before) return;
+    c.attributes = std::move(attributes);
+    c.changes.push_back(
+        before ? fmt::format("the attribute {} is left out: the fill_value says so", fill_attribute)
+               : fmt::format("the attribute {} says that the fill_value marks missing elements", fill_attribute));
+}
+
 // ---- dimension names
 
 /// The names in xarray's attribute, if it has one name or null for each dimension.
@@ -325,6 +339,7 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
             fmt::format("the chunks, which differ in length, become chunks of {}", m.chunks.to_string()));
     }
     move_dimension_names(c, to);
+    move_missing_mark(c, from, to);
     move_null_fill(c, to);
     if (c.attributes) fill_attribute_for(to, m.dtype, *c.attributes);
     m.fill.always_stored = m.fill.bytes && to.default_fill(m.dtype).always_stored;

@@ -4,19 +4,32 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+
+#include <tessera/element.h>
 
 #include "base64.h"
 
 namespace tessera {
+
+namespace {
+
+/// The number that an element of this dtype is: 0.1 is no float32.
+double as_element(const DType& dtype, double number) {
+    if (dtype.size() == 4) return static_cast<float>(number);
+    return dtype.size() == 2 ? half_to_float(double_to_half(number)) : number;
+}
+
+}  // namespace
 
 void fill_attribute_for(const Dialect& dialect, const DType& dtype, Value& attributes) {
     if (&dialect != &dialect_named("v3")) return fill_attribute_as_number(dtype, attributes);
     const Value* const value = attributes.is_object() ? attributes.find(fill_attribute) : nullptr;
     if (value == nullptr || dtype.kind() != Kind::real || !value->is_number()) return;
     std::array<std::byte, sizeof(double)> bytes{};
-    store_little(bytes.data(), std::bit_cast<std::uint64_t>(value->as_double()));
+    store_little(bytes.data(), std::bit_cast<std::uint64_t>(as_element(dtype, value->as_double())));
     attributes.set(fill_attribute, base64_encode(bytes));
 }
 
@@ -28,6 +41,26 @@ void fill_attribute_as_number(const DType& dtype, Value& attributes) {
     const auto bytes = base64_decode(value->as_string());
     if (!bytes || bytes->size() != sizeof(double)) return;
     attributes.set(fill_attribute, std::bit_cast<double>(load_little<std::uint64_t>(bytes->data())));
+}
+
+void move_missing(const ArrayMetadata& m, const Dialect& from, const Dialect& to, Value& attributes) {
+    const bool number = m.dtype.kind() == Kind::real || m.dtype.kind() == Kind::integer ||
+                        m.dtype.kind() == Kind::unsigned_integer || m.dtype.kind() == Kind::boolean;
+    if (from.fill_is_missing == to.fill_is_missing || !number || !m.fill.bytes) return;
+    const Value fill = element_to_value(m.dtype, m.fill.bytes->data());
+    if (!to.fill_is_missing) {
+        const bool packed = attributes.find("scale_factor") != nullptr || attributes.find("add_offset") != nullptr;
+        const bool nan = fill.is_double() && std::isnan(fill.as_double());
+        const bool mark = !nan && (packed || *m.fill.bytes != zero_element(m.dtype));
+        if (mark && attributes.find(fill_attribute) == nullptr) attributes.set(fill_attribute, fill);
+    } else if (attributes.find(fill_attribute) != nullptr && attributes.find(null_fill_attribute) == nullptr) {
+        fill_attribute_as_number(m.dtype, attributes);
+        try {
+            const ElementBytes stated = element_from_value(m.dtype, attributes.at(fill_attribute), Assign::exact);
+            if (stated == *m.fill.bytes) attributes.erase(fill_attribute);
+        } catch (const Error&) {  // of another type
+        }
+    }
 }
 
 }  // namespace tessera

@@ -12,4 +12,8 @@ namespace tessera {
 void fill_attribute_for(const Dialect& dialect, const DType& dtype, Value& attributes);
 void fill_attribute_as_number(const DType& dtype, Value& attributes);
 
+/// Where the fill marks missing elements in one of two dialects, the attribute does in the other. Zero is a mark only
+/// of packed numbers, and NaN needs none. For arrays with names of dimensions, which xarray opens.
+void move_missing(const ArrayMetadata& metadata, const Dialect& from, const Dialect& to, Value& attributes);
+
 }  // namespace tessera

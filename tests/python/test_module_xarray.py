@@ -72,6 +72,60 @@ def test_each_format():
         assert found.identical(expected), (format, found)
 
 
+def test_the_fill_marks_missing_elements_in_v2_alone():
+    """As xarray's engine for Zarr does; that of other formats is what was never written."""
+    elements = {"flags": np.array([True, False, True]), "long": np.array([2**53 + 1, 5, 7]), "real": np.array([1.5, 2, 3])}
+    fills = {"flags": True, "long": 5, "real": 2.0}
+    for format in ("v3", "zmeta", "v1", "v2"):
+        os.mkdir(format)
+        if format in ("v2", "v3"):
+            tessera.create_group(format, format)
+        for name, values in elements.items():
+            tessera.create(f"{format}/{name}", data=values, fill_value=fills[name], format=format, dims=("x",))
+        found = opened(format).load()
+        for name, values in elements.items():
+            if format == "v2":
+                assert np.isnan(found[name].values.astype("f8")).tolist() == (values == fills[name]).tolist(), (format, name)
+            else:
+                assert found[name].dtype == values.dtype and np.array_equal(found[name], values), (format, name)
+        for mask in (False, True):
+            assert (opened(format, use_zarr_fill_value_as_mask=mask)["real"].isnull().sum() == 1) == mask, format
+        if format != "v2":
+            continue
+        theirs = xarray.open_zarr(format, consolidated=False)
+        assert found.identical(theirs.load()), (found, theirs)
+
+
+def test_the_attribute_marks_missing_elements_everywhere():
+    values = np.array([1, -9, 3], "i2")
+    for format in ("v3", "zmeta", "v1", "v2"):
+        fill = None if format == "v2" else 7
+        tessera.create(f"{format}.zarr", data=values, fill_value=fill, format=format, dims=("x",),
+                       attrs={"_FillValue": -9, "scale_factor": 0.5})
+        assert np.array_equal(opened(f"{format}.zarr")[format], [0.5, np.nan, 1.5], equal_nan=True), format
+        tessera.copy(f"{format}.zarr", f"{format}.v3", format="v3")
+        assert np.array_equal(opened(f"{format}.v3")[format], [0.5, np.nan, 1.5], equal_nan=True), format
+    assert opened("v3.zarr")["v3"].encoding.get("fill_value", 7) == 7
+
+
+def test_what_a_fill_marks_goes_with_a_copy_to_v3_and_back():
+    tessera.create_group("a.zarr", "v2")
+    for name, values in {"t": np.array([1.5, -999.9, 3], "f4"), "n": np.array([1, -9, 3], "i4"),
+                         "zero": np.array([0, 1, 2], "i2")}.items():
+        fill = {"t": np.float32(-999.9), "n": -9, "zero": 0}[name]
+        tessera.create(f"a.zarr/{name}", data=values, fill_value=fill, format="v2", dims=("x",))
+    tessera.copy("a.zarr", "b.zarr", format="v3")
+    found = opened("b.zarr")
+    assert found["t"].isnull().values.tolist() == found["n"].isnull().values.tolist() == [False, True, False]
+    assert found["zero"].values.tolist() == [0, 1, 2] and found["zero"].dtype == "i2"
+    if MODERN:
+        assert xarray.open_zarr("b.zarr", consolidated=False).load().identical(found.load())
+    tessera.copy("b.zarr", "c.zarr", format="v2")
+    for name in "t", "n", "zero":
+        a, c = tessera.open(f"a.zarr/{name}"), tessera.open(f"c.zarr/{name}")
+        assert a.attrs.asdict() == c.attrs.asdict() and a.fill_value == c.fill_value, name
+
+
 def test_is_lazy_and_indexes():
     data = write("a.zarr")
     found = opened("a.zarr")

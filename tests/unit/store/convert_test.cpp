@@ -250,6 +250,33 @@ TEST(Convert, dimension_names_become_xarrays_attribute_and_back) {
     EXPECT_EQ(convert_metadata(made("v2", "zstd"), attributes, v2, v3).attributes, attributes);
 }
 
+TEST(Convert, what_the_fill_marks_in_v2_an_attribute_marks_elsewhere_and_back) {
+    const Dialect& v2 = dialect_named("v2");
+    const auto marked = [&](const char* dtype, const Value& fill, const char* to, const Value& attributes) {
+        const ArrayMetadata m = make_metadata({.shape = {3}, .dtype = dtype, .fill_value = fill, .format = "v2"});
+        const Conversion there = convert_metadata(m, attributes, v2, dialect_named(to));
+        const Conversion back = convert_metadata(there.metadata, there.attributes, dialect_named(to), v2);
+        EXPECT_EQ(back.attributes, attributes);
+        EXPECT_EQ(back.metadata.fill.bytes, m.fill.bytes);
+        const Value* const mark = there.attributes->find("_FillValue");
+        return mark == nullptr ? std::string() : mark->dump();
+    };
+    Value named = Value::object();
+    named.set("_ARRAY_DIMENSIONS", Value::Array{"x"});
+    Value packed = named;
+    packed.set("scale_factor", 0.5);
+    EXPECT_EQ(marked("<i4", -9, "v3", named), "-9");
+    EXPECT_EQ(marked("<i4", -9, "zmeta", named), "-9");
+    EXPECT_EQ(marked("<f4", 0.1, "v3", named), "\"AAAAoJmZuT8=\"");  // the double that the float32 is
+    EXPECT_EQ(marked("|b1", true, "v3", named), "true");
+    // NaN needs no mark, and zero is missing only in packed data. xarray does not open arrays without names.
+    EXPECT_EQ(marked("<f4", std::nan(""), "v3", named), "");
+    EXPECT_EQ(marked("<i4", 0, "v3", named), "");
+    EXPECT_EQ(marked("<i4", 0, "v3", packed), "0");
+    EXPECT_EQ(marked("<i4", -9, "v3", Value::object()), "");
+    EXPECT_EQ(marked("<i4", Value(), "v3", packed), "");
+}
+
 TEST(Convert, damaged_chunks_do_not_spread) {
     const auto store = memory_store();
     Array array = Array::create({store, "a"}, {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = "v2"});

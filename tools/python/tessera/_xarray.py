@@ -44,23 +44,20 @@ class _Elements(BackendArray):  # type: ignore
         return self._array.oindex[key]
 
 
-def _fill(array: Array, attributes: dict[str, Any]) -> Any:
-    """The value that marks missing elements; None if there is none.
+def _stated(value: Any, dtype: np.dtype[Any]) -> Any:
+    """The attribute `_FillValue` as an element; xarray writes floats to v3 as base64."""
+    if dtype.kind == "c" and isinstance(value, list) and len(value) == 2:
+        return complex(*(_stated(part, np.dtype("f8")) for part in value))
+    if dtype.kind == "f" and isinstance(value, str):
+        return struct.unpack("<d", base64.standard_b64decode(value))[0]
+    return value
 
-    In Zarr v2 that is the array's fill, as in what xarray writes. The other formats always have a fill, so their
-    default, zero, marks nothing.
-    """
+
+def _fill(array: Array, attributes: dict[str, Any], is_mark: bool) -> Any:
+    """The value that marks missing elements; None if there is none. `is_mark`: it is the array's fill, if it has one."""
     stated = attributes.pop("_FillValue", None)
-    if stated is not None:
-        if array.dtype.kind == "f" and isinstance(stated, str):  # as xarray writes it to v3
-            return struct.unpack("<d", base64.standard_b64decode(stated))[0]
-        return stated
-    if attributes.get(_NULL_FILL) == "null":
-        return None
-    fill = array.fill_value
-    if array.format != "v2" and fill is not None and array.dtype.names is None and not fill:
-        return None
-    return fill
+    fill = array.fill_value if is_mark and attributes.get(_NULL_FILL) != "null" else None
+    return _stated(stated, array.dtype) if fill is None else fill
 
 
 def _numcodecs(configuration: Optional[dict[str, Any]]) -> Any:
@@ -95,9 +92,10 @@ def _codecs(array: Array) -> dict[str, Any]:
         return {"shards": array.shards}
 
 
-def _variable(name: str, array: Array) -> Variable:
+def _variable(name: str, array: Array, fill_is_mark: Optional[bool]) -> Variable:
     attributes = array.attrs.asdict()
-    fill = _fill(array, attributes)
+    is_mark = array.format == "v2" if fill_is_mark is None else fill_is_mark
+    fill = _fill(array, attributes, is_mark)
     dims = array.dims or (None,) * array.ndim
     names = [dim if dim is not None else f"{name}_dim_{axis}" for axis, dim in enumerate(dims)]
     attributes = {key: value for key, value in attributes.items() if key not in _OWN}
@@ -106,14 +104,17 @@ def _variable(name: str, array: Array) -> Variable:
     encoding: dict[str, Any] = {}
     if array.chunks is not None:
         encoding = {"chunks": array.chunks, "preferred_chunks": dict(zip(names, array.chunks)), **_codecs(array)}
+        if array.format == "v3" and not is_mark:
+            encoding["fill_value"] = array.fill_value
     return Variable(names, indexing.LazilyIndexedArray(_Elements(array)), attributes, encoding)
 
 
 class _Store(AbstractDataStore):  # type: ignore
     """The arrays of one node as variables."""
 
-    def __init__(self, node: Any):
+    def __init__(self, node: Any, fill_is_mark: Optional[bool]):
         self._node = node
+        self._fill_is_mark = fill_is_mark
 
     def _arrays(self) -> Iterable[tuple[str, Array]]:
         if isinstance(self._node, Array):
@@ -126,7 +127,7 @@ class _Store(AbstractDataStore):  # type: ignore
 
     def load(self) -> tuple[dict[str, Variable], dict[str, Any]]:
         """Variables, and the attributes of the data set."""
-        variables = {name: _variable(name, array) for name, array in self._arrays()}
+        variables = {name: _variable(name, array, self._fill_is_mark) for name, array in self._arrays()}
         attributes = self._node.attrs.asdict() if isinstance(self._node, Group) and self._node.format else {}
         return variables, attributes
 
@@ -139,10 +140,13 @@ class TesseraBackend(BackendEntrypoint):  # type: ignore
     def open_dataset(self, filename_or_obj: Any, *, drop_variables: Any = None, group: Optional[str] = None,
                      mask_and_scale: bool = True, decode_times: bool = True, concat_characters: bool = True,
                      decode_coords: Any = True, use_cftime: Any = None, decode_timedelta: Any = None,
+                     use_zarr_fill_value_as_mask: Optional[bool] = None,
                      storage_options: Optional[dict[str, Any]] = None) -> Any:
         """Open an array, a group (or the one below it that `group` names) or a file as a data set.
 
-        `storage_options`: as of `tessera.open`.
+        `use_zarr_fill_value_as_mask`: whether the fill value marks missing elements, as in xarray's engine for Zarr.
+        By default only that of Zarr v2 does; in every other format the attribute `_FillValue`. `storage_options`: as of
+        `tessera.open`.
         """
         node = filename_or_obj
         if not isinstance(node, (Array, Group, Members)):
@@ -152,6 +156,6 @@ class TesseraBackend(BackendEntrypoint):  # type: ignore
                 raise Unsupported(f"{node.path}: is an array, and has no group {group!r}")
             node = node[group]
         return StoreBackendEntrypoint().open_dataset(
-            _Store(node), mask_and_scale=mask_and_scale, decode_times=decode_times,
+            _Store(node, use_zarr_fill_value_as_mask), mask_and_scale=mask_and_scale, decode_times=decode_times,
             concat_characters=concat_characters, decode_coords=decode_coords, drop_variables=drop_variables,
             use_cftime=use_cftime, decode_timedelta=decode_timedelta)
