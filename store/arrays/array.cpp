@@ -261,11 +261,13 @@ NDArray Array::read(const Region& region, const IoOptions& io) const {
 }
 
 void Array::read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const {
+    if (state_->watch) state_->watch(region);
     read_region(*state_, *state_->loaded(), region, out, io);
 }
 
 void Array::read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io) const {
     const MutableArrayView full = with_dropped(selection, out, name());
+    if (state_->watch) state_->watch(selection.bounds());
     read_selected(*state_, *state_->loaded(), selection, full, io);
 }
 

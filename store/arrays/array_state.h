@@ -122,7 +122,8 @@ struct ArrayState : NodeState {
     ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d);
 
     mutable ScratchPool scratch;
-    std::atomic<bool> stores_fill = false;  ///< see Array::store_fill
+    std::atomic<bool> stores_fill = false;     ///< see Array::store_fill
+    std::function<void(const Region&)> watch;  ///< called before a region is read through a handle, unless empty
 
     [[nodiscard]] std::shared_ptr<const LoadedArray> loaded() const;
     void set_loaded(std::shared_ptr<const LoadedArray> l);

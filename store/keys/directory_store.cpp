@@ -193,6 +193,7 @@ public:
         require_writable("removing", key);
         const Spot place = spot(key, Make::no);
         if (!place.is_there()) return false;
+        if (drafts_) return erase_by_draft(place, key);
         if (ChangeKeeper* const keeper = keeper_) keeper->before(place.fd, place.name.c_str(), nullptr, key);
         if (::unlinkat(place.fd, place.name.c_str(), 0) == 0) {
             sync_.changed(root_, key);
@@ -493,6 +494,11 @@ public:
 
     void follow_mask() { permissions_.follow_mask(); }
 
+    void draft_in(const std::string& drafts) {
+        drafts_ = std::make_shared<const Descriptor>(own_folder(drafts, false));
+        if (!*drafts_) throw io_error("opening the directory", path_of(drafts), errno);
+    }
+
     void close_idle_locks() {
         const std::lock_guard guard(locks_mutex_);
         for (const auto& [array, locks] : locks_) locks->close_idle();
@@ -553,6 +559,19 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
+    bool erase_by_draft(const Spot& place, std::string_view key) {
+        struct stat status {};
+        const bool there = ::fstatat(place.fd, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+        if (!there || S_ISDIR(status.st_mode)) return false;
+        const std::string draft = temporary_name();
+        if (::renameat(place.fd, place.name.c_str(), drafts_->get(), draft.c_str()) != 0) {
+            throw io_error("removing", path_of(key), errno);
+        }
+        ::unlinkat(drafts_->get(), draft.c_str(), 0);
+        sync_.changed(root_, key);
+        return true;
+    }
+
     void forget() {
         folders_.clear();
         permissions_.forget();
@@ -656,6 +675,10 @@ void share_like(KeyValueStore& store, const ReadableStore& model) {
 
 void follow_mask(KeyValueStore& store) {
     if (DirectoryStore* const directory = directory_in(store)) directory->follow_mask();
+}
+
+void draft_in(KeyValueStore& store, const std::string& drafts) {
+    if (DirectoryStore* const directory = directory_in(store)) directory->draft_in(drafts);
 }
 
 void close_idle_locks(KeyValueStore& store) {

@@ -39,6 +39,11 @@ void share_like(KeyValueStore& store, const ReadableStore& model);
 /// For a directory_store() that holds nothing but a new array: its files get the permissions that the mask leaves.
 void follow_mask(KeyValueStore& store);
 
+/// From now on a directory_store() writes values as temporary files in the folder `drafts`, which must be there, and
+/// removes them by way of it, so that it changes no value once that folder has been removed. Only for put(), create()
+/// and erase().
+void draft_in(KeyValueStore& store, const std::string& drafts);
+
 /// Closes the lock files of a directory_store() that this process has open but does not hold.
 void close_idle_locks(KeyValueStore& store);
 

@@ -346,8 +346,8 @@ FileWriter DirectoryTree::writer(std::string_view key) const {
     require_writable("writing", key);
     Spot place = spot(key, Make::yes);
     const auto wanted = permissions_.of(root_, key, place.fd, place.name.c_str());
-    TemporaryFile file(place.fd, wanted.mode());
-    if (!file && errno == ENOENT && place.folder) {  // removed since it was opened
+    TemporaryFile file(drafts_ ? drafts_->get() : place.fd, wanted.mode());
+    if (!file && errno == ENOENT && place.folder && !drafts_) {  // removed since it was opened
         folders_.clear();
         place = spot(key, Make::yes);
         file = TemporaryFile(place.fd, wanted.mode());

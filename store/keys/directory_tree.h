@@ -160,6 +160,7 @@ protected:
     mutable FolderSync sync_;
     mutable FilePermissions permissions_;
     mutable std::atomic<int> root_ = -1;
+    Folder drafts_;                                ///< see draft_in()
     std::atomic<ChangeKeeper*> keeper_ = nullptr;  ///< not owned; keeps what is replaced and removed
 
 private:

@@ -229,8 +229,10 @@ void FileWriter::finish() {
         return;
     }
     if (keeper_ != nullptr) keeper_->before(file_.folder(), own_name(), file_.name().c_str(), key_);
-    if (!file_.rename(own_name())) throw io_error("writing", name_, errno);
-    sync_.placed(root_, key_, file_.folder(), own_name());
+    const bool placed = ::renameat(file_.folder(), file_.name().c_str(), folder(), own_name()) == 0;
+    if (!placed) throw io_error("writing", name_, errno);
+    (void)file_.release();
+    sync_.placed(root_, key_, folder(), own_name());
 }
 
 bool FileWriter::finish_new() {

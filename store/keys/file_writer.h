@@ -71,9 +71,9 @@ class HeldFiles;
 /// A value being written under a temporary name. Destruction without finish() removes the file.
 class FileWriter final : public ByteSink {
 public:
-    /// `file` is in `folder`, the folder of `key` (null for the root), where finish() names it. `root` must stay open,
-    /// `sync` and `keeper` alive. `name` is the key's path, for messages. `keeper`, if not null, keeps the value that
-    /// is replaced.
+    /// `file` is in `folder`, the folder of `key` (null for the root), where finish() names it, or elsewhere if only
+    /// finish() is called. `root` must stay open, `sync` and `keeper` alive. `name` is the key's path, for messages.
+    /// `keeper`, if not null, keeps the value that is replaced.
     FileWriter(int root, FolderCache::Folder folder, TemporaryFile file, std::string key, std::string name,
                FolderSync& sync, ChangeKeeper* keeper);
 
@@ -94,6 +94,7 @@ public:
 private:
     /// Closes the complete file, which is on the disk if the durability says so.
     void close();
+    [[nodiscard]] int folder() const { return folder_ ? folder_->get() : root_; }
     /// The file's name in its folder.
     [[nodiscard]] const char* own_name() const { return key_.c_str() + (key_.rfind('/') + 1); }  // 0 without a '/'
 

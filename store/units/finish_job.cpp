@@ -3,6 +3,7 @@
 // A target is published by what finishes every other copy (NewArray, Destination), so that a crash leaves it unfinished
 // or whole. Arrays that a finish published before it was killed are recognised by their folders' numbers and left.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 
 #include "directories.h"
 #include "keys.h"
+#include "move_aside.h"
 #include "node_files.h"
 #include "recipe.h"
 #include "replace_directory.h"
@@ -36,17 +38,27 @@ void add_unit(std::vector<UnitRange>& ranges, std::int64_t unit) {
     }
 }
 
+/// Whether a finish that was killed had come to a group.
+bool is_there(const Job& job, const PlannedGroup& group) {
+    if (group.dialect == nullptr || !group.dialect->has_groups()) return true;
+    Place at = store_kind_of(job.target).place(job.target, {.read_only = true});
+    at.prefix = at.key(group.node);
+    return probe_group_dialect(at) != nullptr;
+}
+
 bool is_finished(const Job& job) {
-    return std::ranges::all_of(job.arrays, [&](const JobArray& array) {
-        if (!is_local(array.built)) {
-            const Place units = records_place(job, {.read_only = true});
-            const Listing left = units.store->list(units.prefix);
-            return is_published(job, array) && left.keys.empty() && left.prefixes.empty();
-        }
-        const fs::path place = place_of_array(job, array);
-        const auto id = folder_id(place);
-        return id && id->inode == array.inode && is_published(job, array) && !fs::exists(place / units_key);
-    });
+    const bool groups =
+        std::ranges::all_of(job.groups, [&](const PlannedGroup& group) { return is_there(job, group); });
+    return groups && std::ranges::all_of(job.arrays, [&](const JobArray& array) {
+               if (!is_local(array.built)) {
+                   const Place units = records_place(job, {.read_only = true});
+                   const Listing left = units.store->list(units.prefix);
+                   return is_published(job, array) && left.keys.empty() && left.prefixes.empty();
+               }
+               const fs::path place = place_of_array(job, array);
+               const auto id = folder_id(place);
+               return id && id->inode == array.inode && is_published(job, array) && !fs::exists(place / units_key);
+           });
 }
 
 /// Whether all arrays are complete; what was kept about their units may be gone in part.
@@ -99,7 +111,8 @@ const UnitRecord* holding(const Array& array, const Region& region, std::span<co
     UnitRecord found = unit_files(array, region, nullptr, read, listed);
     const auto match = [&](auto member) -> const UnitRecord* {
         for (const UnitRecord& record : records) {
-            if (!record.failed && record.files == found.files && record.bytes == found.bytes &&
+            const bool counts = !record.failed && !(record.withdrawn && member == &UnitRecord::stamps);
+            if (counts && record.files == found.files && record.bytes == found.bytes &&
                 record.*member == found.*member) {
                 return &record;
             }
@@ -114,13 +127,46 @@ const UnitRecord* holding(const Array& array, const Region& region, std::span<co
     return match(&UnitRecord::content);
 }
 
-void remove_temporaries(const fs::path& folder) {
-    std::error_code error;
-    fs::recursive_directory_iterator entry(folder, error);
-    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-        const std::string name = entry->path().filename().string();
-        std::error_code ignored;
-        if (temporary_writer_has_ended(name) && entry->is_regular_file(ignored)) fs::remove(entry->path(), ignored);
+/// Withdraws the records of units whose files are others, so that they are done again.
+class Withdrawals {
+public:
+    Withdrawals(const Job& job, const StoreOptions& options)
+        : writer_(records_place(job, options)), durable_(options.durability != Durability::none) {}
+    void add(std::span<const UnitRecord> records) {
+        constexpr std::size_t many = 10'000;
+        std::ranges::copy_if(records, std::back_inserter(lost_),
+                             [](const UnitRecord& record) { return !record.failed && !record.withdrawn; });
+        if (lost_.size() >= many) write();
+    }
+    void write() {
+        writer_.withdraw(lost_, durable_);
+        lost_.clear();
+    }
+
+private:
+    RecordWriter writer_;
+    bool durable_;
+    std::vector<UnitRecord> lost_;
+};
+
+/// Removes what a finish left that was killed after it had exchanged two folders: the array that was replaced; and
+/// locks.
+void remove_leftovers(const Job& job, const StoreOptions& options) {
+    if (!is_local(job.target)) return;
+    std::error_code ignored;
+    const auto is_locked = [&](fs::path place) {
+        return fs::exists(place.replace_filename(hidden_name(place, "lock")), ignored);
+    };
+    if (is_locked(job.target)) (void)DestinationLock(job.target, options);
+    for (const JobArray& array : job.arrays) {
+        const fs::path place = place_of_array(job, array);
+        const bool replaced = array.built != place && fs::exists(array.built, ignored);
+        if (!replaced && !is_locked(place)) continue;
+        const DestinationLock lock(place, options);  // whose file goes with it
+        // Another job may be making the next array there.
+        if (!replaced || occupant(array.built, options) == Occupant::unfinished) continue;
+        rescue_set_aside(array.built, place, options);
+        remove_tree(array.built);
     }
 }
 
@@ -129,9 +175,12 @@ void publish(const Job& job, const FinishOptions& o) {
     const auto made =
         open_destination(job.target, {.overwrite = job.overwrite, .resume = true, .store = o.store, .lock = &building});
     for (const PlannedGroup& group : job.groups) made->add_group(group);
+    if (!job.groups.empty() && is_local(job.target)) remove_temporaries<fs::directory_iterator>(job.target);
     for (const JobArray& array : job.arrays) {
+        if (is_local(array.built) && fs::exists(array.built)) {
+            remove_temporaries<fs::recursive_directory_iterator>(array.built);
+        }
         if (!is_published(job, array)) {
-            if (is_local(array.built)) remove_temporaries(array.built);
             (void)made->add(array.node, array.plan, job.made_from);
             if (is_local(array.built)) continue;
             const Place at = built_place(array, o.store);
@@ -154,6 +203,39 @@ void publish(const Job& job, const FinishOptions& o) {
     made->commit();
 }
 
+/// Counts all units by their files, and withdraws the records of those that are missing.
+void compare_units(const Job& job, const FinishOptions& o, JobState& state) {
+    const JobArray* open = nullptr;
+    std::optional<Array> array;
+    std::optional<ListedValues> listed;
+    Withdrawals lost(job, o.store);
+    for_each_unit(job, [&](std::int64_t unit, std::span<const UnitRecord> records) {
+        if (o.io.stop.stop_requested()) throw cancelled("stopped on request");
+        const auto place = job.place_of(unit);
+        if (place.first != open) {
+            open = place.first;
+            listed.reset();
+            if (is_published(job, *open)) {
+                array.reset();
+            } else {
+                require_own_target(job, *open);
+                array = unfinished_array(*open);
+                const Place at = built_place(*open, {.read_only = true});
+                if (at.store->is_far()) listed.emplace(at);
+            }
+        }
+        if (!array) {
+            ++state.done;
+            state.bytes += job.bytes_of(unit);
+            return;
+        }
+        const UnitRecord* good = holding(*array, place.second, records, o.read, listed ? &*listed : nullptr);
+        if (good == nullptr) lost.add(records);
+        count_unit(state, job, unit, records, good);
+    });
+    lost.write();
+}
+
 }  // namespace
 
 JobState job_state(const Job& job) {
@@ -167,7 +249,7 @@ JobState job_state(const Job& job) {
     for_each_unit(job, [&](std::int64_t unit, std::span<const UnitRecord> records) {
         const UnitRecord* good = nullptr;
         for (const UnitRecord& record : records) {
-            if (!record.failed) good = &record;
+            if (!record.failed && !record.withdrawn) good = &record;
         }
         if (good != nullptr) {
             first = std::min(first, good->written - good->took);
@@ -209,42 +291,19 @@ Value job_state_value(const Job& job, const JobState& state) {
 JobState finish_job(const Job& job, const FinishOptions& o) {
     JobState state{.finished = is_finished(job)};
     if (state.finished) {
+        remove_leftovers(job, o.store);
         state.done = job.units();
         return state;
     }
     if (!all_published(job)) {
         for (const Value& identity : job.sources.as_array()) require_same_source(identity, true);
-        const JobArray* open = nullptr;
-        std::optional<Array> array;
-        std::optional<ListedValues> listed;
-        for_each_unit(job, [&](std::int64_t unit, std::span<const UnitRecord> records) {
-            if (o.io.stop.stop_requested()) throw cancelled("stopped on request");
-            const auto place = job.place_of(unit);
-            if (place.first != open) {
-                open = place.first;
-                listed.reset();
-                if (is_published(job, *open)) {
-                    array.reset();
-                } else {
-                    require_own_target(job, *open);
-                    array = unfinished_array(job, *open, {.read_only = true}, nullptr);
-                    const Place at = built_place(*open, {.read_only = true});
-                    if (at.store->is_far()) listed.emplace(at);
-                }
-            }
-            if (!array) {
-                ++state.done;
-                state.bytes += job.bytes_of(unit);
-                return;
-            }
-            count_unit(state, job, unit, records,
-                       holding(*array, place.second, records, o.read, listed ? &*listed : nullptr));
-        });
+        compare_units(job, o, state);
         if (!state.missing.empty()) return state;
     } else {
         state.done = job.units();
     }
     publish(job, o);
+    remove_leftovers(job, o.store);
     state.finished = true;
     return state;
 }

@@ -263,6 +263,40 @@ void require_target(const std::string& target) {
     }
 }
 
+Job job_from(const Value& value, const fs::path& file) {
+    const Value* version = value.is_object() ? value.find("tessera_job") : nullptr;
+    if (version == nullptr) throw corrupt("it is not the file of a job, which `tessera plan` makes");
+    if (version->as_int64() != job_version) {
+        throw unsupported("\"tessera_job\": expected {}, found {}", job_version, version->dump());
+    }
+    Job job{.file = fs::absolute(file),
+            .id = value.at("id").as_string(),
+            .target = value.at("target").as_string(),
+            .made_from = value.at("made_from").as_string(),
+            .memory = value.at("memory").as_uint64(),
+            .overwrite = value.at("overwrite").as_bool(),
+            .sources = value.at("sources")};
+    require_target(job.target);
+    if (const Value& planned = value.at("parts"); !planned.is_null()) job.parts = planned.as_int64();
+    for (const Value& array : value.at("arrays").as_array()) {
+        job.arrays.push_back(array_from(array, job.target, job.units()));
+    }
+    if (job.arrays.empty()) throw corrupt("\"arrays\": expected at least one");
+    for (const Value& group : value.at("groups").as_array()) {
+        require_node(group.at("node").as_string());
+        const Value& format = group.at("format");
+        job.groups.push_back({.node = group.at("node").as_string(),
+                              .dialect = format.is_null() ? nullptr : &dialect_named(format.as_string()),
+                              .attributes = optional_from(group.at("attributes")),
+                              .unknown = group.at("unknown")});
+    }
+    return job;
+}
+
+Job parse_job(std::string_view text, const fs::path& file) {
+    return in_context([&] { return file.string(); }, [&] { return job_from(Value::parse(text), file); });
+}
+
 /// A block of units: so large that chunks of the source are decoded once, if memory allows it, not so small that
 /// records matter, and enough of them for all who work.
 Shape unit_block(const ArrayInfo& from, const ArrayInfo& to, CopyOptions way, std::int64_t parts) {
@@ -284,6 +318,18 @@ Shape unit_block(const ArrayInfo& from, const ArrayInfo& to, CopyOptions way, st
         }
     }
     return block;
+}
+
+/// Chooses the block of units of an array, and resolves the selection to indices.
+void divide(JobArray& array, const ArrayInfo& to, const PlanOptions& o) {
+    const OpenRecipe opened = open_recipe(array.source, o.copy.io, false);
+    CopyOptions way{.io = o.copy.io};
+    if (array.selection) {
+        way.selection = parse_selection(*array.selection, *opened.source);
+        array.selection = way.selection->to_string();  // the indices that its names and values mean now
+    }
+    array.block = in_context([&] { return opened.source->name(); },
+                             [&] { return unit_block(opened.source->info(), to, way, o.parts); });
 }
 
 }  // namespace
@@ -319,38 +365,7 @@ Job Job::open(const fs::path& file) {
     const auto source = open_file(file);
     if (source->size() > metadata_limit) throw corrupt("{}: it is too long for the file of a job", file.string());
     const Buffer bytes = read_all(*source);
-    return in_context(
-        [&] { return file.string(); },
-        [&] {
-            const Value value = Value::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-            const Value* version = value.is_object() ? value.find("tessera_job") : nullptr;
-            if (version == nullptr) throw corrupt("it is not the file of a job, which `tessera plan` makes");
-            if (version->as_int64() != job_version) {
-                throw unsupported("\"tessera_job\": expected {}, found {}", job_version, version->dump());
-            }
-            Job job{.file = fs::absolute(file),
-                    .id = value.at("id").as_string(),
-                    .target = value.at("target").as_string(),
-                    .made_from = value.at("made_from").as_string(),
-                    .memory = value.at("memory").as_uint64(),
-                    .overwrite = value.at("overwrite").as_bool(),
-                    .sources = value.at("sources")};
-            require_target(job.target);
-            if (const Value& planned = value.at("parts"); !planned.is_null()) job.parts = planned.as_int64();
-            for (const Value& array : value.at("arrays").as_array()) {
-                job.arrays.push_back(array_from(array, job.target, job.units()));
-            }
-            if (job.arrays.empty()) throw corrupt("\"arrays\": expected at least one");
-            for (const Value& group : value.at("groups").as_array()) {
-                require_node(group.at("node").as_string());
-                const Value& format = group.at("format");
-                job.groups.push_back({.node = group.at("node").as_string(),
-                                      .dialect = format.is_null() ? nullptr : &dialect_named(format.as_string()),
-                                      .attributes = optional_from(group.at("attributes")),
-                                      .unknown = group.at("unknown")});
-            }
-            return job;
-        });
+    return parse_job({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
 }
 
 UnitRange Job::part(std::int64_t number, std::int64_t of) const {
@@ -426,15 +441,7 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
         array.built = is_local(job.target) ? fs::path(begun.name()) : place_of_array(job, array);
         array.inode = folder_id(array.built).value_or(FileId{}).inode;
         marker = array.built / unfinished_marker_key;
-        const OpenRecipe opened = open_recipe(array.source, o.copy.io, false);
-        const ArrayInfo from = opened.source->info();
-        CopyOptions way{.io = o.copy.io};
-        if (array.selection) {
-            way.selection = parse_selection(*array.selection, *opened.source);
-            array.selection = way.selection->to_string();  // the indices that its names and values mean now
-        }
-        array.block = in_context([&] { return opened.source->name(); },
-                                 [&] { return unit_block(from, begun.info(), way, o.parts); });
+        divide(array, begun.info(), o);
         array.units.first = job.units();
         array.units.end = checked_add(array.units.first, count_of(array), "units");
         if (array.units.end > most_units) {
@@ -457,6 +464,10 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
     constexpr std::chrono::milliseconds tick{12};  // of the clocks of file systems: later changes have a later time
     std::this_thread::sleep_for(tick);
     const std::string text = to_json(job).dump({.indent = 1}) + "\n";
+    // What the file says can be done: the sources are made from it as `work` makes them.
+    for (const JobArray& array : parse_job(text, file).arrays) (void)unit_source(array, o.copy.io);
+    // Of plans that were killed.
+    remove_temporaries<fs::directory_iterator>(job.file.parent_path());
     const auto sink = create_file(file, o.copy.store.durability != Durability::none);
     sink->append(std::as_bytes(std::span(text)));
     sink->finish();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <span>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <tessera/error_text.h>
 #include <tessera/job.h>
 
+#include <time.h>
 #include <unistd.h>
 
 #include "array_access.h"
@@ -84,15 +86,15 @@ struct JobWorker::State {
 
     // The array of the last unit.
     const JobArray* open = nullptr;
-    std::shared_ptr<HashingStore> store;
-    std::optional<Array> array;
-    OpenRecipe source;
-    std::optional<Selection> selection;
+    std::optional<WrittenArray> made;
+    std::optional<UnitSource> source;
     NDArray memory;  ///< of a unit
 
     std::unique_ptr<UnitClaims> claims;
     std::int64_t cursor = -1;
     std::optional<std::int64_t> claimed;       ///< the stretch given out last
+    std::atomic<bool> lost = false;            ///< its lease is somebody else's by now
+    std::atomic<std::int64_t> looked = 0;      ///< when look() did
     std::vector<std::int64_t> to_give_back{};  ///< once their records are written
 
     State(Job j, const StoreOptions& s)
@@ -107,11 +109,14 @@ struct JobWorker::State {
     }
 
     void refresh() {
-        reader.read([&](const UnitRecord& record) {
-            if (!record.failed && record.unit >= 0 && record.unit < job.units()) {
-                done[static_cast<std::size_t>(record.unit)] = true;
-            }
-        });
+        const auto mark = [&](std::int64_t unit, bool is) {
+            if (unit >= 0 && unit < job.units()) done[static_cast<std::size_t>(unit)] = is;
+        };
+        reader.read(
+            [&](const UnitRecord& record) {
+                if (!record.failed && !record.withdrawn) mark(record.unit, true);
+            },
+            [&](std::int64_t unit) { mark(unit, false); });
     }
 
     void open_array(const JobArray& wanted, const IoOptions& io) {
@@ -120,14 +125,8 @@ struct JobWorker::State {
         open = nullptr;
         memory = NDArray();
         require_own_target(job, wanted);
-        array = unfinished_array(job, wanted, options, &store);
-        source = open_recipe(wanted.source, io, true);
-        selection = Selection::all(source.source->info().shape);
-        if (wanted.selection) selection = Selection::parse(*wanted.selection, source.source->info().shape);
-        if (!(selection->shape() == array->shape())) {
-            throw SourceChanged(fmt::format("{}: its shape is not what it was when the job was planned: it changed",
-                                            source.source->name()));
-        }
+        made.emplace(written_array(job, wanted, options, [this] { look(); }));
+        source.emplace(unit_source(wanted, io));
         open = &wanted;
     }
 
@@ -140,19 +139,56 @@ struct JobWorker::State {
         for (const Value& identity : job.sources.as_array()) {
             if (identity.find("file") != nullptr) require_same_source(identity, false);
         }
-        require_unchanged_chunks(source, job.sources);
+        require_unchanged_chunks(source->opened, job.sources);
+    }
+
+    /// Before each change: throws if the target is not that of the job any more, or the lease somebody else's. This
+    /// process may have slept for any time since the last change. Looks at most once in a second.
+    void look() {
+        constexpr std::int64_t second = 1'000'000'000;
+        timespec now{};
+        (void)::clock_gettime(CLOCK_BOOTTIME, &now);  // goes on while the machine sleeps
+        const std::int64_t time = now.tv_sec * second + now.tv_nsec;
+        if (time - looked < second) return;
+        if (!has_marker(*open)) require_own_target(job, *open);
+        if (claimed && !claims->holds(*claimed)) {
+            lost = true;
+            throw cancelled("another process has taken over what this one was doing");
+        }
+        looked = time;
+    }
+
+    /// Calls act(); says why if it failed because the target is not that of the job any more.
+    template <class Act>
+    auto in_own_target(const Act& act) const {
+        try {
+            return act();
+        } catch (const Error&) {
+            for (const JobArray& array : job.arrays) require_own_target(job, array);
+            throw;
+        }
     }
 
     UnitDone run(std::int64_t unit, const IoOptions& io) {
+        if (lost) return {.before = true};
+        try {
+            return in_own_target([&] { return make(unit, io); });
+        } catch (const Error&) {
+            if (!lost) throw;
+            return {.before = true};
+        }
+    }
+
+    UnitDone make(std::int64_t unit, const IoOptions& io) {
         const auto begun = Clock::now();
         const auto place = job.place_of(unit);
         open_array(*place.first, io);
         if (!has_marker(*place.first)) require_own_target(job, *place.first);
-        UnitSink sink(*array, place.second);
-        copy_array(*source.source, sink,
-                   {.io = io, .selection = selected_part(*selection, place.second), .memory = &memory});
+        UnitSink sink(made->array, place.second);
+        copy_array(*source->opened.source, sink,
+                   {.io = io, .selection = selected_part(source->selection, place.second), .memory = &memory});
         require_sources_read();
-        UnitRecord record = unit_files(*array, place.second, store.get(), false);
+        UnitRecord record = unit_files(made->array, place.second, made->store.get(), false);
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun);
         record.unit = unit;
         record.took = took.count();
@@ -168,19 +204,19 @@ struct JobWorker::State {
 
     /// A folder is looked up again, because it may have been replaced; in a store far away that is one request.
     [[nodiscard]] bool has_marker(const JobArray& of) const {
-        const ArrayState& state = *ArrayAccess::state(*array);
+        const ArrayState& state = *ArrayAccess::state(made->array);
         const std::string key = state.key(unfinished_marker_key);
         if (is_far()) return state.store->stamps(std::span(&key, 1)).front().has_value();
         return directory_store(of.built, {.read_only = true})->contains(unfinished_marker_key);
     }
     /// Whether the target of the last unit is.
-    [[nodiscard]] bool is_far() const { return ArrayAccess::state(*array)->store->is_far(); }
+    [[nodiscard]] bool is_far() const { return ArrayAccess::state(made->array)->store->is_far(); }
 
     void flush() {
         if (!pending.empty()) {
             const auto begun = Clock::now();
-            if (array && (is_far() || options.durability != Durability::none)) {
-                KeyValueStore& chunks = *ArrayAccess::state(*array)->store;
+            if (made && (is_far() || options.durability != Durability::none)) {
+                KeyValueStore& chunks = *ArrayAccess::state(made->array)->store;
                 chunks.sync();
                 chunks.sync_later();
             }
@@ -205,6 +241,7 @@ struct JobWorker::State {
     [[nodiscard]] UnitRange range_of(std::int64_t number) const {
         return {number * stretch(), std::min(job.units(), (number + 1) * stretch())};
     }
+    std::optional<UnitRange> claim(std::chrono::milliseconds lease, const std::function<bool()>& stop);
     [[nodiscard]] bool is_left(std::int64_t number) const {
         const UnitRange range = range_of(number);
         for (std::int64_t unit = range.first; unit < range.end; ++unit) {
@@ -238,6 +275,7 @@ bool JobWorker::is_done(std::int64_t unit) const {
 }
 
 UnitDone JobWorker::run(std::int64_t unit, const IoOptions& io) {
+    if (is_done(unit)) state_->refresh();  // its record may have been withdrawn
     if (is_done(unit)) return {.before = true};
     return state_->run(unit, io);
 }
@@ -247,16 +285,21 @@ void JobWorker::fail(std::int64_t unit, std::string_view message) {
     state_->pending.push_back(
         {.unit = unit, .written = unix_time(), .failed = true, .message = std::string(message.substr(0, 10'000))});
     if (state_->claimed) state_->tried.insert(*state_->claimed);
-    state_->flush();
+    flush();
 }
 
 void JobWorker::flush() {
-    state_->flush();
+    state_->in_own_target([&] { state_->flush(); });
 }
 
 std::optional<UnitRange> JobWorker::claim(std::chrono::milliseconds lease, const std::function<bool()>& stop) {
-    State& s = *state_;
+    return state_->in_own_target([&] { return state_->claim(lease, stop); });
+}
+
+std::optional<UnitRange> JobWorker::State::claim(std::chrono::milliseconds lease, const std::function<bool()>& stop) {
+    State& s = *this;
     if (s.claimed) s.to_give_back.push_back(*std::exchange(s.claimed, std::nullopt));
+    s.lost = false;
     if (!s.claims) s.claims = unit_claims(records_place(s.job, s.options), lease);
     const std::int64_t count = s.job.units() == 0 ? 0 : (s.job.units() + s.stretch() - 1) / s.stretch();
     if (s.cursor < 0) s.cursor = count == 0 ? 0 : process_number() % count;  // not all begin at the same place
@@ -276,6 +319,7 @@ std::optional<UnitRange> JobWorker::claim(std::chrono::milliseconds lease, const
             }
             s.cursor = number;
             s.claimed = number;
+            s.looked = 0;
             return s.range_of(number);
         }
         s.flush();

@@ -14,7 +14,6 @@
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/file_system.h>
-#include <tessera/job.h>
 #include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <tessera/reduce.h>
@@ -34,12 +33,12 @@ constexpr std::int64_t nanoseconds = 1'000'000'000;  // of a second
 class WhatWasRead {
 public:
     struct Part {
-        Array array;
+        std::shared_ptr<ArrayState> array;
         Region region;
     };
-    void note(const Array& array, const Region& region) {
+    void note(std::shared_ptr<ArrayState> array, const Region& region) {
         const std::lock_guard lock(mutex_);
-        parts_.push_back({array, region});
+        parts_.push_back({std::move(array), region});
     }
     /// What was noted since the last call.
     [[nodiscard]] std::vector<Part> take() {
@@ -54,23 +53,6 @@ private:
 
 namespace {
 
-/// Reads as the array does, and notes the regions. Thread rule: as every source.
-class WatchedArray final : public ArraySource {
-public:
-    WatchedArray(Array array, std::shared_ptr<WhatWasRead> read) : array_(std::move(array)), read_(std::move(read)) {}
-    [[nodiscard]] ArrayInfo info() const override { return array_.info(); }
-    [[nodiscard]] const std::string& name() const override { return array_.name(); }
-    [[nodiscard]] Value attribute_values() const override { return array_.attribute_values(); }
-    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        read_->note(array_, region);
-        array_.read_into(region, out, io);
-    }
-
-private:
-    Array array_;
-    std::shared_ptr<WhatWasRead> read_;
-};
-
 [[noreturn]] void refuse(const fs::path& place, std::string_view what) {
     throw SourceChanged(
         fmt::format("{} {} after the job was planned: plan it again, with another target or in place of this one",
@@ -84,7 +66,7 @@ struct Seen {
 };
 
 void require_unchanged(const WhatWasRead::Part& part, std::int64_t since, Seen& seen) {
-    const ArrayState& state = *ArrayAccess::state(part.array);
+    const ArrayState& state = *part.array;
     const auto loaded = state.loaded();
     const fs::path root = state.store->name();
     const Region box = loaded->grid.overlapping(part.region);
@@ -136,10 +118,13 @@ public:
             at_located(path, [&](const Located& at) { return open_readable_source(at, options_); });
         const auto* array = as_array(*source);
         if (!watch_ || array == nullptr) return source;
-        if (const auto& store = ArrayAccess::state(*array)->store; store->is_far())
-            opened_.far.emplace_back(path, store);
-        if (!fs::is_directory(ArrayAccess::state(*array)->store->name())) return source;
-        return std::make_unique<WatchedArray>(*array, opened_.read);
+        const std::shared_ptr<ArrayState>& state = ArrayAccess::state(*array);
+        if (state->store->is_far()) opened_.far.emplace_back(path, state->store);
+        if (!fs::is_directory(state->store->name())) return source;
+        state->watch = [read = opened_.read, own = std::weak_ptr(state)](const Region& region) {
+            if (auto held = own.lock()) read->note(std::move(held), region);
+        };
+        return source;
     }
 
 private:
@@ -284,6 +269,17 @@ OpenRecipe open_recipe(const Value& recipe, const IoOptions& io, bool watch) {
     return opened;
 }
 
+UnitSource unit_source(const JobArray& array, const IoOptions& io) {
+    OpenRecipe opened = open_recipe(array.source, io, true);
+    const Shape& shape = opened.source->info().shape;
+    Selection selection = array.selection ? Selection::parse(*array.selection, shape) : Selection::all(shape);
+    if (!(selection.shape() == array.plan.metadata.shape)) {
+        throw SourceChanged(fmt::format("{}: its shape is not what it was when the job was planned: it changed",
+                                        opened.source->name()));
+    }
+    return {std::move(opened), std::move(selection)};
+}
+
 Value absolute_recipe(Value recipe) {
     const auto absolute = [](const std::string& path) {
         const ArrayPath file = split_array_path(path);
@@ -308,7 +304,7 @@ Value absolute_recipe(Value recipe) {
 void require_unchanged_chunks(const OpenRecipe& opened, const Value& sources) {
     std::map<fs::path, Seen> seen;
     for (const WhatWasRead::Part& part : opened.read->take()) {
-        const ArrayState& state = *ArrayAccess::state(part.array);
+        const ArrayState& state = *part.array;
         const fs::path place = fs::path(state.store->name()) / state.prefix;
         for (const Value& identity : sources.as_array()) {
             const Value* folder = identity.find("folder");

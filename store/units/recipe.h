@@ -9,8 +9,10 @@
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/job.h>
 #include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
+#include <tessera/selection.h>
 #include <tessera/value.h>
 #include <tessera/write_computed.h>
 
@@ -30,6 +32,13 @@ struct OpenRecipe {
 /// Opens the source that a recipe describes. With `watch`, what is read of arrays in folders is noted. Throws corrupt
 /// for a recipe that makes no sense, naming the member.
 [[nodiscard]] OpenRecipe open_recipe(const Value& recipe, const IoOptions& io, bool watch);
+/// What the units of an array are copied from.
+struct UnitSource {
+    OpenRecipe opened;
+    Selection selection;  ///< of all units
+};
+/// Throws SourceChanged if it has another shape than the array.
+[[nodiscard]] UnitSource unit_source(const JobArray& array, const IoOptions& io);
 /// The same recipe with absolute paths.
 [[nodiscard]] Value absolute_recipe(Value recipe);
 /// Throws SourceChanged if a chunk that was read since the last call, or its place in a folder, has changed since the

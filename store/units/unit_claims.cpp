@@ -150,8 +150,16 @@ public:
 
     bool take(std::int64_t number) override;
     void give_back(std::int64_t number) override;
+    [[nodiscard]] bool holds(std::int64_t number) override;
 
 private:
+    /// Whether the lease is the file that is open.
+    [[nodiscard]] bool is_at(std::int64_t number, const Descriptor& file) const {
+        struct stat own {};
+        struct stat there {};
+        return ::fstat(file.get(), &own) == 0 && ::stat(path_of(number).c_str(), &there) == 0 &&
+               own.st_ino == there.st_ino;
+    }
     [[nodiscard]] fs::path path_of(std::int64_t number) const { return folder_ / std::to_string(number); }
     [[nodiscard]] bool has_lapsed(const fs::path& path, std::int64_t number);
     bool make(std::int64_t number);
@@ -238,12 +246,13 @@ void FolderClaims::give_back(std::int64_t number) {
         file = std::move(found->second);
         held_.erase(found);
     }
-    struct stat own {};
-    struct stat there {};
-    const fs::path path = path_of(number);
-    if (::fstat(file.get(), &own) == 0 && ::stat(path.c_str(), &there) == 0 && own.st_ino == there.st_ino) {
-        ::unlink(path.c_str());
-    }
+    if (is_at(number, file)) ::unlink(path_of(number).c_str());
+}
+
+bool FolderClaims::holds(std::int64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(number);
+    return found != held_.end() && is_at(number, found->second);
 }
 
 /// A lease is an object, which is made only if there is none, and renewed by another number in its text. Where the
@@ -282,6 +291,8 @@ public:
         } catch (const Error&) {  // it lapses by itself
         }
     }
+
+    [[nodiscard]] bool holds(std::int64_t number) override { return is_own(read(key_of(number))); }
 
 private:
     [[nodiscard]] std::string key_of(std::int64_t number) const { return place_.key(std::to_string(number)); }

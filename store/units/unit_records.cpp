@@ -30,7 +30,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view extension = ".log";
+constexpr std::string_view done_extension = ".log";
+constexpr std::string_view withdrawn_extension = ".withdrawn";
 
 /// CRC-64/XZ, which takes less time than memory does.
 class Crc64 {
@@ -51,12 +52,15 @@ std::uint64_t hash_of(std::string_view text) {
     return hash.finish();
 }
 
-std::string line_of(const UnitRecord& r) {
-    const std::string line =
-        r.failed ? fmt::format("failed {} {} {}", r.unit, r.written, Value(r.message).dump({.ascii = true}))
-                 : fmt::format("done {} {} {} {:016x} {:016x} {} {}", r.unit, r.files, r.bytes, r.stamps, r.content,
-                               r.took, r.written);
+std::string checked_line(const std::string& line) {
     return fmt::format("{} {:016x}\n", line, hash_of(line));
+}
+
+std::string line_of(const UnitRecord& r) {
+    return checked_line(r.failed
+                            ? fmt::format("failed {} {} {}", r.unit, r.written, Value(r.message).dump({.ascii = true}))
+                            : fmt::format("done {} {} {} {:016x} {:016x} {} {}", r.unit, r.files, r.bytes, r.stamps,
+                                          r.content, r.took, r.written));
 }
 
 /// Takes a number and the blank after it off the front of a text.
@@ -74,13 +78,14 @@ bool parse_line(std::string_view line, UnitRecord& r) {
     if (line.size() < digits) return false;
     std::string_view rest = line.substr(line.size() - digits + 1);
     line.remove_suffix(digits);
-    std::uint64_t check = 0;
-    if (!take(rest, check, 16) || check != hash_of(line)) return false;
     r = {};
+    if (!take(rest, r.line, 16) || r.line != hash_of(line)) return false;
     r.failed = line.starts_with("failed ");
-    if (!r.failed && !line.starts_with("done ")) return false;
+    r.withdrawn = line.starts_with("withdrawn ");
+    if (!r.failed && !r.withdrawn && !line.starts_with("done ")) return false;
     line.remove_prefix(line.find(' ') + 1);
     if (!take(line, r.unit)) return false;
+    if (r.withdrawn) return take(line, r.line, 16);
     if (!r.failed) {
         return take(line, r.files) && take(line, r.bytes) && take(line, r.stamps, 16) && take(line, r.content, 16) &&
                take(line, r.took) && take(line, r.written);
@@ -98,8 +103,12 @@ bool parse_line(std::string_view line, UnitRecord& r) {
 
 class HashingStore final : public KeyValueStore {
 public:
-    explicit HashingStore(std::shared_ptr<KeyValueStore> beneath, std::shared_ptr<KeyValueStore> model = nullptr)
-        : model_(std::move(model)), beneath_(std::move(beneath)) {}
+    explicit HashingStore(std::shared_ptr<KeyValueStore> beneath, std::shared_ptr<KeyValueStore> model = nullptr,
+                          std::function<void()> look = {})
+        : model_(std::move(model)), beneath_(std::move(beneath)), look_(std::move(look)) {}
+    void look() const {
+        if (look_) look_();
+    }
 
     void note(std::string_view key, std::uint64_t hash) {
         const std::lock_guard lock(mutex_);
@@ -130,6 +139,7 @@ public:
     void put(std::string_view key, ByteSpan value) override {
         Crc64 hash;
         hash.add(value.data(), value.size());
+        look();
         beneath_->put(key, value);
         note(key, hash.finish());
     }
@@ -140,7 +150,10 @@ public:
     }
     [[nodiscard]] bool contains(std::string_view key) const override { return beneath_->contains(key); }
     [[nodiscard]] bool is_far() const override { return beneath_->is_far(); }
-    bool erase(std::string_view key) override { return beneath_->erase(key); }
+    bool erase(std::string_view key) override {
+        look();
+        return beneath_->erase(key);
+    }
     void erase_below(std::string_view prefix) override { beneath_->erase_below(prefix); }
     [[nodiscard]] Listing list(std::string_view prefix) const override { return beneath_->list(prefix); }
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
@@ -161,6 +174,7 @@ public:
 private:
     std::shared_ptr<KeyValueStore> model_;  ///< whose permissions new files get
     std::shared_ptr<KeyValueStore> beneath_;
+    std::function<void()> look_;
     std::mutex mutex_;
     std::map<std::string, std::uint64_t, std::less<>> written_;
 };
@@ -182,6 +196,7 @@ public:
         beneath_->write_at(offset, bytes);
     }
     void finish() override {
+        store_.look();
         beneath_->finish();
         store_.note(key_, in_order_ ? hash_.finish() : store_.hash_stored(key_));
     }
@@ -233,26 +248,42 @@ void require_no_link(const Job& job) {
     }
 }
 
-void RecordReader::read(const std::function<void(const UnitRecord&)>& each) {
-    if (const auto folder = folder_of(place_)) return read_folder(*folder, each);
+void RecordReader::read(const std::function<void(const UnitRecord&)>& each,
+                        const std::function<void(std::int64_t)>& lost) {
+    UnitRecord record;
+    const std::size_t known = withdrawn_.size();
+    read_lines(withdrawn_extension, [&](std::string_view line) {
+        if (!parse_line(line, record) || !record.withdrawn) return;
+        withdrawn_.push_back(record.line);
+        if (lost) lost(record.unit);
+    });
+    if (withdrawn_.size() > known) std::ranges::sort(withdrawn_);
+    read_lines(done_extension, [&](std::string_view line) {
+        if (!parse_line(line, record) || record.withdrawn) return;
+        record.withdrawn = std::ranges::binary_search(withdrawn_, record.line);
+        each(record);
+    });
+}
+
+void RecordReader::read_lines(std::string_view extension, const EachLine& each) {
+    if (const auto folder = folder_of(place_)) return read_folder(*folder, extension, each);
     std::vector<std::string> grown;
     place_.store->for_each(place_.prefix, [&](std::string_view name, const KeyValueStore::ValueSize& size) {
         const auto found = read_.find(name);
         if (name.ends_with(extension) && (found == read_.end() || size() > found->second)) grown.emplace_back(name);
     });
     Buffer bytes;
-    UnitRecord record;
     for (const std::string& name : grown) {
         if (!place_.store->get(place_.key(name), bytes, metadata_limit)) continue;
         std::uint64_t& at = read_[name];
         const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         for (std::size_t end; at < text.size() && (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) {
-            if (parse_line(text.substr(at, end - at), record)) each(record);
+            each(text.substr(at, end - at));
         }
     }
 }
 
-void RecordReader::read_folder(const fs::path& folder, const std::function<void(const UnitRecord&)>& each) {
+void RecordReader::read_folder(const fs::path& folder, std::string_view extension, const EachLine& each) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error)) {
         if (entry.path().extension() != extension) continue;
@@ -262,7 +293,6 @@ void RecordReader::read_folder(const fs::path& folder, const std::function<void(
         if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
         constexpr std::size_t piece = std::size_t{1} << 20;
         std::string text;
-        UnitRecord record;
         for (;;) {
             const std::size_t had = text.size();
             text.resize(had + piece);
@@ -271,7 +301,7 @@ void RecordReader::read_folder(const fs::path& folder, const std::function<void(
             text.resize(had + *n);
             std::size_t begin = 0;
             for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-                if (parse_line(std::string_view(text).substr(begin, end - begin), record)) each(record);
+                each(std::string_view(text).substr(begin, end - begin));
             }
             at += begin;
             text.erase(0, begin);
@@ -282,10 +312,20 @@ void RecordReader::read_folder(const fs::path& folder, const std::function<void(
 }
 
 void RecordWriter::append(const std::vector<UnitRecord>& records, bool durable) {
-    if (records.empty()) return;
     std::string text;
     for (const UnitRecord& record : records) text += line_of(record);
-    if (const auto folder = folder_of(place_)) return append_to_file(*folder, text, durable);
+    append(text, done_extension, durable);
+}
+
+void RecordWriter::withdraw(const std::vector<UnitRecord>& records, bool durable) {
+    std::string text;
+    for (const UnitRecord& r : records) text += checked_line(fmt::format("withdrawn {} {:016x}", r.unit, r.line));
+    append(text, withdrawn_extension, durable);
+}
+
+void RecordWriter::append(std::string_view text, std::string_view extension, bool durable) {
+    if (text.empty()) return;
+    if (const auto folder = folder_of(place_)) return append_to_file(*folder, extension, text, durable);
     constexpr std::size_t long_object = std::size_t{64} << 10;
     if (name_.empty() || text_.size() > long_object) {
         name_ = fmt::format("{}{}", new_id(), extension);
@@ -295,7 +335,8 @@ void RecordWriter::append(const std::vector<UnitRecord>& records, bool durable) 
     place_.store->put(place_.key(name_), std::as_bytes(std::span(text_)));
 }
 
-void RecordWriter::append_to_file(const fs::path& folder, std::string_view text, bool durable) {
+void RecordWriter::append_to_file(const fs::path& folder, std::string_view extension, std::string_view text,
+                                  bool durable) {
     if (!file_) {
         // Of another process there may be a file of any name: only a new one has one writer.
         name_ =
@@ -386,25 +427,27 @@ fs::path place_of_array(const Job& job, const JobArray& array) {
     return array.node.empty() ? fs::path(job.target) : fs::path(job.target) / array.node;
 }
 
-Array unfinished_array(const Job& job, const JobArray& array, const StoreOptions& options,
-                       std::shared_ptr<HashingStore>* written) {
+Array unfinished_array(const JobArray& array) {
+    return Array::create(built_place(array, {.read_only = true}), *array.plan.dialect, array.plan.metadata, false);
+}
+
+WrittenArray written_array(const Job& job, const JobArray& array, const StoreOptions& options,
+                           std::function<void()> look) {
     StoreOptions own = options;
     own.process_locks = false;  // units never share a file
     Place at = built_place(array, own);
-    std::shared_ptr<KeyValueStore> store = std::move(at.store);
-    if (written != nullptr) {
-        std::shared_ptr<KeyValueStore> model;
-        if (const fs::path place = place_of_array(job, array); place == array.built) {
-            if (!store->is_far()) follow_mask(*store);
-        } else {
-            model = directory_store(place, {.read_only = true});
-            share_like(*store, *model);
-        }
-        store = *written = std::make_shared<HashingStore>(std::move(store), std::move(model));
+    std::shared_ptr<KeyValueStore> model;
+    if (const fs::path place = place_of_array(job, array); place != array.built) {
+        model = directory_store(place, {.read_only = true});
+        share_like(*at.store, *model);
+    } else if (!at.store->is_far()) {
+        follow_mask(*at.store);
     }
+    draft_in(*at.store, at.key(units_key));
+    auto store = std::make_shared<HashingStore>(std::move(at.store), std::move(model), std::move(look));
     Array made = Array::create({store, at.prefix}, *array.plan.dialect, array.plan.metadata, false);
     store->sync_later();
-    return made;
+    return {std::move(store), std::move(made)};
 }
 
 void require_own_target(const Job& job, const JobArray& array) {

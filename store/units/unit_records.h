@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tessera/array.h>
+#include <tessera/byte_io.h>
 #include <tessera/descriptor.h>
 #include <tessera/job.h>
 #include <tessera/store_kind.h>
@@ -29,6 +30,8 @@ struct UnitRecord {
     std::int64_t written = 0;  ///< milliseconds since 1970, by the writer's clock
     bool failed = false;
     std::string message = {};
+    std::uint64_t line = 0;  ///< a hash of its line, once it is read
+    bool withdrawn = false;  ///< the files were others when a finish looked: only their content counts
 };
 
 /// Below an unfinished array: records, and in `claims` leases.
@@ -43,6 +46,18 @@ inline constexpr std::string_view units_key = ".tessera/units";
 /// The folder of a place; nullopt if it is not one of this machine.
 [[nodiscard]] std::optional<std::filesystem::path> folder_of(const Place& place);
 
+/// Removes temporary files in a folder whose writers have ended. `Walk`: a directory iterator of the standard library.
+template <class Walk>
+void remove_temporaries(const std::filesystem::path& folder) {
+    std::error_code error;
+    for (Walk entry(folder, error); !error && entry != Walk(); entry.increment(error)) {
+        std::error_code ignored;
+        if (temporary_writer_has_ended(entry->path().filename().string()) && entry->is_regular_file(ignored)) {
+            std::filesystem::remove(entry->path(), ignored);
+        }
+    }
+}
+
 /// Throws invalid_argument for a folder of records, or one above it in the target, that is a link: nothing is written
 /// or deleted behind it.
 void require_no_link(const Job& job);
@@ -51,14 +66,18 @@ void require_no_link(const Job& job);
 class RecordReader {
 public:
     explicit RecordReader(Place place) : place_(std::move(place)) {}
-    /// Calls each(record) for those that were written since the last call.
-    void read(const std::function<void(const UnitRecord&)>& each);
+    /// Calls each(record) for those that were written since the last call; before that, lost(unit) for each of which a
+    /// record was withdrawn since then.
+    void read(const std::function<void(const UnitRecord&)>& each, const std::function<void(std::int64_t)>& lost = {});
 
 private:
-    void read_folder(const std::filesystem::path& folder, const std::function<void(const UnitRecord&)>& each);
+    using EachLine = std::function<void(std::string_view line)>;
+    void read_lines(std::string_view extension, const EachLine& each);
+    void read_folder(const std::filesystem::path& folder, std::string_view extension, const EachLine& each);
 
     Place place_;
     std::map<std::string, std::uint64_t, std::less<>> read_;  ///< bytes of each file or object
+    std::vector<std::uint64_t> withdrawn_;                    ///< lines, sorted
 };
 
 /// Appends records to a new file. In an object store, where nothing can be appended, an object is replaced by a longer
@@ -67,9 +86,13 @@ class RecordWriter {
 public:
     explicit RecordWriter(Place place) : place_(std::move(place)) {}
     void append(const std::vector<UnitRecord>& records, bool durable);
+    /// Withdraws records that were read: they do not say any more that their units are done.
+    void withdraw(const std::vector<UnitRecord>& records, bool durable);
 
 private:
-    void append_to_file(const std::filesystem::path& folder, std::string_view text, bool durable);
+    void append(std::string_view text, std::string_view extension, bool durable);
+    void append_to_file(const std::filesystem::path& folder, std::string_view extension, std::string_view text,
+                        bool durable);
 
     Place place_;
     std::string name_;
@@ -103,10 +126,16 @@ class HashingStore;
 [[nodiscard]] UnitRecord unit_files(const Array& array, const Region& region, HashingStore* written, bool read,
                                     const ListedValues* listed = nullptr);
 
-/// The array that a job is making, as far as it is written; it is not opened by its metadata. `written`, if not null,
-/// receives the store through which it writes.
-[[nodiscard]] Array unfinished_array(const Job& job, const JobArray& array, const StoreOptions& options,
-                                     std::shared_ptr<HashingStore>* written);
+/// The array that a job is making, as far as it is written, to be read; it is not opened by its metadata.
+[[nodiscard]] Array unfinished_array(const JobArray& array);
+/// The same to be written, through `store`, which calls look() before each change. Once the job is finished, nothing is
+/// written any more in a folder.
+struct WrittenArray {
+    std::shared_ptr<HashingStore> store;
+    Array array;
+};
+[[nodiscard]] WrittenArray written_array(const Job& job, const JobArray& array, const StoreOptions& options,
+                                         std::function<void()> look);
 /// Where the array will lie.
 [[nodiscard]] std::filesystem::path place_of_array(const Job& job, const JobArray& array);
 /// Throws invalid_argument if the folder of an array does not hold what the job is making.

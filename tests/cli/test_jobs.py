@@ -188,6 +188,41 @@ class Jobs(JobTest):
         chunk.write_bytes(original)  # another time, but the content that was recorded
         self.assertTrue(self.state()["finished"])
 
+    def test_lost_units_are_done_again(self):
+        self.cube()
+        count = self.planned()["units"]
+        self.works()
+        chunk = next(p for p in sorted((self.folder / "out.zarr" / "c").rglob("*")) if p.is_file())
+        chunk.unlink()
+        missing = self.state(code=1)["missing_units"]
+        self.assertRegex(missing, r"^\d+$")
+        self.assertEqual(self.state("job", 1)["missing_units"], missing)
+        again = json.loads(self.works("--json").stdout)
+        self.assertEqual((again["done"], again["done_before"]), (1, count - 1))
+        self.assertTrue(chunk.exists())
+        self.assertTrue(self.state()["finished"])
+        self.same_as("rechunk", "cube.zarr", "plain.zarr", "--chunks", "20,25,30")
+
+    def test_what_reading_has_refused_is_not_accepted_later(self):
+        """A damaged chunk of the same size and time is found by --read alone."""
+        self.cube()
+        self.planned()
+        self.works()
+        chunk = next(p for p in sorted((self.folder / "out.zarr" / "c").rglob("*")) if p.is_file())
+        status = chunk.stat()
+        with chunk.open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last[0] ^ 1]))
+        os.utime(chunk, ns=(status.st_atime_ns, status.st_mtime_ns))
+        found = json.loads(self.tessera("finish", "job.json", "--read", "--json", code=1))
+        self.assertRegex(found["missing_units"], r"^\d+$")
+        self.assertEqual(self.state(code=1)["missing_units"], found["missing_units"])
+        self.works("--claim")
+        self.assertTrue(self.state()["finished"])
+        self.same_as("rechunk", "cube.zarr", "plain.zarr", "--chunks", "20,25,30")
+
     def test_changed_sources(self):
         self.cube()
         chunk = self.folder / "cube.zarr" / "c" / "3" / "1" / "1"
@@ -265,6 +300,35 @@ class Jobs(JobTest):
         self.assertEqual(self.state("job", 2)["failures"], found["failures"])
         self.assertLess(0, found["units_done"])
 
+    def test_leftovers_of_the_killed(self):
+        """Of a plan beside the file of the job, of a finish beside the target: the next one removes them."""
+        self.cube()
+        self.tessera("create", "out.zarr", "--shape", "4", "--dtype", "u1", "--quiet")
+        rechunk = ("rechunk", "cube.zarr", "out.zarr", "--chunks", "20,25,30", "--overwrite")
+        self.planned(*rechunk)
+        self.works()
+        beside = self.folder / ".out.zarr.tessera-new"
+        records = next((beside / ".tessera" / "units").glob("*.log")).name
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        temporary = f".tessera-tmp-{dead.pid}-" + records.split("-", 1)[1].rsplit("-", 1)[0]
+        for place in (self.folder, beside, beside / ".tessera", beside / "c" / "0"):
+            (place / temporary).write_text("half")
+        self.tessera("plan", "copy", "cube.npy", "other.zarr", "--out", "other.json")
+        self.assertFalse((self.folder / temporary).exists())
+        self.assertTrue(self.state()["finished"])
+        self.assertEqual([p.name for p in self.folder.rglob(".tessera-tmp*")], [])
+        self.assertEqual([p.name for p in self.folder.glob(".*")], [])
+        shutil.copytree(self.folder / "cube.zarr", beside)  # as if it had been killed while it removed the old array
+        self.assertTrue(self.state()["finished"])
+        self.assertFalse(beside.exists())
+        (self.folder / "job.json").rename(self.folder / "first.json")
+        self.planned(*rechunk)
+        self.tessera("finish", "first.json")
+        self.assertTrue(beside.exists())  # of the next job, which goes on
+        self.works()
+        self.assertTrue(self.state()["finished"])
+
     def test_links_in_the_place_of_records(self):
         self.cube()
         self.planned()
@@ -292,6 +356,59 @@ class Jobs(JobTest):
         plan = json.loads((self.folder / "job.json").read_text())
         self.assertGreater(plan["units"], 1_000_000)
         self.assertLess((self.folder / "job.json").stat().st_size, 100_000)
+
+
+class Recipes(JobTest):
+    def data(self, kind):
+        """Two years of days in a group."""
+        days = np.arange(731)
+        values = (days[:, None] * 7 % 50 + np.arange(12)).astype("f4")
+        for name, array, dims in (("time", days, "time"), ("v", values, "time,x")):
+            self.save(f"{name}.npy", array)
+            self.tessera("import", f"{name}.npy", f"{kind}/{name}", "--format", kind, "--dims", dims, "--chunks",
+                         "100" if name == "time" else "100,12", "--quiet")
+        self.tessera("attrs", f"{kind}/time", "set", "units", "days since 2020-01-01", "--no-log", "--no-undo", "--quiet")
+        self.save("labels.npy", days % 3)
+
+    def test_all_of_every_format(self):
+        """What `plan` accepts, `work` can do, and it is what the plain command makes."""
+        for kind in "v3", "v2", "v1", "zmeta":
+            self.data(kind)
+            v, time_ = f"{kind}/v", f"{kind}/time"
+            for plain in (("reduce", v, "OUT", "--by", "month", "--with", "mean"),
+                          ("reduce", v, "OUT", "--by", "season", "--axis", "time", "--with", "p90"),
+                          ("reduce", v, "OUT", "--by", "labels.npy", "--axis", "time", "--with", "max"),
+                          ("reduce", v, "OUT", "--axis", "time", "--with", "std", "--keep-dims"),
+                          ("coarsen", v, "OUT", "--by", "time=5,x=2"),
+                          ("calc", "OUT", "a * 2 + b", f"a={v}", "b=v.npy", "--dtype", "f8"),
+                          ("copy", v, "OUT", "--sel", "time=2020-03:2020-05, x=::-1"),
+                          ("copy", v, "OUT", "--sel", "time=2020-03-07", "--dtype", "i2", "--cast", "unsafe"),
+                          ("stack", v, v, "OUT"), ("concat", v, v, "OUT", "--axis", "time"),
+                          ("concat", time_, time_, "OUT")):
+                with self.subTest(kind=kind, plain=plain):
+                    for old in ("out.zarr", "plain.zarr"):
+                        shutil.rmtree(self.folder / old, ignore_errors=True)
+                    (self.folder / "job.json").unlink(missing_ok=True)
+                    self.tessera("plan", *["out.zarr" if word == "OUT" else word for word in plain], "--out", "job.json",
+                                 "--quiet")
+                    self.works("--quiet")
+                    self.assertTrue(self.state()["finished"])
+                    self.same_as(*["plain.zarr" if word == "OUT" else word for word in plain])
+
+    def test_what_cannot_be_planned(self):
+        self.data("v3")
+        self.save("table.npy", np.array([(1, 2.0), (3, 4.0)], dtype=[("a", "i4"), ("b", "f8")]))
+        before = (self.folder / "v3" / "v" / "zarr.json").read_bytes()
+        for words, option in ((("copy", "table.npy", "out.zarr", "--where", "a > 1"), "--where"),
+                              (("copy", "v3/v", "out.zarr", "--keep-bits", "5"), "--keep-bits"),
+                              (("calc", "v3/v", "v * 0", "v=v3/v", "--in-place"), "--in-place"),
+                              (("stack", "v.npy", "v.npy", "out.json", "--virtual"), "--virtual"),
+                              (("pyramid", "v3", "--upgrade"), "--upgrade"),
+                              (("pyramid", "v3/v", "out.zarr", "--dry-run"), "--dry-run")):
+            self.refused("plan", *words, "--out", "job.json", says=f"{option}: it cannot be planned")
+        self.assertEqual(before, (self.folder / "v3" / "v" / "zarr.json").read_bytes())
+        self.assertGreater(self.exported("v3/v").max(), 0)
+        self.assertFalse((self.folder / "out.zarr").exists() or (self.folder / "job.json").exists())
 
 
 class Claims(JobTest):
@@ -372,6 +489,42 @@ class Ends(JobTest):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         run.stderr.readline()  # a unit is done
         return run
+
+    def test_wakes_after_the_end(self):
+        """A worker that sleeps while others take over its unit, and finish the job, writes nothing any more."""
+        for ways in (["--claim", "--lease", "300ms"], []):
+            with self.subTest(ways):
+                for place in ("cube.zarr", "out.zarr"):
+                    shutil.rmtree(self.folder / place, ignore_errors=True)
+                (self.folder / "job.json").unlink(missing_ok=True)
+                self.slow()
+                run = self.begun(*ways)
+                run.send_signal(signal.SIGSTOP)
+                self.works("--claim", "--lease", "300ms", "--quiet")
+                self.assertTrue(self.state()["finished"])
+                self.tessera("calc", "out.zarr", "v * 0 + 7", "v=out.zarr", "--in-place", "--no-undo", "--quiet")
+                run.send_signal(signal.SIGCONT)
+                _, err = run.communicate(timeout=120)
+                self.assertTrue((self.exported("out.zarr") == 7).all())
+                self.assertEqual(run.returncode, 2, err)
+                self.assertIn("the job is finished", err)
+                files = [p for p in (self.folder / "out.zarr").rglob("*") if p.name.startswith(".tessera-tmp")]
+                self.assertEqual(files, [])
+                self.assertFalse((self.folder / "out.zarr" / ".tessera" / "units").exists())
+
+    def test_wakes_after_others_took_over(self):
+        """It goes on with what is left, and that is no failure."""
+        values = self.slow()
+        run = self.begun("--claim", "--lease", "300ms")
+        run.send_signal(signal.SIGSTOP)
+        self.works("--claim", "--lease", "300ms", "--quiet")
+        self.assertEqual(self.state("job")["missing_units"], "")
+        run.send_signal(signal.SIGCONT)
+        out, err = run.communicate(timeout=120)
+        self.assertEqual(run.returncode, 0, err)
+        self.assertEqual(json.loads(out)["failed"], 0)
+        self.assertTrue(self.state()["finished"])
+        self.assertTrue((self.exported("out.zarr") == values).all())
 
     def test_asked_to_end(self):
         self.slow()

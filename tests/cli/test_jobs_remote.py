@@ -120,6 +120,17 @@ class RemoteJobs(remote.InBucket, JobTest):
         self.assertTrue(self.state()["finished"])
         self.is_right()
 
+    def test_lost_units_are_done_again(self):
+        count = self.planned()["units"]
+        self.works()
+        chunk = next(p for p in sorted((self.bucket / "out" / "c").rglob("*")) if p.is_file())
+        chunk.unlink()
+        self.assertRegex(self.state(code=1)["missing_units"], r"^\d+$")
+        again = json.loads(self.works("--json").stdout)
+        self.assertEqual((again["done"], again["done_before"]), (1, count - 1))
+        self.assertTrue(self.state()["finished"])
+        self.is_right()
+
     def test_another_target_in_its_place(self):
         """Also one with the same metadata."""
         self.planned()

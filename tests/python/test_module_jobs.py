@@ -53,6 +53,17 @@ def test_units():
     assert not os.path.exists("no.zarr")
 
 
+def test_lost_units_are_done_again():
+    values = cube()
+    job = planned(chunks=(12, 16, 16))
+    for unit in job.units():
+        job.run(unit)
+    os.remove(next(os.path.join(place, name) for place, _, names in os.walk("out.zarr/c") for name in names))
+    missing = int(job.finish()["missing_units"])
+    assert not job.run(missing).before  # by the worker that had done it
+    assert job.finish()["finished"] and (tessera.load("out.zarr") == values).all()
+
+
 def test_commands():
     values = cube()
     for command, source, options, wanted in (

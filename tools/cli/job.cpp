@@ -42,11 +42,21 @@ struct PlanCommand {
     std::vector<std::pair<CLI::App*, Run>> runs;
 };
 
+/// What no recipe holds, or is done at once.
+constexpr const char* unplanned_options[] = {"--points",    "--link",    "--decode-cf", "--encode-cf", "--keep-bits",
+                                             "--max-error", "--verify",  "--resume",    "--dry-run",   "--header",
+                                             "--where",     "--virtual", "--in-place",  "--upgrade"};
+
 int plan(Session& session, const PlanCommand& o) {
     session.planning = o.planning;
     if (!o.parts.empty()) session.planning->parts = parse_parts(o.parts);
     for (const auto& [command, run] : o.runs) {
-        if (command->parsed()) return run(session);
+        if (!command->parsed()) continue;
+        for (const char* const name : unplanned_options) {
+            const CLI::Option* const option = command->get_option_no_throw(name);
+            if (option != nullptr && option->count() > 0) throw invalid_argument("{}: it cannot be planned", name);
+        }
+        return run(session);
     }
     return exit_error;  // not reached: one is required
 }
@@ -54,19 +64,6 @@ int plan(Session& session, const PlanCommand& o) {
 }  // namespace
 
 int plan_transfer(Session& session, const TransferOptions& o) {
-    const std::pair<bool, const char*> without[] = {{o.points.has_value(), "--points"},
-                                                    {o.link, "--link"},
-                                                    {o.decode_cf, "--decode-cf"},
-                                                    {o.encode_cf, "--encode-cf"},
-                                                    {!o.keep_bits.empty(), "--keep-bits"},
-                                                    {!o.max_error.empty(), "--max-error"},
-                                                    {o.verify, "--verify"},
-                                                    {o.resume, "--resume"},
-                                                    {o.dry_run, "--dry-run"},
-                                                    {o.header.has_value(), "--header"}};
-    for (const auto& [given, name] : without) {
-        if (given) throw invalid_argument("{}: it cannot be planned", name);
-    }
     Value recipe = o.recipe.is_null() ? Value{{"do", "copy"}, {"path", o.source}} : o.recipe;
     if (o.reverse_dims) recipe.set("reverse_dims", true);
     if (o.dtype) recipe.set("dtype", *o.dtype);
@@ -296,6 +293,10 @@ private:
     void do_unit(std::int64_t unit) {
         try {
             const UnitDone done = worker_.run(unit, io_);
+            if (done.before) {
+                ++before_;
+                return;
+            }
             ++done_;
             stored_ += done.bytes;
             tell(Value{{"level", "unit"},

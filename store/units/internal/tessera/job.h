@@ -94,7 +94,7 @@ Job plan_job(const Value& recipe, const std::string& target, const std::filesyst
 
 /// The result of a unit.
 struct UnitDone {
-    bool before = false;      ///< it had been done already
+    bool before = false;      ///< it had been done already, or is being done by whoever took over its lease
     std::int64_t files = 0;   ///< chunks or shards that hold more than the fill value
     std::uint64_t bytes = 0;  ///< stored
     std::chrono::milliseconds took{0};
@@ -155,8 +155,9 @@ struct FinishOptions {
     StoreOptions store = {};
 };
 /// Compares every unit with its record, and all sources with what they were. If nothing is missing, publishes the
-/// target, which ends the job; `finished` says so. Otherwise changes nothing; units whose files are not those that were
-/// recorded count as missing. A finished job may be finished again. Throws SourceChanged.
+/// target, which ends the job; `finished` says so. Units whose files are not those that were recorded count as missing,
+/// and their records are withdrawn, so that they are done again; nothing else changes then. A finished job may be
+/// finished again. Throws SourceChanged.
 JobState finish_job(const Job& job, const FinishOptions& options = {});
 
 /// The parts, of those planned, that hold these units.
