@@ -5,6 +5,7 @@
 #include <isa-l/crc.h>
 #include <libdeflate.h>
 #include <tessera/error_text.h>
+#include <tessera/lookup3.h>
 
 #include <algorithm>
 #include <array>
@@ -56,37 +57,6 @@ std::uint32_t fletcher32(ByteSpan bytes, std::uint32_t /*seed*/) {
     fold();
     fold();
     return sum2 << 16 | sum1;
-}
-
-/// Bob Jenkins' hashlittle.
-std::uint32_t jenkins_lookup3(ByteSpan bytes, std::uint32_t seed) {
-    std::uint32_t a = 0xdeadbeef + static_cast<std::uint32_t>(bytes.size()) + seed;
-    std::uint32_t b = a;
-    std::uint32_t c = a;
-    if (bytes.empty()) return c;
-    for (; bytes.size() > 12; bytes = bytes.subspan(12)) {
-        a += load_32(&bytes[0]);
-        b += load_32(&bytes[4]);
-        c += load_32(&bytes[8]);
-        a = (a - c) ^ std::rotl(c, 4), c += b;
-        b = (b - a) ^ std::rotl(a, 6), a += c;
-        c = (c - b) ^ std::rotl(b, 8), b += a;
-        a = (a - c) ^ std::rotl(c, 16), c += b;
-        b = (b - a) ^ std::rotl(a, 19), a += c;
-        c = (c - b) ^ std::rotl(b, 4), b += a;
-    }
-    std::byte last[12] = {};
-    std::memcpy(last, bytes.data(), bytes.size());
-    a += load_32(last);
-    b += load_32(last + 4);
-    c += load_32(last + 8);
-    c = (c ^ b) - std::rotl(b, 14);
-    a = (a ^ c) - std::rotl(c, 11);
-    b = (b ^ a) - std::rotl(a, 25);
-    c = (c ^ b) - std::rotl(b, 16);
-    a = (a ^ c) - std::rotl(c, 4);
-    b = (b ^ a) - std::rotl(a, 14);
-    return (c ^ b) - std::rotl(b, 24);
 }
 
 class ChecksumCodec final : public Compressor {

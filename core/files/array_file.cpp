@@ -13,6 +13,7 @@
 #include <tessera/outside.h>
 
 #include "array_file_row.h"
+#include "hdf5_index.h"
 
 namespace tessera {
 
@@ -144,7 +145,9 @@ const ArrayFileFormat* array_file_format_of(const ByteSource& file) {
         formats, [&](const auto& row) { return row.recognise != nullptr && row.recognise(first); });
     if (f != formats.end()) return &*f;
     const ArrayFileFormat* named = format_by_extension(file.name());
-    return named != nullptr && named->recognise == nullptr ? named : nullptr;
+    if (named != nullptr && named->recognise == nullptr) return named;
+    // A user block may stand before HDF5's first bytes.
+    return find_hdf5(file).value_or(0) != 0 ? format_by_extension("x.h5") : nullptr;
 }
 
 namespace {

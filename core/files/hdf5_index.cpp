@@ -9,6 +9,8 @@
 
 #include <tessera/chunk_grid.h>
 #include <tessera/error_text.h>
+#include <tessera/little_endian.h>
+#include <tessera/lookup3.h>
 #include <tessera/parallel.h>
 
 namespace tessera {
@@ -22,11 +24,22 @@ constexpr std::size_t checksum_bytes = 4;
 /// A piece of the file, read from its start to its end.
 class Hdf5Piece {
 public:
-    Hdf5Piece(const ByteSource& file, std::uint64_t offset, std::uint64_t length) {
-        if (offset > file.size() || length > file.size() - offset) {
+    enum class Sum { none, follows };
+    /// With Sum::follows, compares the checksum after it. Throws corrupt.
+    Hdf5Piece(const ByteSource& file, std::uint64_t offset, std::uint64_t length, Sum sum = Sum::none) {
+        const std::uint64_t more = sum == Sum::none ? 0 : checksum_bytes;
+        if (offset > file.size() || length > file.size() || length + more > file.size() - offset) {
             throw corrupt("its index leads to byte {}, beyond the end of {} bytes", offset, file.size());
         }
-        bytes_ = read_range(file, offset, length);
+        bytes_ = read_range(file, offset, length + more);
+        if (sum == Sum::none) return;
+        const auto stored = load_little<std::uint32_t>(bytes_.data() + length);
+        bytes_.resize(static_cast<std::size_t>(length));
+        const std::uint32_t computed = jenkins_lookup3(bytes_, 0);
+        if (stored != computed) {
+            throw corrupt("the checksum of its index at byte {} is {:#010x}, but should be {:#010x}", offset, stored,
+                          computed);
+        }
     }
     [[nodiscard]] std::size_t left() const { return bytes_.size() - at_; }
     std::uint64_t number(std::size_t size) {
@@ -41,6 +54,7 @@ public:
         at_ += size;
     }
     [[nodiscard]] std::size_t at() const { return at_; }
+    void go_to(std::size_t at) { at_ = at; }
     [[nodiscard]] bool bit(std::size_t start, std::size_t n) const {
         return (std::to_integer<unsigned>(bytes_.data()[start + n / 8]) << n % 8 & 0x80U) != 0;
     }
@@ -57,6 +71,8 @@ private:
 };
 
 class IndexReader {
+    using Sum = Hdf5Piece::Sum;
+
 public:
     IndexReader(const ByteSource& file, const Shape& shape, const Shape& longest, const Shape& chunks,
                 std::int64_t chunk_bytes, bool filtered)
@@ -82,8 +98,7 @@ private:
         const std::uint64_t version = start.number(1);
         start.skip(version < 2 ? 4 : 0);
         const bool plain = version <= 3 && start.number(1) == word && start.number(1) == word;
-        start.skip(version < 2 ? 9 + (version == 1 ? 4 : 0) : 1);
-        if (!plain || start.number(word) != 0) throw unsupported("addresses of another size or base");
+        if (!plain) throw unsupported("addresses of another size");
     }
 
     // ---- the object header
@@ -94,25 +109,32 @@ private:
         if (old) {
             start.skip(7);
             const std::uint64_t size = start.number(4);
-            messages(header + 16, size, true, false, 0);
+            require_header(size, 0);
+            Hdf5Piece block(file_, header + 16, size);
+            messages(block, true, false, 0);
         } else {
-            Hdf5Piece head(file_, header, std::min<std::uint64_t>(64, file_.size() - header));
-            head.expect("OHDR");
-            if (head.number(1) != 2) throw unsupported("an object header of another version");
-            const std::uint64_t flags = head.number(1);
-            if ((flags & 0x20U) != 0) head.skip(16);
-            if ((flags & 0x10U) != 0) head.skip(4);
-            const std::uint64_t size = head.number(std::size_t{1} << (flags & 3U));
-            messages(header + head.at(), size, false, (flags & 4U) != 0, 0);
+            start.go_to(0);
+            start.expect("OHDR");
+            if (start.number(1) != 2) throw unsupported("an object header of another version");
+            const std::uint64_t flags = start.number(1);
+            if ((flags & 0x20U) != 0) start.skip(16);
+            if ((flags & 0x10U) != 0) start.skip(4);
+            const std::uint64_t size = start.number(std::size_t{1} << (flags & 3U));
+            require_header(size, 0);
+            Hdf5Piece block(file_, header, start.at() + size, Sum::follows);
+            block.skip(start.at());
+            messages(block, false, (flags & 4U) != 0, 0);
         }
         if (!has_layout_) throw corrupt("its object header has no layout");
     }
 
-    void messages(std::uint64_t offset, std::uint64_t size, bool old, bool ordered, int depth) {
+    static void require_header(std::uint64_t size, int depth) {
         constexpr int most_blocks = 1000;
         constexpr std::uint64_t most_bytes = 64 << 20;
         if (depth > most_blocks || size > most_bytes) throw corrupt("its object header goes on too long");
-        Hdf5Piece block(file_, offset, size);
+    }
+
+    void messages(Hdf5Piece& block, bool old, bool ordered, int depth) {
         const std::size_t prefix = old ? 8 : ordered ? 6 : 4;
         std::vector<std::pair<std::uint64_t, std::uint64_t>> more;
         while (block.left() >= prefix && !has_layout_) {
@@ -137,13 +159,11 @@ private:
         }
         for (const auto& [at, length] : more) {
             if (has_layout_) return;
-            if (old) {
-                messages(at, length, old, ordered, depth + 1);
-            } else {
-                if (length < 8) throw corrupt("its object header goes on with {} bytes", length);
-                Hdf5Piece(file_, at, 4).expect("OCHK");
-                messages(at + 4, length - 8, old, ordered, depth + 1);
-            }
+            require_header(length, depth + 1);
+            if (!old && length < 8) throw corrupt("its object header goes on with {} bytes", length);
+            Hdf5Piece next(file_, at, old ? length : length - checksum_bytes, old ? Sum::none : Sum::follows);
+            if (!old) next.expect("OCHK");
+            messages(next, old, ordered, depth + 1);
         }
     }
 
@@ -194,7 +214,10 @@ private:
 
     void add(const Index& at, std::uint64_t offset, std::uint64_t size, std::uint32_t mask) {
         if (offset == no_address || !in_grid(grid_, at)) return;  // a chunk that was cut off may still be listed
-        if (std::ssize(found_.chunks) >= grid_.chunk_count()) throw corrupt("its index has chunks more than once");
+        const std::int64_t number = grid_.linear(at);
+        if (in_order_ && !found_.chunks.empty() && number <= found_.chunks.back().number) {
+            throw corrupt("its index has chunk {} more than once, or in the wrong place", at.to_string());
+        }
         if (offset > file_.size() || size > file_.size() - offset) {
             throw corrupt("chunk {} is said to have {} bytes at byte {}, beyond the end of {} bytes", at.to_string(),
                           size, offset, file_.size());
@@ -204,7 +227,7 @@ private:
             require_not_stopped();
             found_.held.add(step * sizeof(Hdf5Chunk) * 2);
         }
-        found_.chunks.push_back({grid_.linear(at), offset, size, mask});
+        found_.chunks.push_back({number, offset, size, mask});
     }
 
     /// An element of an array of chunks: its address, and if filtered its size and mask.
@@ -265,9 +288,15 @@ private:
             const auto mask = static_cast<std::uint32_t>(node.number(4));
             Index at = Index::filled(rank, 0);
             for (int d = 0; d < rank; ++d) {
-                at[d] = static_cast<std::int64_t>(node.number(8) / static_cast<std::uint64_t>(grid_.chunks()[d]));
+                const std::uint64_t first = node.number(8);
+                const auto length = static_cast<std::uint64_t>(grid_.chunks()[d]);
+                if (level == 0 && first % length != 0) {
+                    throw corrupt("its index has a chunk at {} of dimension {}, which is no multiple of {}", first, d,
+                                  length);
+                }
+                at[d] = static_cast<std::int64_t>(first / length);
             }
-            node.skip(8);
+            if (node.number(8) != 0 && level == 0) throw corrupt("its index has a chunk within an element");
             const std::uint64_t child = node.number(word);
             if (level > 0) {
                 old_node(child, level - 1);
@@ -289,7 +318,7 @@ private:
 
     void new_tree(std::uint64_t offset) {
         if (offset == no_address) return;
-        Hdf5Piece head(file_, offset, 4 + 2 + 4 + 2 + 2 + 2 + word + 2 + word);
+        Hdf5Piece head(file_, offset, 4 + 2 + 4 + 2 + 2 + 2 + word + 2 + word, Sum::follows);
         head.expect("BTHD");
         head.skip(1);
         constexpr std::uint64_t plain_records = 10, filtered_records = 11;
@@ -325,27 +354,36 @@ private:
     void new_node(std::uint64_t offset, std::uint64_t depth, std::uint64_t records) {
         count_node();
         if (records > levels_[depth].most) throw corrupt("its index has a node of {} records", records);
-        Hdf5Piece node(file_, offset, node_bytes_);
+        constexpr std::size_t prefix = 6;
+        const std::size_t entries = prefix + records * record_bytes_;
+        const std::size_t below = depth > 1 ? levels_[depth - 1].in_all_bytes : 0;
+        const std::size_t pointers = depth == 0 ? 0 : (records + 1) * (word + count_bytes_ + below);
+        if (entries + pointers + checksum_bytes > node_bytes_) throw corrupt("its index says sizes that cannot be");
+        Hdf5Piece node(file_, offset, entries + pointers, Sum::follows);
         node.expect(depth == 0 ? "BTLF" : "BTIN");
         node.skip(2);
-        const std::size_t bytes = record_bytes_ - 8 * static_cast<std::size_t>(grid_.shape().rank());
-        for (std::uint64_t i = 0; i < records; ++i) {
-            const std::uint64_t at = node.number(word);
-            const std::uint64_t size = filtered_ ? node.number(bytes - word - 4) : chunk_bytes_;
-            const auto mask = static_cast<std::uint32_t>(filtered_ ? node.number(4) : 0);
-            Index index = Index::filled(grid_.shape().rank(), 0);
-            for (int d = 0; d < index.rank(); ++d) {
-                index[d] = static_cast<std::int64_t>(std::min<std::uint64_t>(node.number(8), INT64_MAX));
-            }
-            add(index, at, size, mask);
-        }
-        if (depth == 0) return;
         for (std::uint64_t i = 0; i <= records; ++i) {
-            const std::uint64_t child = node.number(word);
-            const std::uint64_t count = node.number(count_bytes_);
-            node.skip(depth > 1 ? levels_[depth - 1].in_all_bytes : 0);
-            new_node(child, depth - 1, count);
+            if (depth > 0) {
+                const std::size_t here = node.at();
+                node.go_to(entries + i * (word + count_bytes_ + below));
+                const std::uint64_t child = node.number(word);
+                new_node(child, depth - 1, node.number(count_bytes_));
+                node.go_to(here);
+            }
+            if (i < records) record(node);
         }
+    }
+
+    void record(Hdf5Piece& node) {
+        Index index = Index::filled(grid_.shape().rank(), 0);
+        const std::size_t bytes = record_bytes_ - 8 * static_cast<std::size_t>(index.rank());
+        const std::uint64_t at = node.number(word);
+        const std::uint64_t size = filtered_ ? node.number(bytes - word - 4) : chunk_bytes_;
+        const auto mask = static_cast<std::uint32_t>(filtered_ ? node.number(4) : 0);
+        for (int d = 0; d < index.rank(); ++d) {
+            index[d] = static_cast<std::int64_t>(std::min<std::uint64_t>(node.number(8), INT64_MAX));
+        }
+        add(index, at, size, mask);
     }
 
     void in_a_row(std::uint64_t offset) {
@@ -363,7 +401,7 @@ private:
 
     void fixed_array(std::uint64_t offset) {
         if (offset == no_address) return;
-        Hdf5Piece head(file_, offset, 4 + 4 + word + word);
+        Hdf5Piece head(file_, offset, 4 + 4 + word + word, Sum::follows);
         head.expect("FAHD");
         head.skip(2);
         const std::size_t bytes = head.number(1);
@@ -379,7 +417,7 @@ private:
         const std::uint64_t pages = count > page ? (count + page - 1) / page : 0;
         const std::uint64_t bitmap = (pages + 7) / 8;
         const std::uint64_t prefix = 4 + 2 + word;
-        Hdf5Piece start(file_, block, prefix + bitmap + (pages == 0 ? count * bytes : 0));
+        Hdf5Piece start(file_, block, prefix + bitmap + (pages == 0 ? count * bytes : 0), Sum::follows);
         start.expect("FADB");
         start.skip(2 + word);
         if (pages == 0) return elements(start, bytes, 0, count, 0);
@@ -387,7 +425,7 @@ private:
         for (std::uint64_t p = 0; p < pages; ++p) {
             const std::uint64_t here = std::min(page, count - p * page);
             if (start.bit(prefix, p)) {
-                Hdf5Piece piece(file_, at, here * bytes);
+                Hdf5Piece piece(file_, at, here * bytes, Sum::follows);
                 elements(piece, bytes, p * page, here, 0);
             }
             at += page * bytes + checksum_bytes;
@@ -400,7 +438,7 @@ private:
 
     void extensible_array(std::uint64_t offset) {
         if (offset == no_address) return;
-        Hdf5Piece head(file_, offset, 4 + 8 + 6 * word + word);
+        Hdf5Piece head(file_, offset, 4 + 8 + 6 * word + word, Sum::follows);
         head.expect("EAHD");
         head.skip(2);
         const std::size_t bytes = head.number(1);
@@ -421,12 +459,13 @@ private:
         }
         int axis = 0;  // the unlimited one is the slowest
         while (axis + 1 < grid_.shape().rank() && most_[axis] >= 0) ++axis;
+        in_order_ = axis == 0;
         const std::uint64_t blocks = 1 + most_bits - static_cast<unsigned>(std::countr_zero(least_elements));
         const std::uint64_t near = 2 * static_cast<unsigned>(std::countr_zero(least_pointers));  // in the index block
         const std::uint64_t pointers = 2 * (least_pointers - 1);
         const std::uint64_t far = blocks - std::min(near, blocks);
         const std::size_t offset_bytes = (most_bits + 7) / 8;
-        Hdf5Piece start(file_, index, 4 + 2 + word + direct * bytes + (pointers + far) * word);
+        Hdf5Piece start(file_, index, 4 + 2 + word + direct * bytes + (pointers + far) * word, Sum::follows);
         start.expect("EAIB");
         start.skip(2 + word);
         elements(start, bytes, 0, direct, axis);
@@ -453,7 +492,7 @@ private:
             const std::uint64_t prefix = 4 + 2 + word + offset_bytes;
             if (many > file_.size() / word || bitmap > file_.size())
                 throw corrupt("its index says sizes that cannot be");
-            Hdf5Piece block(file_, super, prefix + many * (bitmap + word));
+            Hdf5Piece block(file_, super, prefix + many * (bitmap + word), Sum::follows);
             block.expect("EASB");
             block.skip(prefix - 4 + many * bitmap);
             for (std::uint64_t i = 0; i < many && first < end; ++i, first += each) {
@@ -470,7 +509,7 @@ private:
         count_node();
         const std::uint64_t prefix = 4 + 2 + word + offset_bytes;
         if (count > file_.size() / bytes) throw corrupt("its index says sizes that cannot be");
-        Hdf5Piece start(file_, offset, prefix + (pages == 0 ? count * bytes : 0));
+        Hdf5Piece start(file_, offset, prefix + (pages == 0 ? count * bytes : 0), Sum::follows);
         start.expect("EADB");
         start.skip(2 + word + offset_bytes);
         if (pages == 0) return elements(start, bytes, first, count, axis);
@@ -478,7 +517,7 @@ private:
         std::uint64_t at = offset + prefix + checksum_bytes;
         for (std::uint64_t p = 0; p < pages; ++p, at += page * bytes + checksum_bytes) {
             if (!super->bit(bitmap, p)) continue;
-            Hdf5Piece piece(file_, at, page * bytes);
+            Hdf5Piece piece(file_, at, page * bytes, Sum::follows);
             elements(piece, bytes, first + p * page, page, axis);
         }
     }
@@ -490,6 +529,7 @@ private:
     Shape most_;  ///< chunks along each dimension at its largest length; -1: unlimited
     Hdf5Chunks found_;
     bool has_layout_ = false;
+    bool in_order_ = true;  ///< the index lists chunks in C order, each once
     std::uint64_t nodes_ = 0, node_bytes_ = 0, record_bytes_ = 0;
     std::size_t count_bytes_ = 0;
     std::vector<Level> levels_;
@@ -497,9 +537,22 @@ private:
 
 }  // namespace
 
+std::optional<std::uint64_t> find_hdf5(const ByteSource& file) {
+    constexpr std::string_view mark = "\x89HDF\r\n\x1a\n";
+    for (std::uint64_t at = 0; at + mark.size() <= file.size(); at = at == 0 ? 512 : 2 * at) {
+        const Buffer found = read_range(file, at, mark.size());
+        if (std::memcmp(found.data(), mark.data(), mark.size()) == 0) return at;
+    }
+    return std::nullopt;
+}
+
 Hdf5Chunks read_hdf5_index(const ByteSource& file, std::uint64_t header, const Shape& shape, const Shape& longest,
                            const Shape& chunks, std::int64_t chunk_bytes, bool filtered) {
-    return IndexReader(file, shape, longest, chunks, chunk_bytes, filtered).read(header);
+    const std::uint64_t base = find_hdf5(file).value_or(0);
+    const auto inner = slice_source({std::shared_ptr<void>(), &file}, base, file.size() - base, file.name());
+    Hdf5Chunks found = IndexReader(*inner, shape, longest, chunks, chunk_bytes, filtered).read(header);
+    for (Hdf5Chunk& chunk : found.chunks) chunk.offset += base;
+    return found;
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <tessera/byte_io.h>
@@ -10,6 +11,10 @@
 #include <tessera/shape.h>
 
 namespace tessera {
+
+/// Where HDF5's signature is in the file: at its begin, or after a user block of 512, 1024, 2048, … bytes. Addresses in
+/// the file count from there.
+[[nodiscard]] std::optional<std::uint64_t> find_hdf5(const ByteSource& file);
 
 struct Hdf5Chunk {
     std::int64_t number = 0;  ///< in C order of the grid of chunks
@@ -23,8 +28,9 @@ struct Hdf5Chunks {
     MemoryHold held;
 };
 
-/// `header` is the address of the dataset's object header. `longest` are the largest lengths that the dataset may get;
-/// -1: unlimited. `chunk_bytes`: of a chunk, decoded. Throws corrupt, or unsupported for what libhdf5 has to read.
+/// `header` is the address, from the signature on, of the dataset's object header. `longest` are the largest lengths
+/// that the dataset may get; -1: unlimited. `chunk_bytes`: of a chunk, decoded. Throws corrupt, or unsupported for what
+/// libhdf5 has to read.
 [[nodiscard]] Hdf5Chunks read_hdf5_index(const ByteSource& file, std::uint64_t header, const Shape& shape,
                                          const Shape& longest, const Shape& chunks, std::int64_t chunk_bytes,
                                          bool filtered);
