@@ -286,7 +286,11 @@ Buffer ask(const InnerFormat& inner, const std::string& name, ReaderWish wish) {
 Buffer ask(ApartTask task, const InnerFormat& inner, const ArrayPath& path) {
     const WireWriter request = request_for(task, inner, path, folder_of_paths());
     return ask(inner, path.path.string(),
-               {.library = {}, .function = nullptr, .request = request.bytes(), .source = path.opened.get()});
+               {.library = {},
+                .function = nullptr,
+                .request = request.bytes(),
+                .source = path.opened.get(),
+                .file = path.path.c_str()});
 }
 
 class ApartSource final : public ArraySource {
@@ -346,7 +350,11 @@ public:
 
 private:
     [[nodiscard]] ReaderWish wish_for(const WireWriter& request) const {
-        return {.library = {}, .function = nullptr, .request = request.bytes(), .source = path_.opened.get()};
+        return {.library = {},
+                .function = nullptr,
+                .request = request.bytes(),
+                .source = path_.opened.get(),
+                .file = path_.path.c_str()};
     }
 
     static std::uint64_t next_id() {
@@ -446,15 +454,10 @@ std::vector<PackedArray> packed_apart(const InnerFormat& inner, const ArrayPath&
 
 std::optional<PackedArray> chunked_apart(const InnerFormat& inner, const ArrayPath& path) {
     if (reads_in_process()) return inner.row.chunked(path);
-    try {
-        const Buffer answer = ask(ApartTask::chunked, inner, path);
-        WireReader in(answer);
-        if (in.number() == 0) return std::nullopt;
-        return get_packed(in);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::corrupt) throw;
-        return std::nullopt;  // opening it says how it is damaged
-    }
+    const Buffer answer = ask(ApartTask::chunked, inner, path);
+    WireReader in(answer);
+    if (in.number() == 0) return std::nullopt;
+    return get_packed(in);
 }
 
 std::unique_ptr<ArraySource> open_apart(const InnerFormat& inner, const ArrayPath& path,

@@ -6,12 +6,10 @@
 
 #include <fmt/format.h>
 
-#include <tessera/action.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
-#include <tessera/outside.h>
 
 #include "array_file_row.h"
 
@@ -21,6 +19,7 @@
 #include "hdf5_driver.h"
 #include "hdf5_file.h"
 #include "hdf5_index.h"
+#include "hdf5_sources.h"
 #include "hdf5_writer.h"
 #include "unicode.h"
 #endif
@@ -42,25 +41,8 @@ Hdf5Id open_hdf5_file(const ArrayPath& path) {
     const std::string& name = path.path.native();
     Hdf5Id file = path.is_elsewhere() ? open_hdf5_bytes(path.opened)
                                       : Hdf5Id(H5Fopen(name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-    if (!file.good()) throw corrupt("{}: libhdf5 cannot open it: {}", name, hdf5_error());
+    if (!file.good()) throw hdf5_failure(fmt::format("{}: libhdf5 cannot open it", name));
     return file;
-}
-
-/// Another file in which elements lie. Throws unless that is allowed, and if it is not there: libhdf5 would take its
-/// elements for fill values.
-void require_outside(bool elsewhere, const std::string& array_file, const std::filesystem::path& other) {
-    if (elsewhere) {
-        throw unsupported("elements of it lie in the file {}, which is not looked for from far away", other.string());
-    }
-    if (!outside_allowed()) {
-        throw unsupported("elements of it lie in the file {}, which is not opened", other.string())
-            .advising(Action::allow_outside, "opens it");
-    }
-    const std::filesystem::path found = std::filesystem::path(array_file).parent_path() / other;
-    std::error_code ignored;
-    if (!std::filesystem::exists(found, ignored)) {
-        throw not_found("elements of it lie in the file {}, which is not there", found.string());
-    }
 }
 
 /// One dataset. libhdf5 works for one thread at a time.
@@ -105,7 +87,7 @@ private:
         if (H5Sget_simple_extent_type(space.get()) == H5S_NULL) throw unsupported("has no elements, not even none");
         std::array<hsize_t, H5S_MAX_RANK> lengths{};
         const int rank = H5Sget_simple_extent_dims(space.get(), lengths.data(), nullptr);
-        if (rank < 0) throw corrupt("its shape cannot be read: {}", hdf5_error());
+        if (rank < 0) throw hdf5_failure("its shape cannot be read");
         if (rank > max_rank) throw unsupported("{} dimensions: Tessera handles at most {}", rank, max_rank);
         info_ = {type_.dtype, {}, {}};
         for (int d = 0; d < rank; ++d) {
@@ -118,6 +100,8 @@ private:
         } catch (const Error& e) {
             throw corrupt(e.what());
         }
+        require_hdf5_sources(dataset_.get(), elsewhere_);
+        dataset_ = open_with_hdf5_folder(std::move(dataset_));
         storage();
         attributes_ = hdf5_attributes(dataset_.get());
         if (auto names = hdf5_dimensions(dataset_.get(), rank, member)) {
@@ -128,7 +112,6 @@ private:
     void storage() {
         const Hdf5Id list(H5Dget_create_plist(dataset_.get()), H5Pclose);
         const H5D_layout_t layout = H5Pget_layout(list.get());
-        other_files(list.get(), layout);
         constexpr std::array<const char*, 4> layouts{"compact", "contiguous", "chunked", "virtual"};
         facts_.set("layout", layout >= 0 && layout < 4 ? layouts[static_cast<std::size_t>(layout)] : "unknown");
         Value filters = Value::array();
@@ -158,52 +141,6 @@ private:
         facts_.set("chunks", Value::Array(info_.chunks.begin(), info_.chunks.end()));
     }
 
-    /// Where its elements lie in other files: looks whether they may be read, and are there.
-    void other_files(hid_t list, H5D_layout_t layout) {
-        constexpr std::size_t longest = 4096;
-        std::string name(longest, '\0');
-        std::string own(longest, '\0');  // a link may have led to another one
-        if (H5Fget_name(dataset_.get(), own.data(), own.size()) < 0) throw corrupt("its file has no name");
-        own.resize(std::strlen(own.c_str()));
-        const int external = H5Pget_external_count(list);
-        for (int i = 0; i < external; ++i) {
-            off_t offset = 0;
-            hsize_t size = 0;
-            if (H5Pget_external(list, static_cast<unsigned>(i), name.size(), name.data(), &offset, &size) < 0) {
-                throw corrupt("its list of files cannot be read: {}", hdf5_error());
-            }
-            require_outside(elsewhere_, own, name.c_str());
-        }
-        if (external > 0) open_again(H5Pset_efile_prefix);
-        if (layout != H5D_VIRTUAL) return;
-        std::size_t count = 0;
-        H5Pget_virtual_count(list, &count);
-        bool others = false;
-        for (std::size_t i = 0; i < count; ++i) {
-            const ssize_t length = H5Pget_virtual_filename(list, i, name.data(), name.size());
-            if (length < 0 || std::cmp_greater_equal(length, longest))
-                throw corrupt("its list of files cannot be read");
-            const std::string_view file(name.c_str());
-            if (file == ".") continue;  // this one
-            if (file.find('%') != std::string_view::npos) throw unsupported("it is a view of files without an end");
-            require_outside(elsewhere_, own, file);
-            others = true;
-        }
-        if (others) open_again(H5Pset_virtual_prefix);
-    }
-
-    /// Names of other files begin in the folder of this one.
-    void open_again(herr_t (*set_prefix)(hid_t, const char*)) {
-        const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
-        set_prefix(access.get(), "${ORIGIN}");
-        std::array<char, 4096> own{};
-        if (H5Iget_name(dataset_.get(), own.data(), own.size()) <= 0) throw unsupported("it has no name");
-        const Hdf5Id file(H5Iget_file_id(dataset_.get()), H5Fclose);
-        dataset_ = Hdf5Id();  // an open one keeps its prefix
-        dataset_ = Hdf5Id(H5Dopen2(file.get(), own.data(), access.get()), H5Dclose);
-        if (!dataset_.good()) throw corrupt("cannot be opened: {}", hdf5_error());
-    }
-
     static std::string hdf5_filter_name(H5Z_filter_t id, const char* text) {
         switch (id) {
             case H5Z_FILTER_DEFLATE:
@@ -228,7 +165,7 @@ private:
         forget_hdf5_failure();
         const Hdf5Region at(dataset_.get(), region);
         if (H5Dread(dataset_.get(), type_.memory.get(), at.memory.get(), at.file.get(), H5P_DEFAULT, to) < 0) {
-            throw corrupt("region {} cannot be read: {}", region.to_string(), hdf5_error());
+            throw hdf5_failure(fmt::format("region {} cannot be read", region.to_string()));
         }
     }
 
@@ -343,9 +280,10 @@ public:
         if (H5Iget_type(dataset_.get()) != H5I_DATASET) throw not_found("is a group; name an array in it");
         array_.name = member;
         H5O_info_t own, root;
-        if (H5Oget_info(dataset_.get(), &own) < 0 || H5Oget_info(file, &root) < 0 || own.fileno != root.fileno) {
-            throw unsupported("it lies in another file");
+        if (H5Oget_info(dataset_.get(), &own) < 0 || H5Oget_info(file, &root) < 0) {
+            throw hdf5_failure("its header cannot be read");
         }
+        if (own.fileno != root.fileno) throw unsupported("it lies in another file");
         type_ = hdf5_type(Hdf5Id(H5Dget_type(dataset_.get()), H5Tclose).get());
         list_ = Hdf5Id(H5Dget_create_plist(dataset_.get()), H5Pclose);
     }
@@ -505,8 +443,9 @@ std::optional<PackedArray> hdf5_chunked(const ArrayPath& path) {
         if (!encoded && (!path.is_elsewhere() || array.chunks.empty())) return std::nullopt;
         return std::move(arrays.front());
     } catch (const Error& e) {
-        if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget || e.code() == ErrorCode::io) throw;
-        return std::nullopt;  // libhdf5 may read it, or says why not
+        // libhdf5 may read it, or says why not. A damaged index, however, may lead it to fill values.
+        if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::not_found) throw;
+        return std::nullopt;
     }
 }
 
@@ -540,6 +479,7 @@ public:
         array_->write(region, in, io);
     }
     void finish() override {
+        array_->finish();
         array_.reset();
         writer_.finish();
     }

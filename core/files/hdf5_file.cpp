@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -204,15 +205,6 @@ bool is_convention(std::string_view name) {
     return std::ranges::count(own, name) > 0;
 }
 
-std::string text_attribute(hid_t object, const char* name) {
-    if (H5Aexists(object, name) <= 0) return {};
-    const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
-    const Hdf5Id type(H5Aget_type(attribute.get()), H5Tclose);
-    if (!attribute.good() || H5Tget_class(type.get()) != H5T_STRING) return {};
-    const std::optional<Value> value = attribute_of(attribute.get());
-    return value && value->is_string() ? value->as_string() : std::string();
-}
-
 std::string last_part(const std::string& path) {
     std::string name = path.substr(path.rfind('/') + 1);
     if (name.starts_with(hdf5_alias)) name.erase(0, hdf5_alias.size());
@@ -235,15 +227,22 @@ herr_t add_link(hid_t /*group*/, const char* name, const H5L_info_t* info, void*
     }
 }
 
-herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) {
-    return -1;
-}
+/// The link to another file that was last refused, and what it is a link to.
+thread_local std::pair<std::string, std::string> refused_link;
 
-/// Properties by which no link leads to another file, unless that is allowed.
-Hdf5Id inner_links() {
-    Hdf5Id properties(H5Pcreate(H5P_LINK_ACCESS), H5Pclose);
-    if (!outside_allowed()) H5Pset_elink_cb(properties.get(), refuse_link, nullptr);
-    return properties;
+/// Refuses a link to another file, unless that is allowed and the file is one: a pipe may never give anything.
+herr_t follow_link(const char* from, const char* /*group*/, const char* to, const char* object, unsigned* /*flags*/,
+                   hid_t /*access*/, void* /*data*/) {
+    try {
+        std::error_code ignored;
+        const auto status = std::filesystem::status(std::filesystem::path(from).parent_path() / to, ignored);
+        const bool other = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+        if (outside_allowed() && !other) return 0;
+        refused_link = {to, object};
+    } catch (...) {
+        refused_link = {"?", "?"};
+    }
+    return -1;
 }
 
 /// The number of a file that is open, and an address in it.
@@ -253,9 +252,9 @@ void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<Hdf5Pla
     if (depth > deepest_group) return;
     std::vector<Hdf5Link> links;
     if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_link, &links) < 0) {
-        throw corrupt("group '/{}' cannot be listed: {}", path, hdf5_error());
+        throw hdf5_failure(fmt::format("group '/{}' cannot be listed", path));
     }
-    const Hdf5Id inner = inner_links();
+    const Hdf5Id access = hdf5_access();
     for (const Hdf5Link& link : links) {
         constexpr std::uint64_t link_memory = 400;
         tree.held.add(link_memory + path.size());
@@ -264,7 +263,7 @@ void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<Hdf5Pla
             tree.arrays.push_back(below);
             continue;
         }
-        const Hdf5Id object(H5Oopen(group, link.name.c_str(), inner.get()), H5Oclose);
+        const Hdf5Id object(H5Oopen(group, link.name.c_str(), access.get()), H5Oclose);
         if (!object.good()) {
             // Damaged, or in a file that is not there: opening it says how.
             if (link.type != H5L_TYPE_SOFT) tree.arrays.push_back(below);
@@ -276,7 +275,7 @@ void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<Hdf5Pla
             seen.insert({info.fileno, info.addr}).second) {
             tree.groups.push_back(below);
             walk_hdf5(object.get(), below, depth + 1, seen, tree);
-        } else if (kind == H5I_DATASET && !text_attribute(object.get(), "NAME").starts_with(bare_dimension)) {
+        } else if (kind == H5I_DATASET && !hdf5_text_attribute(object.get(), "NAME").starts_with(bare_dimension)) {
             const bool alias = link.name.starts_with(hdf5_alias);
             tree.arrays.push_back(alias ? (path.empty() ? "" : path + '/') + link.name.substr(hdf5_alias.size())
                                         : below);
@@ -306,6 +305,18 @@ std::string hdf5_error() {
         },
         &text);
     return text.empty() ? "libhdf5 says no more" : text;
+}
+
+Error hdf5_failure(std::string_view what) {
+    const std::string text = hdf5_error();
+    if (text.find("version") == std::string::npos) return corrupt("{}: {}", what, text);
+    unsigned major = 0, minor = 0, release = 0;
+    H5get_libversion(&major, &minor, &release);
+    return unsupported(
+        "{}: {}: it was written by a newer HDF5 than {}.{}.{}, which reads it here, or is damaged; h5repack "
+        "--high=v110 "
+        "and h5py.File(..., libver=(\"earliest\", \"v110\")) write what this one reads",
+        what, text, major, minor, release);
 }
 
 Hdf5Region::Hdf5Region(hid_t dataset, const Region& region) : file(H5Dget_space(dataset), H5Sclose) {
@@ -374,10 +385,19 @@ Value hdf5_attributes(hid_t object) {
     return values;
 }
 
+std::string hdf5_text_attribute(hid_t object, const char* name) {
+    if (H5Aexists(object, name) <= 0) return {};
+    const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
+    const Hdf5Id type(H5Aget_type(attribute.get()), H5Tclose);
+    if (!attribute.good() || H5Tget_class(type.get()) != H5T_STRING) return {};
+    const std::optional<Value> value = attribute_of(attribute.get());
+    return value && value->is_string() ? value->as_string() : std::string();
+}
+
 std::optional<Value> hdf5_dimensions(hid_t dataset, int rank, const std::string& name) {
     if (rank == 0) return Value::array();
     Value names = Value::array();
-    if (rank == 1 && text_attribute(dataset, "CLASS") == "DIMENSION_SCALE") {
+    if (rank == 1 && hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE") {
         names.push_back(last_part(name));
         return names;
     }
@@ -406,7 +426,7 @@ std::optional<Value> hdf5_dimensions(hid_t dataset, int rank, const std::string&
 Hdf5Tree hdf5_tree(hid_t file) {
     Hdf5Tree tree{.arrays = {}, .groups = {""}, .held = MemoryHold()};
     const Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose);
-    if (!root.good()) throw corrupt("the root group cannot be opened: {}", hdf5_error());
+    if (!root.good()) throw hdf5_failure("the root group cannot be opened");
     std::set<Hdf5Place> seen;
     H5O_info_t info;
     if (H5Oget_info(root.get(), &info) >= 0) seen.insert({info.fileno, info.addr});
@@ -414,31 +434,37 @@ Hdf5Tree hdf5_tree(hid_t file) {
     return tree;
 }
 
+Hdf5Id hdf5_access() {
+    Hdf5Id properties(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+    H5Pset_elink_cb(properties.get(), follow_link, nullptr);
+    return properties;
+}
+
+Hdf5Id find_hdf5_object(hid_t file, const std::string& path) {
+    const Hdf5Id access = hdf5_access();
+    refused_link = {};
+    H5L_info_t link;
+    const bool there = H5Lget_info(file, path.c_str(), &link, access.get()) >= 0;
+    Hdf5Id found(H5Oopen(file, path.c_str(), access.get()), H5Oclose);
+    if (found.good()) return found;
+    if (const auto& [target, object] = refused_link; !target.empty()) {
+        const Error error =
+            unsupported("is a link to {} in the file {}, which is not followed: name that file itself", object, target);
+        throw outside_allowed() ? error : error.advising(Action::allow_outside, "follows it");
+    }
+    if (there) throw hdf5_failure("cannot be opened");
+    return {};
+}
+
 Hdf5Id open_hdf5_object(hid_t file, const std::string& path) {
     if (path.empty()) return {H5Gopen2(file, "/", H5P_DEFAULT), H5Oclose};
-    const Hdf5Id inner = inner_links();
-    H5L_info_t link;
-    const bool there = H5Lget_info(file, path.c_str(), &link, inner.get()) >= 0;
-    if (there && link.type == H5L_TYPE_EXTERNAL && !outside_allowed()) {
-        std::vector<char> value(link.u.val_size + 1);
-        const char* target = nullptr;
-        const char* object = nullptr;
-        unsigned flags = 0;
-        if (H5Lget_val(file, path.c_str(), value.data(), link.u.val_size, inner.get()) >= 0) {
-            H5Lunpack_elink_val(value.data(), link.u.val_size, &flags, &target, &object);
-        }
-        throw unsupported("is a link to {} in the file {}, which is not followed: name that file itself",
-                          object == nullptr ? "?" : object, target == nullptr ? "?" : target)
-            .advising(Action::allow_outside, "follows it");
-    }
-    Hdf5Id found(H5Oopen(file, path.c_str(), inner.get()), H5Oclose);
+    Hdf5Id found = find_hdf5_object(file, path);
     if (found.good()) return found;
-    if (there) throw corrupt("cannot be opened: {}", hdf5_error());
     const std::size_t begin = path.rfind('/') + 1;  // 0 without one
     const std::string alias = path.substr(0, begin) + std::string(hdf5_alias) + path.substr(begin);
-    Hdf5Id second(H5Oopen(file, alias.c_str(), inner.get()), H5Oclose);
-    if (!second.good()) throw not_found("there is no such array in the file");
-    return second;
+    found = find_hdf5_object(file, alias);
+    if (!found.good()) throw not_found("there is no such array in the file");
+    return found;
 }
 
 }  // namespace tessera

@@ -6,10 +6,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <tessera/dtype.h>
+#include <tessera/error.h>
 #include <tessera/memory_account.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
@@ -33,6 +35,8 @@ public:
     }
     [[nodiscard]] hid_t get() const { return id_; }
     [[nodiscard]] bool good() const { return id_ >= 0; }
+    /// Closes it now. Whether that worked.
+    [[nodiscard]] bool close() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
 
 private:
     hid_t id_ = -1;
@@ -54,6 +58,9 @@ private:
 /// The innermost message of libhdf5's last error. Throws instead what reading the file's bytes threw.
 [[nodiscard]] std::string hdf5_error();
 
+/// An error: `what`, and libhdf5's message. It is unsupported if a newer libhdf5 may read the file, else corrupt.
+[[nodiscard]] Error hdf5_failure(std::string_view what);
+
 /// Where a region's elements lie in the dataset, and as many in memory, one after another.
 struct Hdf5Region {
     Hdf5Region(hid_t dataset, const Region& region);
@@ -70,6 +77,8 @@ struct Hdf5Type {
 
 /// The attributes of a group or dataset, without those of netCDF-4's and HDF5's own conventions.
 [[nodiscard]] Value hdf5_attributes(hid_t object);
+/// An attribute that is one text; empty if there is none.
+[[nodiscard]] std::string hdf5_text_attribute(hid_t object, const char* name);
 /// The names of a dataset's dimensions by its dimension scales; nullopt if it has none.
 [[nodiscard]] std::optional<Value> hdf5_dimensions(hid_t dataset, int rank, const std::string& name);
 
@@ -81,8 +90,12 @@ struct Hdf5Tree {
 /// Everything below the root. A group with several names is listed once, so that cycles end.
 [[nodiscard]] Hdf5Tree hdf5_tree(hid_t file);
 
-/// Opens an object by its path. Throws not_found, corrupt, or, unless outside_allowed(), unsupported for a link to
-/// another file.
+/// Properties with which objects are opened. No link leads to another file, unless outside_allowed().
+[[nodiscard]] Hdf5Id hdf5_access();
+/// Opens an object by its path. Not good() if there is none. Throws corrupt, or, unless outside_allowed(), unsupported
+/// for a link to another file.
+[[nodiscard]] Hdf5Id find_hdf5_object(hid_t file, const std::string& path);
+/// The same with a name as netCDF-4 shows it. Throws not_found, too.
 [[nodiscard]] Hdf5Id open_hdf5_object(hid_t file, const std::string& path);
 
 }  // namespace tessera

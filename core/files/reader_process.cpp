@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -376,7 +377,7 @@ public:
 
 private:
     static constexpr std::size_t kept_space = std::size_t{8} << 20U;
-    static constexpr std::int64_t second = 1'000'000'000;
+    static constexpr std::int64_t second = 1'000'000'000, least_seconds = 3;
 
     Buffer exchange(const ReaderWish& wish, ReaderHead& reply) {
         if (wish.space > sized_) {
@@ -418,10 +419,23 @@ private:
         return time.tv_sec * second + time.tv_nsec;
     }
 
+    /// Of the processor, for a request. A damaged file of a few bytes can take any time.
+    static std::int64_t most_seconds(const ReaderWish& wish) {
+        constexpr std::int64_t most = 120, bytes_in_second = 1 << 20;
+        struct stat s {};
+        std::uint64_t bytes = wish.space + wish.granted;
+        if (wish.source != nullptr) {
+            bytes += wish.source->size();
+        } else {
+            if (wish.file == nullptr || ::stat(wish.file, &s) != 0) return most;
+            bytes += static_cast<std::uint64_t>(s.st_size);
+        }
+        return std::min(most, least_seconds + static_cast<std::int64_t>(bytes / bytes_in_second));
+    }
+
     /// As receive_all, but it ends on request, and where the library finds no end.
     bool receive(void* to, std::size_t size, const ReaderWish& wish) {
-        constexpr int between = 50;  // milliseconds
-        constexpr std::int64_t most_seconds = 120;
+        constexpr int between = 50;          // milliseconds
         constexpr int looks_for_locks = 20;  // each second
         std::int64_t locked_at = -1;         // processor time: a plug-in may have threads, which go on
         auto* p = static_cast<char*>(to);
@@ -432,9 +446,9 @@ private:
                 if (stop_requested()) throw cancelled("stopped on request");
                 const std::int64_t now = processor_time();
                 if (spent_ < 0) spent_ = now;
-                if (now - spent_ > most_seconds * second) {
+                if (now - spent_ > least_seconds * second && now - spent_ > most_seconds(wish) * second) {
                     throw corrupt("{} was ended after {} s of work on it: the file is damaged, or too large",
-                                  wish.library, most_seconds);
+                                  wish.library, most_seconds(wish));
                 }
                 if (waits % looks_for_locks == 0) {
                     const bool locked = waits_for_lock(child_);

@@ -33,6 +33,7 @@ struct ReaderWish {
     std::size_t space = 0;                         ///< size of the shared memory
     std::function<void(ByteSpan)> take = nullptr;  ///< called with it after the answer
     const ByteSource* source = nullptr;            ///< for ParentBytes
+    const char* file = nullptr;                    ///< what is read instead: little work is expected for a small one
     std::uint64_t granted = 0;                     ///< bytes of this thread's account that are held for the child
     std::unique_lock<std::recursive_mutex> (*still)() =
         nullptr;  ///< held while a child begins: no other thread is in the library

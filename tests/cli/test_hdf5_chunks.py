@@ -115,6 +115,83 @@ class Chunks(ProgramTest):
         expected[:10] = 1
         np.testing.assert_array_equal(self.read("x.h5::hole"), expected)
 
+    def damaged(self, change, index, libver, maxshape=None, shape=(40, 30), chunks=(10, 10)):
+        """A file in which `change` was done to the bytes from `index` on, and its elements."""
+        array = np.arange(1, 1 + np.prod(shape), dtype="<i4").reshape(shape)
+        with self.file(libver=libver) as f:
+            f.create_dataset("d", data=array, chunks=chunks, maxshape=maxshape, compression="gzip")
+        raw = bytearray((self.folder / "x.h5").read_bytes())
+        at = [i for i in range(len(raw)) if raw[i:i + 4] == index and (index != b"TREE" or raw[i + 4] == 1)][0]
+        change(raw, at)
+        (self.folder / "x.h5").write_bytes(raw)
+        return array
+
+    def test_a_damaged_index_is_no_fill(self):
+        def flip(offset, bit):
+            return lambda raw, at: raw.__setitem__(at + offset, raw[at + offset] ^ bit)
+
+        def swap(first, second, size):
+            def change(raw, at):
+                one, two = raw[at + first:at + first + size], raw[at + second:at + second + size]
+                raw[at + first:at + first + size], raw[at + second:at + second + size] = two, one
+            return change
+
+        new, old = ("v110", "v110"), ("earliest", "v108")
+        record = 8 + 2 + 4 + 16  # address, size, mask, place
+        cases = {"bt2dup": (flip(6 + record - 8, 1), b"BTLF", new, (None, None)),
+                 "bt2swap": (swap(6 + record - 16, 6 + 2 * record - 16, 16), b"BTLF", new, (None, None)),
+                 "bt2head": (flip(20, 1), b"BTHD", new, (None, None)),
+                 "faswap": (swap(14, 14 + 14, 14), b"FADB", new),
+                 "fadup": (flip(14, 1), b"FADB", new),
+                 "fahead": (flip(8, 1), b"FAHD", new),
+                 "easwap": (swap(14, 14 + 14, 14), b"EAIB", new, (None, 30)),
+                 "fapage": (flip(14, 0x80), b"FADB", new, None, (4096,), (2,)),
+                 "bt1dup": (flip(24 + 16, 10), b"TREE", old),
+                 "bt1odd": (flip(24 + 8, 1), b"TREE", old),
+                 "bt1swap": (swap(24 + 8, 24 + 40 + 8, 16), b"TREE", old)}
+        for name, case in cases.items():
+            with self.subTest(name=name):
+                self.damaged(*case)
+                for trust in [], ["--in-process"]:
+                    for words in ["get", "x.h5::d"], ["digest", "x.h5::d"], ["stats", "x.h5::d"], ["refs", "x.h5::d"]:
+                        self.assertRegex(self.refused(*words, *trust), "its (index|header)")
+                self.refused("copy", "x.h5::d", "d.zarr", "--quiet")
+                self.assertFalse((self.folder / "d.zarr").exists())
+        array = self.damaged(lambda raw, at: None, b"BTLF", new, (None, None), (90, 80), (2, 3))
+        np.testing.assert_array_equal(self.read("x.h5::d"), array)
+
+    def test_after_a_user_block(self):
+        array = np.arange(4000, dtype="<i4").reshape(50, 80)
+        for size, libver in (512, "earliest"), (4096, "earliest"), (512, "latest"):
+            with self.file(libver=libver, userblock_size=size) as f:
+                f["plain"] = array
+                f["plain"].attrs["units"] = "m"
+                f.create_dataset("d", data=array, chunks=(20, 30), compression=7, shuffle=True)
+                f.create_dataset("left", data=array, chunks=(20, 30), scaleoffset=0)  # only libhdf5 reads it
+            raw = bytearray((self.folder / "x.h5").read_bytes())
+            raw[:10] = b"MATLAB 7.3"
+            (self.folder / "x.mat").write_bytes(raw)
+            for trust in [], ["--in-process"]:
+                for name in "plain", "d", "left":
+                    with self.subTest(size=size, libver=libver, trust=trust, name=name):
+                        self.tessera("copy", f"x.mat::{name}", "got.npy", "--overwrite", "--quiet", *trust)
+                        np.testing.assert_array_equal(np.load(self.folder / "got.npy"), array)
+                self.assertIn("left", self.tessera("tree", "x.mat", *trust))
+                self.assertIn("units", self.tessera("info", "x.mat::plain", *trust))
+            for name in "plain", "d":
+                (self.folder / "r.refs.json").write_text(self.tessera("refs", f"x.mat::{name}"))
+                np.testing.assert_array_equal(self.exported("r.refs.json"), array)
+        # What h5jam makes: the addresses are those before it put the block there.
+        with self.file() as f:
+            f.create_dataset("d", data=array, chunks=(20, 30), compression=7)
+        (self.folder / "jam.h5").write_bytes(b"#" * 1024 + (self.folder / "x.h5").read_bytes())
+        np.testing.assert_array_equal(self.read("jam.h5::d"), array)
+
+    def test_files_of_hdf5_2(self):
+        for trust in [], ["--in-process"]:
+            self.refused("get", f"{program.GOLDEN / 'hdf5/hdf5-2.h5'}::d", *trust,
+                         says=["newer HDF5", "h5repack --high=v110", 'libver=("earliest", "v110")'])
+
     def test_kerchunks_own_files(self):
         """Its tables, for each array that Zarr can say; others are refused by name."""
         folder = program.GOLDEN / "kerchunk"

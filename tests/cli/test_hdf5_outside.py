@@ -1,10 +1,13 @@
 """HDF5 files that lead to others: by links, by views (virtual datasets), by elements in other files."""
 
+import os
 import unittest
 
 import numpy as np
 
 import program
+import remote
+from serving import Server
 
 try:
     import h5py
@@ -73,6 +76,108 @@ class Outside(program.ProgramTest):
         (self.folder / "other/raw.bin").unlink()
         for name in "link", "raw", "view":
             self.refused("digest", f"in/x.h5::{name}", "--allow-outside")
+
+    def views(self):
+        """A file of views of itself, which lead on to other files and to nothing."""
+        def view(name, source, file="."):
+            layout = h5py.VirtualLayout((20, 30), "<i4")
+            layout[...] = h5py.VirtualSource(file, source, (20, 30))
+            f.create_virtual_dataset(name, layout)
+
+        with h5py.File(self.folder / "in/v.h5", "w", libver=("earliest", "v110")) as f:
+            f.create_dataset("raw", (20, 30), "<i4", external=[("../other/raw.bin", 0, self.values.nbytes)])
+            f["link"] = h5py.ExternalLink("../other/data.h5", "/g/d")
+            f["group"] = h5py.ExternalLink("../other/data.h5", "/g")
+            f["soft"] = h5py.SoftLink("/link")
+            f["own"] = self.values
+            view("of_raw", "raw")
+            view("of_link", "link")
+            view("of_soft", "soft")
+            view("of_group", "group/d")
+            view("other", "g/d", "../other/data.h5")
+            view("of_other", "other")
+            view("deep", "of_of_raw")
+            view("of_of_raw", "of_raw")
+            view("fine", "of_own")
+            view("of_own", "own")
+            view("of_nothing", "nothing")
+            view("of_of_nothing", "of_nothing")
+            view("of_a_group", "/")
+            view("round", "and_round")
+            view("and_round", "round")
+            f["100%"] = self.values
+            view("percent", "100%%")
+        return ["of_raw", "of_link", "of_soft", "of_group", "of_other", "deep"]
+
+    def test_sources_are_held_to_the_same_rules(self):
+        leading_out = self.views()
+        for trust in [], ["--in-process"]:
+            for name in leading_out:
+                with self.subTest(name=name, trust=trust):
+                    for command in "get", "digest":
+                        self.refused(command, f"in/v.h5::{name}", *trust, says="source")
+                    self.assertNotEqual(self.run_program("verify", f"in/v.h5::{name}", *trust).returncode, 0)
+                    if name in ("of_raw", "deep"):
+                        self.refused("get", f"in/v.h5::{name}", "--allow-outside", *trust, says="copy it before")
+                        continue
+                    self.tessera("copy", f"in/v.h5::{name}", "got.npy", "--overwrite", "--quiet", "--allow-outside", *trust)
+                    np.testing.assert_array_equal(np.load(self.folder / "got.npy"), self.values)
+            # Two that are open at once, of which one draws on the other.
+            self.tessera("diff", "in/v.h5::fine", "in/v.h5::of_own", *trust)
+            self.tessera("diff", "in/v.h5::fine", "in/v.h5::own", *trust)
+            for name in "fine", "percent":
+                self.tessera("copy", f"in/v.h5::{name}", "got.npy", "--overwrite", "--quiet", *trust)
+                np.testing.assert_array_equal(np.load(self.folder / "got.npy"), self.values)
+
+    def test_sources_that_are_missing_or_broken_are_no_fill(self):
+        self.views()
+        for trust in [], ["--in-process"]:
+            for name in "of_nothing", "of_of_nothing", "of_a_group", "round", "and_round":
+                for words in [], ["--allow-outside"]:
+                    self.refused("get", f"in/v.h5::{name}", *trust, *words, says="source")
+            broken = program.GOLDEN / "hdf5/broken-source.h5"
+            self.refused("get", f"{broken}::w", *trust, says=["its source s", "cannot be opened"])
+
+    def test_a_view_whose_opening_finds_no_end(self):
+        self.refused("get", f"{program.GOLDEN / 'hdf5/hang-virtual.h5'}::v", says="was ended after 3 s")
+
+    def test_a_pipe_is_not_waited_for(self):
+        os.mkfifo(self.folder / "in/pipe")
+        with h5py.File(self.folder / "in/p.h5", "w") as f:
+            f.create_dataset("raw", (20,), "<i4", external=[("pipe", 0, 80)])
+            f["link"] = h5py.ExternalLink("pipe", "/d")
+            layout = h5py.VirtualLayout((20,), "<i4")
+            layout[...] = h5py.VirtualSource("pipe", "d", (20,))
+            f.create_virtual_dataset("view", layout)
+        for name in "raw", "link", "view":
+            self.refused("get", f"in/p.h5::{name}")
+            self.refused("get", f"in/p.h5::{name}", "--allow-outside")
+
+    def test_behind_http_and_served(self):
+        names = self.views()
+        with remote.serving(self.folder) as double:
+            for name in names:
+                self.refused("get", f"{double.origin}/files/in/v.h5::{name}", "--allow-outside",
+                             env={**os.environ, **double.environment})
+        secret = self.values[:1].tobytes()[4:]
+        server = Server(self.folder, "in")
+        self.addCleanup(server.stop)
+        for name in names:
+            for path in f"v2/v.h5/{name}/0.0", f"v3/v.h5/{name}/c/0/0":
+                found = server.get(path)
+                self.assertNotEqual(found.status, 200)
+                self.assertNotIn(secret, found.body)
+        self.assertIn("fine", str(server.get("api/tree?path=v.h5").json()))
+        self.assertEqual(server.get("v2/v.h5/fine/.zarray").json()["shape"], [20, 30])
+
+    def test_an_array_is_not_added_behind_a_link(self):
+        """The other file would be changed while it is in use."""
+        self.views()
+        before = (self.folder / "other/data.h5").read_bytes()
+        self.save("a.npy", self.values)
+        for words in [], ["--allow-outside"]:
+            self.refused("copy", "a.npy", "in/v.h5::group/new", "--quiet", *words)
+        self.assertEqual((self.folder / "other/data.h5").read_bytes(), before)
 
 
 if __name__ == "__main__":
