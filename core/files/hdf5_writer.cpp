@@ -19,6 +19,7 @@
 #include <tessera/error_text.h>
 #include <tessera/parallel.h>
 
+#include "hdf5_driver.h"
 #include "netcdf_format.h"
 
 namespace tessera {
@@ -190,6 +191,7 @@ Hdf5Id creation_order(hid_t kind) {
     constexpr unsigned tracked = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;  // netCDF needs it to append
     if (kind != H5P_DATASET_CREATE) H5Pset_link_creation_order(list.get(), tracked);
     H5Pset_attr_creation_order(list.get(), tracked);
+    H5Pset_obj_track_times(list.get(), false);  // the same arrays become the same bytes
     return list;
 }
 
@@ -217,16 +219,21 @@ ByteSpan shuffled_and_deflated(Buffer& bytes, std::size_t size, std::size_t item
     return to->span().first(made);
 }
 
+void require_written_to(const std::string& name, int error) {
+    if (error != 0) throw io_error("cannot write", name, error);
+}
+
 /// One dataset of a writer.
 class Hdf5Sink final : public ArraySink {
 public:
     /// `level`: of deflate, after shuffle; 0: the chunks, if there are any, have no filters.
-    Hdf5Sink(std::string name, Hdf5Id dataset, Hdf5Id type, ArrayInfo info, int level)
+    Hdf5Sink(std::string name, Hdf5Id dataset, Hdf5Id type, ArrayInfo info, int level, std::shared_ptr<const int> error)
         : name_(std::move(name)),
           dataset_(std::move(dataset)),
           type_(std::move(type)),
           info_(std::move(info)),
-          level_(level) {}
+          level_(level),
+          error_(std::move(error)) {}
     ~Hdf5Sink() override {
         const Hdf5Lock lock;
         type_ = Hdf5Id();
@@ -234,7 +241,11 @@ public:
     }
     ArrayInfo info() const override { return info_; }
     const std::string& name() const override { return name_; }
-    void finish() override {}
+    void finish() override {
+        const Hdf5Lock lock;
+        require_hdf5(dataset_.close(), fmt::format("{}: cannot be written", name_));
+        require_written_to(name_, *error_);
+    }
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
         require_inside(region, info_.shape);
         if (region.empty()) return;
@@ -268,6 +279,7 @@ private:
         const Hdf5Lock lock;
         require_hdf5(H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, 0, start.data(), made.size(), made.data()) >= 0,
                      fmt::format("{}: chunk at {} cannot be written", name_, part.to_string()));
+        require_written_to(name_, *error_);
     }
 
     void write_elements(const Region& region, const ArrayView& in) {
@@ -295,18 +307,20 @@ private:
         const Hdf5Region at(dataset_.get(), region);
         require_hdf5(H5Dwrite(dataset_.get(), type_.get(), at.memory.get(), at.file.get(), H5P_DEFAULT, from) >= 0,
                      fmt::format("{}: region {} cannot be written", name_, region.to_string()));
+        require_written_to(name_, *error_);
     }
 
     std::string name_;
     Hdf5Id dataset_, type_;
     ArrayInfo info_;
     int level_;
+    std::shared_ptr<const int> error_;  ///< the writer's
 };
 
 }  // namespace
 
 Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, bool durable, bool adds)
-    : name_(path.string()), sink_(create_file(path, durable)), adds_(adds) {
+    : name_(path.string()), sink_(create_file(path, durable)), adds_(adds), error_(std::make_shared<int>(0)) {
     const Hdf5Lock lock;
     std::filesystem::path folder = path.parent_path();
     temporary_ = (folder / temporary_name()).string();
@@ -314,7 +328,7 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, bool durable, bool add
     if (adds && std::filesystem::exists(path, error)) {
         std::filesystem::copy_file(path, temporary_, error);
         if (!error) {
-            file_ = Hdf5Id(H5Fopen(temporary_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+            file_ = open_hdf5_output(temporary_, true, H5P_DEFAULT, error_);
             if (file_.good()) return;
         }
         std::error_code ignored;
@@ -323,7 +337,8 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, bool durable, bool add
         throw Error(ErrorCode::io, fmt::format("{}: cannot be added to: {}", name_, hdf5_error()));
     }
     const Hdf5Id list = creation_order(H5P_FILE_CREATE);
-    file_ = Hdf5Id(H5Fcreate(temporary_.c_str(), H5F_ACC_EXCL, list.get(), H5P_DEFAULT), H5Fclose);
+    file_ = open_hdf5_output(temporary_, false, list.get(), error_);
+    if (!file_.good()) require_written();
     require_hdf5(file_.good(), fmt::format("{}: cannot be created", name_));
 }
 
@@ -336,13 +351,7 @@ Hdf5Id Hdf5Writer::found_dataset(const std::string& path) const {
 /// The length of a dimension scale that the file had before.
 std::optional<std::int64_t> Hdf5Writer::scale_length(const std::string& path) const {
     const Hdf5Id dataset = adds_ ? found_dataset(path) : Hdf5Id();
-    if (!dataset.good() || H5Aexists(dataset.get(), "CLASS") <= 0) return std::nullopt;
-    constexpr std::string_view scale = "DIMENSION_SCALE";
-    std::array<char, scale.size() + 1> text{};
-    const Hdf5Id attribute(H5Aopen(dataset.get(), "CLASS", H5P_DEFAULT), H5Aclose);
-    if (H5Aread(attribute.get(), text_type(text.size()).get(), text.data()) < 0 || text.data() != scale) {
-        return std::nullopt;
-    }
+    if (!dataset.good() || hdf5_text_attribute(dataset.get(), "CLASS") != "DIMENSION_SCALE") return std::nullopt;
     const Hdf5Id space(H5Dget_space(dataset.get()), H5Sclose);
     hsize_t length = 0;
     if (H5Sget_simple_extent_ndims(space.get()) != 1) return std::nullopt;
@@ -355,6 +364,10 @@ Hdf5Writer::~Hdf5Writer() {
     file_ = Hdf5Id();
     std::error_code ignored;
     std::filesystem::remove(temporary_, ignored);
+}
+
+void Hdf5Writer::require_written() const {
+    require_written_to(name_, *error_);
 }
 
 void Hdf5Writer::group(const std::string& path, const Value& attributes) {
@@ -434,7 +447,8 @@ std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayI
         uses_.push_back({stored, group, names, info.shape});
     }
     return std::make_unique<Hdf5Sink>(fmt::format("{}::{}", name_, path), std::move(dataset), std::move(type),
-                                      ArrayInfo{.dtype = info.dtype, .shape = info.shape, .chunks = chunks}, level);
+                                      ArrayInfo{.dtype = info.dtype, .shape = info.shape, .chunks = chunks}, level,
+                                      error_);
 }
 
 /// A dimension without a variable, as netCDF-4 writes it.
@@ -492,8 +506,9 @@ void Hdf5Writer::finish() {
     {
         const Hdf5Lock lock;
         attach_scales();
-        require_hdf5(H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0, fmt::format("{}: cannot be written", name_));
-        file_ = Hdf5Id();
+        const bool flushed = H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0;
+        require_hdf5(file_.close() && flushed, fmt::format("{}: cannot be written", name_));
+        require_written();
     }
     // libhdf5 writes only files by their names; the sink makes the new one visible with its rights and durability.
     const std::unique_ptr<ByteSource> made = open_file(temporary_);

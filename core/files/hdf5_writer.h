@@ -45,6 +45,7 @@ private:
     };
     void add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length);
     void attach_scales();
+    void require_written() const;
     /// What the file has at a path, if it is a dataset.
     [[nodiscard]] Hdf5Id found_dataset(const std::string& path) const;
     [[nodiscard]] std::optional<std::int64_t> scale_length(const std::string& path) const;
@@ -52,6 +53,7 @@ private:
     std::string name_, temporary_;
     std::unique_ptr<ByteSink> sink_;
     bool adds_;
+    std::shared_ptr<int> error_;  ///< of writing; 0: none
     Hdf5Id file_;
     std::vector<Scale> scales_;
     std::vector<Use> uses_;

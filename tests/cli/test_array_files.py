@@ -244,6 +244,11 @@ class NetCDF3(ProgramTest):
             np.testing.assert_array_equal(file["old"], np.arange(100).reshape(10, 10))
             np.testing.assert_array_equal(file["g/b"], np.arange(12.0).reshape(3, 4))
             self.assertEqual([dim[0].name for dim in file["g/b"].dims], ["/g/lat", "/g/lon"])
+        for name in "c.h5::one", "c.h5::two", "c.h5::g/one", "c.h5::g/two", "c.h5::two":  # files of its own making
+            self.tessera("copy", "b.zarr", name, "--quiet", "--overwrite")
+        with h5py.File(self.folder / "c.h5") as file:
+            for name in "one", "two", "g/one", "g/two":
+                self.assertEqual([dim[0].name.split("/")[-1] for dim in file[name].dims], ["lat", "lon"])
         self.refused("copy", "b.npy", "a.h5::old", says=["a.h5::old exists", "--overwrite"])
         self.tessera("copy", "b.npy", "a.h5::old", "--overwrite", "--quiet")
         with h5py.File(self.folder / "a.h5") as file:

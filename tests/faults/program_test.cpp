@@ -62,7 +62,9 @@ std::vector<Command> computing_commands() {
 std::vector<Command> file_commands() {
     return {{"export", {"export", "SRC", "DST", "--overwrite"}, "out.npy", true},
             {"export_npz", {"export", "SRC", "DST", "--overwrite"}, "out.npz", true},
-            {"export_new", {"export", "SRC", "DST"}, "new.npy"}};
+            {"export_new", {"export", "SRC", "DST"}, "new.npy"},
+            {"export_h5", {"export", "SRC", "DST", "--overwrite", "--deflate", "1"}, "out.h5", true},
+            {"export_nc4", {"export", "SRC", "DST"}, "new.nc4"}};
 }
 
 /// What can happen to which call; "link" is left out because a copy takes its place.
