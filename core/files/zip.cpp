@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <libdeflate.h>
-#include <minizip/unzip.h>
 #include <unistd.h>
 #include <zip.h>
 #include <zlib.h>
@@ -27,6 +26,7 @@
 #include <tessera/zip.h>
 
 #include "mapped_file.h"
+#include "zip_directory.h"
 
 namespace tessera {
 
@@ -46,28 +46,12 @@ Error zip_failure(std::string_view where, zip_error_t* e) {
 
 /// About the memory that libzip and we take for an archive's list of members, as its end record counts them. 0 for
 /// small archives, and for one whose end record libzip will refuse.
-/// `read(out, offset)`: whether so many bytes are there.
-template <class Read>
-std::uint64_t directory_memory(std::uint64_t size, const Read& read) {
+std::uint64_t directory_memory(std::uint64_t size, const ZipRead& read) {
     constexpr std::uint64_t small = std::uint64_t{256} << 10;
     constexpr std::uint64_t of_member = 640, of_byte = 4;  // names are kept several times
-    constexpr std::size_t record = 22, locator = 20, record64 = 56;
     if (size < small || memory_left() == UINT64_MAX) return 0;
-    Buffer end(static_cast<std::size_t>(std::min<std::uint64_t>(size, 0xFFFF + record + locator)));
-    if (!read(end.span(), size - end.size())) return 0;
-    const std::string_view text(reinterpret_cast<const char*>(end.data()), end.size());
-    const std::size_t at = text.rfind("PK\x05\x06");
-    if (at == std::string_view::npos || at + record > end.size()) return 0;
-    std::uint64_t members = load_little<std::uint16_t>(end.data() + at + 10);
-    std::uint64_t bytes = load_little<std::uint32_t>(end.data() + at + 12);
-    if (at >= locator && text.substr(at - locator, 4) == std::string_view("PK\x06\x07")) {
-        std::array<std::byte, record64> large{};
-        if (!read(large, load_little<std::uint64_t>(end.data() + at - locator + 8))) return 0;
-        members = load_little<std::uint64_t>(large.data() + 32);
-        bytes = load_little<std::uint64_t>(large.data() + 40);
-    }
-    if (bytes > size || members > bytes) return 0;  // libzip refuses it
-    return of_member * members + of_byte * bytes;
+    const auto end = zip_end(size, read);
+    return end ? of_member * end->members + of_byte * end->bytes : 0;
 }
 
 /// Any bytes as a source of libzip, which reads in small pieces: they are taken from a larger one. Thread rule: one
@@ -87,6 +71,15 @@ public:
     /// Throws what a read threw, which libzip could not pass on.
     void rethrow() {
         if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+    }
+
+    /// As a ZipRead; throws what the read throws.
+    bool read_at(MutableByteSpan out, std::uint64_t offset) {
+        const std::uint64_t before = std::exchange(at_, offset);
+        const zip_int64_t n = read(out.data(), out.size());
+        at_ = before;
+        rethrow();
+        return std::cmp_equal(n, out.size());
     }
 
 private:
@@ -172,9 +165,12 @@ struct ZipReader::State {
         Descriptor file = open_regular(path, O_RDONLY, size);
         // libzip takes an empty file for an empty archive; a real one has at least its end record.
         if (size < 22) throw corrupt("{}: not a zip archive: it has only {} bytes", name, size);
-        hold_directory(size, [&](std::span<std::byte> out, std::uint64_t offset) {
-            return pread_all(file.get(), out, offset) == out.size();
-        });
+        copy = Descriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+        if (!copy) throw io_error("opening", name, errno);
+        read = [this](MutableByteSpan out, std::uint64_t offset) {
+            return pread_all(copy.get(), out, offset) == out.size();
+        };
+        hold_directory(size);
         int reason = 0;
         archive = zip_fdopen(file.get(), 0, &reason);
         if (archive == nullptr) {
@@ -185,17 +181,14 @@ struct ZipReader::State {
             throw error;
         }
         (void)file.release();  // libzip's now
-        list_members();
         file_size = size;
+        list_members();
     }
     explicit State(const std::shared_ptr<const ByteSource>& file)
         : name(file->name()), file_size(file->size()), far(std::make_unique<ZipBytes>(file)) {
         if (file_size < 22) throw corrupt("{}: not a zip archive: it has only {} bytes", name, file_size);
-        hold_directory(file_size, [&](std::span<std::byte> out, std::uint64_t offset) {
-            if (offset > file_size || out.size() > file_size - offset) return false;
-            file->read(offset, out);
-            return true;
-        });
+        read = [this](MutableByteSpan out, std::uint64_t offset) { return far->read_at(out, offset); };
+        hold_directory(file_size);
         zip_error_t e;
         zip_error_init(&e);
         zip_source_t* const source = zip_source_function_create(ZipBytes::call, far.get(), &e);
@@ -211,8 +204,7 @@ struct ZipReader::State {
         list_members();
     }
 
-    template <class Read>
-    void hold_directory(std::uint64_t size, const Read& read) {
+    void hold_directory(std::uint64_t size) {
         in_context([&] { return name; }, [&] { held.add(directory_memory(size, read)); });
     }
 
@@ -225,6 +217,24 @@ struct ZipReader::State {
             members.push_back({s.name, s.size, s.comp_size, s.comp_method == ZIP_CM_STORE});
             stats.push_back(s);
         }
+        const auto end = zip_end(file_size, read);
+        if (!end || end->members != members.size()) {
+            throw corrupt("{}: its end record does not count its {} members", name, members.size());
+        }
+        directory.emplace(name, *end, read);
+    }
+
+    /// Where the bytes of a member begin. The caller holds the mutex.
+    std::uint64_t data_offset(std::size_t index) {
+        const zip_stat_t& s = stats[index];
+        const char* const stored_name = zip_get_name(archive, index, ZIP_FL_ENC_RAW);
+        return directory->data_offset(index,
+                                      {.name = stored_name == nullptr ? "" : stored_name,
+                                       .method = s.comp_method,
+                                       .crc = s.crc,
+                                       .size = s.size,
+                                       .compressed = s.comp_size},
+                                      fmt::format("{}::{}", name, s.name), read);
     }
     ~State() {
         if (archive != nullptr) zip_discard(archive);
@@ -235,8 +245,11 @@ struct ZipReader::State {
     std::string name;
     std::uint64_t file_size = 0;
     std::unique_ptr<ZipBytes> far;  // of an archive that is no file here
-    MemoryHold held;                // for the list of members
-    std::mutex mutex;               // libzip's handles share the archive's file position
+    Descriptor copy;                // of one that is
+    ZipRead read;
+    std::optional<ZipDirectory> directory;
+    MemoryHold held;   // for the list of members
+    std::mutex mutex;  // libzip's handles share the archive's file position
     zip_t* archive = nullptr;
     std::vector<ZipMember> members;
     std::vector<zip_stat_t> stats;
@@ -262,6 +275,7 @@ public:
                           zip_->file_size);
         }
         const std::lock_guard lock(zip_->mutex);
+        (void)zip_->data_offset(index);
         rewind();
     }
     ~MemberSource() override {
@@ -367,29 +381,9 @@ std::unique_ptr<ByteSource> ZipReader::open(std::size_t index) const {
     return std::make_unique<MemberSource<State>>(state_, index);
 }
 
-// libzip does not tell where a member lies; minizip does.
-std::uint64_t stored_member_offset(const std::filesystem::path& path, std::size_t index) {
-    struct Close {
-        void operator()(void* file) const { unzClose(file); }
-    };
-    const std::unique_ptr<void, Close> zip(unzOpen64(path.c_str()));
-    const auto fail = [&] { return corrupt("{}: member {} is not where it should be", path.string(), index); };
-    if (!zip || unzGoToFirstFile(zip.get()) != UNZ_OK) throw fail();
-    for (std::size_t i = 0; i < index; ++i) {
-        if (unzGoToNextFile(zip.get()) != UNZ_OK) throw fail();
-    }
-    unz_file_info64 info{};
-    int method = 0;
-    if (unzGetCurrentFileInfo64(zip.get(), &info, nullptr, 0, nullptr, 0, nullptr, 0) != UNZ_OK ||
-        unzOpenCurrentFile2(zip.get(), &method, nullptr, 1) != UNZ_OK || method != 0) {
-        throw fail();
-    }
-    const std::uint64_t offset = unzGetCurrentFileZStreamPos64(zip.get());
-    unzCloseCurrentFile(zip.get());
-    std::error_code error;
-    const std::uint64_t size = std::filesystem::file_size(path, error);
-    if (error || offset > size || info.uncompressed_size > size - offset) throw fail();
-    return offset;
+std::uint64_t ZipReader::stored_offset(std::size_t index) const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->data_offset(index);
 }
 
 // ---- writing

@@ -46,7 +46,7 @@ std::vector<std::pair<std::string, Packed>> packed_npz(const ArrayPath& path, co
         found = true;
         unless_refused(refused, [&] {
             if (!member.stored) throw unsupported("{}::{}: is deflated", file, name);
-            const std::uint64_t begin = stored_member_offset(file, i);
+            const std::uint64_t begin = zip.stored_offset(i);
             arrays.emplace_back(name, packed_npy(*zip.open(i), begin));
         });
     }

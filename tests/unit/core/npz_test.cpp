@@ -209,6 +209,55 @@ d = bytearray(open('a.zip', 'rb').read())
     }
 }
 
+TEST(ZipReader, HeadersAndTheDirectorySayTheSame) {
+    const Folder folder;
+    python(folder, R"(
+import io, struct, zipfile
+class Stream(io.RawIOBase):  # sizes and sums then stand behind the members
+    def __init__(self, name): self.file = open(name, 'wb')
+    def writable(self): return True
+    def write(self, data): return self.file.write(data)
+def fill(z):
+    for name in 'a.npy', 'b.npy':
+        with z.open(name, 'w', force_zip64=name == 'b.npy') as member: member.write(name.encode() * 10)
+for method, kind in (zipfile.ZIP_STORED, 'stored'), (zipfile.ZIP_DEFLATED, 'deflated'):
+    with zipfile.ZipFile(kind + '.good.zip', 'w', method) as z: fill(z)
+    with zipfile.ZipFile(Stream(kind + '.stream.good.zip'), 'w', method) as z: fill(z)
+good = open('stored.good.zip', 'rb').read()
+open('prefix-in-comment.good.zip', 'wb').write(good[:-2] + struct.pack('<H', 30) + b'PK\x05\x06' + b'x' * 26)
+a, b, listed = good.index(b'PK\x03\x04'), good.index(b'PK\x03\x04', 4), good.index(b'PK\x01\x02')
+second = good.index(b'PK\x01\x02', listed + 1)
+def bad(name, *changes):
+    data = bytearray(good)
+    for at, value in changes: data[at:at + len(value)] = value
+    open(name + '.bad.zip', 'wb').write(data)
+bad('name', (a + 30, b'b'), (b + 30, b'a'))
+bad('method', (a + 8, b'\x08'))
+bad('CRC-32', (a + 14, b'\0\0\0\0'))
+bad('size', (a + 22, b'\x31'))
+bad('compressed size', (a + 18, b'\x31'))
+bad('byte 0', (a, b'QK'))
+bad('reach into', (a + 28, b'\x09'))
+bad('gives it the name', (listed + 42, good[second + 42:second + 46]))
+)");
+    int good = 0, bad = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+        const std::string name = entry.path().filename().string();
+        if (!name.ends_with(".zip")) continue;
+        const auto read = [&] { return read_all(*ZipReader(entry.path()).open("a.npy")).size(); };
+        if (name.ends_with(".good.zip")) {
+            EXPECT_EQ(read(), 50U) << name;
+            ++good;
+        } else {
+            EXPECT_EQ(error_of([&] { (void)read(); }, name.substr(0, name.find('.'))), ErrorCode::corrupt) << name;
+            EXPECT_EQ(error_of([&] { (void)read(); }, "a.npy"), ErrorCode::corrupt) << name;
+            ++bad;
+        }
+    }
+    EXPECT_EQ(good, 5);
+    EXPECT_EQ(bad, 8);
+}
+
 TEST(ZipReader, EncryptedAndOtherMethodsAreUnsupported) {
     const Folder folder;
     python(folder, R"(

@@ -36,18 +36,17 @@ public:
     /// The bytes of a member. STORED members are read in place. DEFLATE ones stream forward and restart when a read
     /// goes back. CRC-32 is checked whenever a member is read whole. If several members share a name, the last one
     /// counts. Throws not_found, listing the members; unsupported for encryption or another method; corrupt for sizes
-    /// that the archive cannot hold.
+    /// that the archive cannot hold, and where the member's own header and the archive's directory differ.
     [[nodiscard]] std::shared_ptr<const ByteSource> open(std::string_view name) const;
     /// The same for members()[index].
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::size_t index) const;
+    /// The offset in the file of the bytes of members()[index], which is STORED.
+    [[nodiscard]] std::uint64_t stored_offset(std::size_t index) const;
 
 private:
     struct State;
     std::shared_ptr<State> state_;
 };
-
-/// The offset in the file of the bytes of members()[index], which is STORED. Throws corrupt if they are not there.
-[[nodiscard]] std::uint64_t stored_member_offset(const std::filesystem::path& path, std::size_t index);
 
 /// Writes a zip archive, one member after another, and holds nothing in memory; ZIP64 if needed. It appears under its
 /// name only at finish(). Thread rule: one thread.
