@@ -35,10 +35,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view record_key = snapshot_record_key;
 constexpr std::string_view files_key = snapshot_files_key;
 constexpr std::string_view mended_key = ".tessera/mended";
-constexpr std::uint64_t record_limit = std::uint64_t{1} << 20;  // a dozen members
 
 // ---- places
 
@@ -102,27 +100,6 @@ std::shared_ptr<KeyValueStore> folder_with(const Where& where, std::string_view 
 
 std::string utc_now() {
     return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
-}
-
-Value record_of(const SnapshotInfo& info) {
-    Value record = Value::object();
-    record.set("about", "a snapshot by tessera; a plain Zarr store");
-    record.set("version", 1);
-    record.set("node", info.node);
-    record.set("made", info.made);
-    record.set("arrays", info.arrays);
-    record.set("files", info.files);
-    record.set("bytes", info.bytes);
-    record.set("reflinked", info.reflinked);
-    record.set("linked", info.linked);
-    record.set("copied", info.copied);
-    if (info.sums) record.set("sums", true);
-    return record;
-}
-
-void save_record(KeyValueStore& folder, const std::string& name, const SnapshotInfo& info) {
-    const std::string record = record_of(info).dump(python_json_style) + "\n";
-    folder.put(join_key(name, record_key), std::as_bytes(std::span(record)));
 }
 
 /// Removes leftovers of interrupted attempts in a folder of snapshots, whose lock is held.
@@ -283,8 +260,8 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     info.node = where.node;
     info.made = made;
     info.sums = sums;
-    if (sums) save_sums(built, std::string(snapshot_sums_key), io);
-    save_record(built, "", info);
+    if (sums) save_sums(built, io);
+    save_record(built, info);
     built.sync();
     return info;
 }
@@ -412,30 +389,6 @@ std::string part_of(const Where& where, const SnapshotInfo& info) {
 
 }  // namespace
 
-SnapshotInfo load_record(const ReadableStore& folder, const std::string& name) {
-    const std::string key = join_key(name, record_key);
-    Buffer text;
-    if (!folder.get(key, text, record_limit)) throw not_found("{}: no snapshot", name);
-    try {
-        const Value record = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
-        if (record.at("version").as_int64() != 1) throw unsupported("made by a newer Tessera");
-        return {.name = name,
-                .path = fs::path(folder.name()) / name,
-                .node = record.at("node").as_string(),
-                .made = record.at("made").as_string(),
-                .arrays = record.at("arrays").as_int64(),
-                .files = record.at("files").as_int64(),
-                .bytes = record.at("bytes").as_uint64(),
-                .reflinked = record.at("reflinked").as_int64(),
-                .linked = record.at("linked").as_int64(),
-                .copied = record.at("copied").as_int64(),
-                .sums = record.find("sums") != nullptr && record.at("sums").as_bool()};
-    } catch (const Error& e) {
-        if (e.code() == ErrorCode::unsupported) throw e.within(folder.name_of(key));
-        throw corrupt("{}: not the record of a snapshot: {}", folder.name_of(key), e.what());
-    }
-}
-
 SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options,
                              const IoOptions& io, SnapshotOptions how) {
     require_name(name);
@@ -525,20 +478,23 @@ void accept_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = folder_with(where, name, options);
     SnapshotInfo info = load_record(*folder, std::string(name));
-    const std::string sums = join_key(name, snapshot_sums_key);
-    const bool had_sums = info.sums;
-    info.sums = folder->contains(sums);
-    const SnapshotState state = snapshot_state_of({*folder, name}, info, "", io);
+    const PlaceRef place{*folder, name};
+    // Sums that are missing or damaged are given up, or made again.
+    info.sums = sums_are_whole(place, info);
+    const SnapshotState state = snapshot_state_of(place, info, "", io);
     // If only some files have another time, they are among `changed`, because another program changed them.
     if (!state.changed.empty() || !state.missing.empty()) throw damaged(info, state);
     std::string files;
-    for_each_record({*folder, name}, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
+    for_each_record(place, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
         files += line_of({file.path, file.size, now ? now->modified : file.modified});
     });
-    if (how.sums) save_sums({*folder, name}, sums, io);
-    folder->put(join_key(name, files_key), std::as_bytes(std::span(files)));
+    save_record(place, info, false);  // a crash while the lists change leaves a snapshot that can be accepted
+    folder->sync();
     info.sums = info.sums || how.sums;
-    if (info.sums != had_sums) save_record(*folder, info.name, info);
+    if (how.sums) save_sums(place, io);
+    if (!info.sums) folder->erase(place.key(snapshot_sums_key));
+    folder->put(place.key(files_key), std::as_bytes(std::span(files)));
+    save_record(place, info);
     folder->sync();
 }
 

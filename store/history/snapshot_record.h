@@ -22,6 +22,11 @@ inline constexpr std::string_view snapshot_sums_key = ".tessera/snapshot-sums.tx
 /// The record of a snapshot in a folder of snapshots. Throws not_found, corrupt, unsupported.
 [[nodiscard]] SnapshotInfo load_record(const ReadableStore& folder, const std::string& name);
 
+/// Saves it, with the present sums of both lists in it and in `info`, or without any.
+void save_record(const PlaceRef& place, SnapshotInfo& info, bool with_sums = true);
+/// Makes the sums of exactly the files in its list.
+void save_sums(const PlaceRef& place, const IoOptions& io);
+
 /// One file, as snapshot-files.txt has it.
 struct FileRecord {
     std::string path;
@@ -36,6 +41,9 @@ struct FileRecord {
 /// list.
 void for_each_record(const PlaceView& place,
                      const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each);
+
+/// Whether its sums are there, and as they were written.
+[[nodiscard]] bool sums_are_whole(const PlaceView& place, const SnapshotInfo& info);
 
 /// As snapshot_state(), of a snapshot with this record. Of the files outside of `part`, a path in the snapshot, it
 /// reads only those whose time is another.

@@ -1,6 +1,8 @@
 // How the files of a snapshot have changed since it was made.
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 #include <tessera/snapshot.h>
 
 #include <algorithm>
@@ -43,16 +45,24 @@ enum class Content : std::uint8_t { unknown, same, other };
 /// Known sums of a snapshot's files: its own, or those of its nodes' seals.
 class KnownSums {
 public:
-    KnownSums(const PlaceView& place, const SnapshotInfo& info)
-        : place_(place), own_(load_sums(place.store, place.key(snapshot_sums_key))) {
-        if (own_ || !info.sums) return;
-        throw corrupt("{} is missing, though the snapshot has sums", place.store.name_of(place.key(snapshot_sums_key)))
-            .advising(Action::accept_snapshot, "goes by the sizes and times of the files",
-                      info.name.empty() ? "NAME" : info.name);
+    KnownSums(const PlaceView& place, const SnapshotInfo& info) : place_(place) {
+        const bool whole = sums_are_whole(place, info);
+        if (info.sums && !whole) {
+            const std::string name = place.store.name_of(place.key(snapshot_sums_key));
+            throw corrupt("{} is missing or not as it was written, and the snapshot has sums", name)
+                .advising(Action::accept_snapshot, "goes by the sizes and times of the files",
+                          info.name.empty() ? "NAME" : info.name);
+        }
+        if (whole) own_ = load_sums(place.store, place.key(snapshot_sums_key));
     }
 
     /// Whether the snapshot has sums of its own, of all files.
     [[nodiscard]] bool of_all() const { return own_.has_value(); }
+
+    /// Whether it has sums of its own, and none of this file, which is no seal: older versions recorded none of those.
+    [[nodiscard]] bool misses(const std::string& path) const {
+        return own_ && !own_->find(path) && path.find(own_folder) == std::string::npos;
+    }
 
     /// Any thread may call it.
     [[nodiscard]] std::optional<Sha256> of(const std::string& path) {
@@ -117,8 +127,19 @@ std::optional<SnapshotState> snapshot_state(const PlaceView& place, const IoOpti
     return snapshot_state_of(place, load_record(place.store, std::string(place.prefix)), "", io);
 }
 
+bool sums_are_whole(const PlaceView& place, const SnapshotInfo& info) {
+    const auto sum = sum_of(place.store, place.key(snapshot_sums_key));
+    return sum && (info.sums_sum.empty() || hex(*sum) == info.sums_sum);
+}
+
 SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, std::string_view part,
                                 const IoOptions& io) {
+    const std::string list = at.key(snapshot_files_key);
+    const auto list_sum = info.files_sum.empty() ? std::nullopt : sum_of(at.store, list);
+    if (list_sum && hex(*list_sum) != info.files_sum) {
+        throw corrupt("{}: not as it was written, so that nothing tells whether the files are", at.store.name_of(list))
+            .advising(Action::copy, "takes the snapshot as it is");
+    }
     SnapshotState state;
     KnownSums known(at, info);
     // With sums of its own, all files of the part, because size and time do not show a flipped bit.
@@ -141,6 +162,11 @@ SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, s
             compared.append({.path = file.path, .size = file.size, .origin = has_other_time});
         }
     });
+    if (state.files != info.files) {
+        throw corrupt("{} has {} files, and the snapshot was made of {}", at.store.name_of(list), state.files,
+                      info.files)
+            .advising(Action::copy, "takes the snapshot as it is");
+    }
     if (compared.empty()) return state;
     for_each_file<Content>(
         compared, io, "comparing with sums",
@@ -152,7 +178,7 @@ SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, s
             const bool moved = file.origin == has_other_time;
             if (content == Content::same) {
                 if (moved) ++state.moved;
-            } else if (content == Content::other || (moved && kept > 0)) {
+            } else if (content == Content::other || (moved && kept > 0) || known.misses(file.path)) {
                 state.changed.push_back(file.path);
             } else if (moved) {
                 state.untold.push_back(file.path);

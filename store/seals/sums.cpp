@@ -273,9 +273,4 @@ bool is_there(const ReadableStore& store, const std::string& key) {
     }
 }
 
-void save_sums(const PlaceRef& place, const std::string& key, const IoOptions& io) {
-    const FileList sums = sums_of(place, files_below(place), io);
-    put_manifest(place.store, key, each_of(sums));
-}
-
 }  // namespace tessera

@@ -46,7 +46,4 @@ void write_manifest(const NextSum& next, const std::function<void(ByteSpan)>& ou
 void put_manifest(KeyValueStore& store, const std::string& key, const NextSum& next);
 [[nodiscard]] Sha256 manifest_sum(const NextSum& next);
 
-/// Writes the sums of all files that a seal of `place` covers to `key`.
-void save_sums(const PlaceRef& place, const std::string& key, const IoOptions& io);
-
 }  // namespace tessera

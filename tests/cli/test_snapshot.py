@@ -129,7 +129,7 @@ class Snapshots(ProgramTest):
         sums.unlink()
         report = self.tessera_json("verify", "h.zarr.snapshots/summed", code=1)
         self.assertEqual([(f["kind"], f["key"]) for f in report["findings"]], [("damage", ".tessera/snapshot.json")])
-        self.assertIn("snapshot-sums.txt is missing", report["findings"][0]["text"])
+        self.assertIn("snapshot-sums.txt is missing or not as", report["findings"][0]["text"])
         for path in "h.zarr", "h.zarr/depth":
             self.refused("snapshot", path, "restore", "summed", says=("snapshot-sums.txt is missing", "accept summed"))
         # They are given up on request, or made again.
@@ -140,6 +140,24 @@ class Snapshots(ProgramTest):
         self.assertTrue(self.tessera_json("snapshot", "h.zarr", "list")[0]["sums"])
         self.assertTrue(sums.exists())
         self.tessera("snapshot", "h.zarr", "restore", "summed")
+
+    def test_what_is_listed_has_sums(self):
+        """A list that an older version made states no sum of itself."""
+        self.make_hierarchy()
+        self.tessera("snapshot", "h.zarr", "create", "old", "--sums", "--quiet")
+        own = self.folder / "h.zarr.snapshots/old/.tessera"
+        record = json.loads((own / "snapshot.json").read_text())
+        for member in "sha256", "files_sha256", "sums_sha256":
+            del record[member]
+        (own / "snapshot.json").write_text(json.dumps(record))
+        self.tessera("verify", "h.zarr.snapshots/old")
+        for name, says in ("snapshot-sums.txt", ".zgroup: "), ("snapshot-files.txt", "and the snapshot was made of"):
+            whole = (own / name).read_text()
+            (own / name).write_text("".join(whole.splitlines(keepends=True)[3:]))
+            self.assertIn(says, self.tessera("verify", "h.zarr.snapshots/old", code=1))
+            self.assertNotEqual(self.run_program("snapshot", "h.zarr", "restore", "old").returncode, 0)
+            (own / name).write_text(whole)
+        self.tessera("snapshot", "h.zarr", "restore", "old")
 
     def test_a_seal_tells_too(self):
         self.make_hierarchy()

@@ -40,6 +40,8 @@ struct SnapshotInfo {
     std::int64_t linked = 0;     ///< files that are hard links to the original
     std::int64_t copied = 0;
     bool sums = false;  ///< whether it has SHA-256 sums of its own
+    /// SHA-256 in hexadecimal digits, of its list of files and of its sums. Empty: made by a version without them.
+    std::string files_sum = {}, sums_sum = {};
 };
 
 struct SnapshotOptions {
