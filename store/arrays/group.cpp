@@ -102,11 +102,21 @@ StoreLock lock_to_remove(const PlaceRef& place) {
     }
 }
 
+/// The node at a place. `force`: also a group whose document is broken, which could be an array's as well, and what has
+/// no document any more.
+std::optional<Node> node_to_remove(const PlaceView& at, bool force) {
+    auto node = probe_node(at);
+    if (!force) return node;
+    if (!node && lost_its_metadata(at)) return Node{std::string(at.prefix), NodeKind::array, nullptr};
+    if (node && node->kind == NodeKind::array && !child_nodes(at).empty()) node->kind = NodeKind::group;
+    return node;
+}
+
 }  // namespace
 
 void remove_node(const PlaceRef& at, RemoveOptions options) {
     const StoreLock building = at.store.lock_destination(at.prefix);
-    std::optional<Node> node = probe_node(at);
+    std::optional<Node> node = node_to_remove(at, options.force);
     if (node && at.store.local_files().is_link(at.prefix)) {
         at.store.erase_below(at.prefix);  // the link alone
         at.store.sync();
@@ -128,14 +138,24 @@ void remove_node(const PlaceRef& at, RemoveOptions options) {
             if (passed.why == PassedFolder::Why::nowhere || probe_node({at.store, place})) links.push_back(place);
         }
     }
-    if (!node && all.empty()) throw absence(at, "array or group");
+    if (!node && all.empty()) {
+        const Error error = absence(at, "array or group");
+        throw lost_its_metadata(at) ? error.advising(Action::remove, "removes what is left of an array", at.name())
+                                    : error;
+    }
     if (all.size() + links.size() > 0 && !options.recursive) {
         throw invalid_argument("{}: a group that holds {} arrays and groups", at.name(), all.size() + links.size())
             .advising(Action::recursive, "removes them too");
     }
     for (Node& below : all) below.path = at.key(below.path);
     all.insert(all.begin(), node.value_or(Node{std::string(at.prefix)}));
-    require_nothing_foreign(at.store, all, links);
+    try {
+        require_nothing_foreign(at.store, all, links, ErrorCode::invalid_argument,
+                                options.force ? BrokenNodes::guess : BrokenNodes::refuse);
+    } catch (const Error& e) {
+        if (options.force || (e.code() != ErrorCode::corrupt && e.code() != ErrorCode::unsupported)) throw;
+        throw e.advising(Action::remove, "removes it all the same", at.name());
+    }
     // Metadata is removed first, so that a partly removed node does not open.
     for (const Node& one : all) {
         if (one.dialect == nullptr) continue;

@@ -359,6 +359,19 @@ void carry_parity(const ReadableStore& old, KeyValueStore& built, const std::vec
     }
 }
 
+/// Adds the nodes that the restored ones replace and that are none because their metadata are broken or gone: snapshots
+/// are there for that.
+void add_broken_nodes(std::vector<Node>& nodes, const ReadableStore& old, const ReadableStore& restored) {
+    for (Node& node : all_nodes(restored)) {
+        const auto there = std::ranges::find(nodes, node.path, &Node::path);
+        if (there == nodes.end()) {
+            if (probe_node({old, node.path}) || lost_its_metadata({old, node.path})) nodes.push_back(std::move(node));
+        } else if (there->kind != node.kind) {
+            *there = std::move(node);  // a broken document may be that of an array or of a group
+        }
+    }
+}
+
 /// Puts the complete directory `built` at `path`.
 void put_in_place(const fs::path& built, const fs::path& path, const StoreOptions& options) {
     if (!fs::exists(status_of(path))) {
@@ -369,13 +382,15 @@ void put_in_place(const fs::path& built, const fs::path& path, const StoreOption
     }
     const auto old = directory_store(path, options);
     LockedNodes locked = lock_nodes(*old);
+    add_broken_nodes(locked.nodes, *old, *directory_store(built, {.read_only = true}));
     if (locked.nodes.empty()) {
         throw already_exists("{}: something that is no array or group is there; move it away first", path.string());
     }
     std::vector<std::string> links;
     for (const PassedFolder& passed : hierarchy_below(*old).passed) links.push_back(passed.path);
-    in_context([] { return "what is there now would be lost"; },
-               [&] { require_nothing_foreign(*old, locked.nodes, links); });
+    in_context(
+        [] { return "what is there now would be lost"; },
+        [&] { require_nothing_foreign(*old, locked.nodes, links, ErrorCode::invalid_argument, BrokenNodes::guess); });
     replace_directory(built, *old, std::move(locked), options);
 }
 

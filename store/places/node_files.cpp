@@ -31,10 +31,15 @@ bool is_document(const Node& node, std::string_view name) {
                                        std::ranges::count(node.dialect->documents, name) > 0);
 }
 
-NodeFiles::NodeFiles(const ReadableStore& store, Node node) : node_(std::move(node)) {
+NodeFiles::NodeFiles(const ReadableStore& store, Node node, BrokenNodes broken) : node_(std::move(node)) {
     if (node_.kind != NodeKind::array) return;
     if (node_.dialect != nullptr) {
-        metadata_ = load_metadata(*node_.dialect, {store, node_.path});
+        try {
+            metadata_ = load_metadata(*node_.dialect, {store, node_.path});
+        } catch (const Error& e) {
+            if (broken == BrokenNodes::refuse || e.code() == ErrorCode::io) throw;
+            node_.dialect = nullptr;
+        }
         return;
     }
     Buffer text;
@@ -52,8 +57,12 @@ bool NodeFiles::owns(std::string_view name) const {
     if (name == own_folder) return true;
     if (node_.kind != NodeKind::array) return is_document(node_, name);
     if (node_.dialect != nullptr) return node_.dialect->owns(metadata_, name);
+    if (name.starts_with("c.")) name.remove_prefix(2);
+    const auto rank = 1 + std::ranges::count(name, '.');  // if it is that of a chunk
+    if (rank > max_rank) return false;
     return std::ranges::any_of(dialect_table(), [&](const Dialect* d) {
         ArrayMetadata defaults;
+        defaults.shape = Shape::filled(static_cast<int>(rank), 1);
         defaults.keys = d->default_keys();
         return d->owns(defaults, name);
     });
@@ -75,11 +84,11 @@ void require_no_builder(const PlaceView& place, const std::string& lock_name) {
 }  // namespace
 
 void require_nothing_foreign(const ReadableStore& store, const std::vector<Node>& nodes,
-                             const std::vector<std::string>& links, ErrorCode code) {
+                             const std::vector<std::string>& links, ErrorCode code, BrokenNodes broken) {
     std::set<std::string_view> paths(links.begin(), links.end());
     for (const Node& node : nodes) paths.insert(node.path);
     for (const Node& node : nodes) {
-        const NodeFiles files(store, node);
+        const NodeFiles files(store, node, broken);
         const Listing listing = store.list(node.path);
         for (const auto* names : {&listing.prefixes, &listing.keys}) {
             for (const std::string& name : *names) {
@@ -93,6 +102,10 @@ void require_nothing_foreign(const ReadableStore& store, const std::vector<Node>
             }
         }
     }
+}
+
+bool lost_its_metadata(const PlaceView& place) {
+    return !probe_node(place) && std::ranges::count(place.store.list(place.prefix).prefixes, own_folder) > 0;
 }
 
 bool is_direct(const PlaceView& place) {

@@ -141,6 +141,58 @@ class Snapshots(ProgramTest):
         self.assertTrue(sums.exists())
         self.tessera("snapshot", "h.zarr", "restore", "summed")
 
+    def test_broken_metadata_are_restored_and_removed(self):
+        for kind, document in {"zmeta": "__zmeta__", "v1": "meta", "v2": ".zarray", "v3": "zarr.json"}.items():
+            for broken in b"{", b"", None:
+                with self.subTest(kind, broken=broken):
+                    path = f"{kind}{len(broken) if broken is not None else ''}.zarr"
+                    root = self.folder / path
+                    self.tessera("import", self.save("values.npy", VALUES), path, "--format", kind, "--chunks", "2,5", "--quiet")
+                    self.tessera("snapshot", path, "create", "before", "--quiet")
+
+                    def damage():
+                        if broken is None:
+                            (root / document).unlink()
+                        else:
+                            (root / document).write_bytes(broken)
+
+                    damage()
+                    (root / "notes.txt").write_text("mine")
+                    self.refused("snapshot", path, "restore", "before", says="notes.txt")
+                    self.refused("rm", path, "--force", says="notes.txt")
+                    self.assertEqual((root / "notes.txt").read_text(), "mine")
+                    (root / "notes.txt").unlink()
+                    self.tessera("snapshot", path, "restore", "before", "--quiet")
+                    np.testing.assert_array_equal(self.exported(path), VALUES)
+                    damage()
+                    self.refused("rm", path, says="--force")
+                    self.assertTrue(root.exists())
+                    self.tessera("rm", path, "--force", "--quiet")
+                    self.assertFalse(root.exists())
+
+    def test_broken_documents_of_a_hierarchy_are_restored_and_removed(self):
+        self.make_hierarchy()
+        self.tessera("copy", "h.zarr", "g.zarr", "--format", "v3", "--quiet")
+        self.tessera("snapshot", "g.zarr", "create", "before", "--quiet")
+        for damaged in ["zarr.json"], ["depth/zarr.json"], ["sub/zarr.json", "zarr.json", "sub/quality/zarr.json"]:
+            with self.subTest(damaged):
+                for name in damaged:
+                    (self.folder / "g.zarr" / name).write_text("{")
+                self.tessera("snapshot", "g.zarr", "restore", "before", "--quiet")
+                self.tessera("verify", "g.zarr")
+                np.testing.assert_array_equal(self.exported("g.zarr/sub/quality"), VALUES)
+        # What the snapshot does not have stays, and with it all else.
+        self.tessera("create", "g.zarr/later", "--shape", "3", "--dtype", "i4", "--quiet")
+        (self.folder / "g.zarr/zarr.json").write_text("{")
+        self.refused("snapshot", "g.zarr", "restore", "before", says="later")
+        self.refused("rm", "g.zarr", "--recursive", says="--force")
+        self.tessera("rm", "g.zarr", "--recursive", "--force", "--quiet")
+        self.assertFalse((self.folder / "g.zarr").exists())
+        # A folder of somebody else's that looks like an array without metadata is none of ours.
+        (self.folder / "years/2024").mkdir(parents=True)
+        self.refused("rm", "years", "--force", says="no array or group")
+        self.assertTrue((self.folder / "years/2024").exists())
+
     def test_what_is_listed_has_sums(self):
         """A list that an older version made states no sum of itself."""
         self.make_hierarchy()

@@ -35,7 +35,7 @@ constexpr std::array names{
     ActionName{Action::overwrite, "--overwrite"},
     ActionName{Action::recursive, "--recursive"},
     ActionName{Action::reduce, "`tessera reduce`", "`tessera reduce SRC DST --with {}`"},
-    ActionName{Action::remove, "`tessera rm`"},
+    ActionName{Action::remove, "`tessera rm`", "`tessera rm {} --force`"},
     ActionName{Action::repair, "`tessera repair`", "`tessera repair {}`"},
     ActionName{Action::repair_to_seal, "`tessera repair --to-seal`", "`tessera repair --to-seal {}`"},
     ActionName{Action::resume, "--resume"},

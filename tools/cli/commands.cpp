@@ -493,7 +493,9 @@ constexpr Command table[] = {
     {"rm", arrange, "remove an array, a group or an unfinished copy", "rm PATH [options]",
      "Removes without asking. Anything else, and what holds files that are no part of it, is left alone. Of links "
      "below\n"
-     "PATH only the links are removed; PATH itself must not be one.\n\n"
+     "PATH only the links are removed; PATH itself must not be one. --force also removes what has broken metadata, or "
+     "an\n"
+     "array of Tessera's that has lost them, if all names in it are such as arrays have.\n\n"
      "Example:\n"
      "  tessera rm survey.zarr/2025 --recursive",
      declare_rm},

@@ -133,7 +133,7 @@ int mv(Session& session, const MoveOptions& o) {
 
 struct RemoveOptions {
     std::string path;
-    bool recursive = false;
+    bool recursive = false, force = false;
 };
 
 int rm(Session& session, const RemoveOptions& o) {
@@ -147,11 +147,11 @@ int rm(Session& session, const RemoveOptions& o) {
         remove_unfinished(node, session.store());
     } else if (!local) {
         const Place place = find_place(node, session.store());
-        remove_node(place, {.recursive = o.recursive});
+        remove_node(place, {.recursive = o.recursive, .force = o.force});
     } else {
         if (!fs::exists(node)) throw not_found("{}: no such file or directory", o.path);
         remove_node({*directory_store(node.parent_path(), session.store()), node.filename().string()},
-                    {.recursive = o.recursive});
+                    {.recursive = o.recursive, .force = o.force});
     }
     note_stale(session, {node.string()});
     Value value = Value::object();
@@ -233,6 +233,7 @@ Run declare_rm(CLI::App& app) {
     auto o = std::make_shared<RemoveOptions>();
     app.add_option("PATH", o->path, "an array, a group or an unfinished copy")->required()->option_text(" ");
     app.add_flag("--recursive", o->recursive, "remove a group with everything below it");
+    app.add_flag("--force", o->force, "also an array whose metadata are broken or gone");
     return [o](Session& session) { return rm(session, *o); };
 }
 

@@ -62,7 +62,7 @@ constexpr std::array names{
     ActionName{Action::overwrite, "overwrite=True"},
     ActionName{Action::recursive, "recursive=True"},
     ActionName{Action::reduce, "tessera.reduce", "tessera.reduce(…, how=\"{}\")"},
-    ActionName{Action::remove, "Group.remove"},
+    ActionName{Action::remove, "Group.remove", "Group.remove(\"{}\", force=True)"},
     ActionName{Action::repair, "tessera.repair", "tessera.repair(\"{}\")"},
     ActionName{Action::repair_to_seal, "tessera.repair(…, to_seal=True)", "tessera.repair(…, to_seal=[\"{}\"])"},
     ActionName{Action::resume, "resume=True"},

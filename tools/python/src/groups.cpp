@@ -30,10 +30,10 @@ py::list nodes(GroupHandle& handle, bool all) {
     return nodes_to_python(Work().run([&](const IoOptions&) { return all ? group.nodes() : group.children(); }));
 }
 
-void remove(GroupHandle& handle, const py::object& path, bool recursive) {
+void remove(GroupHandle& handle, const py::object& path, bool recursive, bool force) {
     Group& group = handle.group();
     const std::string text = path_from_python(path);
-    Work().run([&](const IoOptions&) { group.remove(text, {.recursive = recursive}); });
+    Work().run([&](const IoOptions&) { group.remove(text, {.recursive = recursive, .force = force}); });
 }
 
 void move(GroupHandle& handle, const py::object& from, const py::object& to) {

@@ -213,10 +213,10 @@ class Group(Node, Mapping[str, Any]):
         self._require_writable()
         self._handle.move(old, new)
 
-    def remove(self, name: str, recursive: bool = False) -> None:
-        """Delete an array, or a group that is empty unless `recursive`."""
+    def remove(self, name: str, recursive: bool = False, *, force: bool = False) -> None:
+        """Delete an array, or a group that is empty unless `recursive`. `force`: also one whose metadata are broken."""
         self._require_writable()
-        self._handle.remove(name, recursive)
+        self._handle.remove(name, recursive, force)
 
     def __delitem__(self, name: str) -> None:
         self.remove(name, recursive=True)

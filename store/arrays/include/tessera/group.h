@@ -17,6 +17,9 @@ namespace tessera {
 
 struct RemoveOptions {
     bool recursive = false;  ///< a group goes with the arrays and groups below it
+    /// Also an array or group whose metadata are broken, or an array of Tessera's that has lost them, if all names in
+    /// it are such as arrays have.
+    bool force = false;
 };
 /// Removes the array or group at `place` with everything below it. Throws not_found if nothing is there, and
 /// invalid_argument for a group with nodes below, unless `recursive`. Also throws invalid_argument, naming them, if
