@@ -186,22 +186,15 @@ Journal stage_undo(const PlaceRef& place, const Dialect& dialect, const LastChan
     return journal;
 }
 
-/// Throws invalid_argument if the last change was a batch over a group that still has its record.
-void require_own_batch(const PlaceView& place, const LastChange& last, const std::string& name) {
+/// Throws invalid_argument if the last change was a part of a batch over a group: wherever the array lies now, the
+/// other parts would stay.
+void require_own_batch(const LastChange& last, const std::string& name) {
     if (last.group_above == 0) return;
-    for (const std::string_view record : {undo_record_key, batch_journal_key}) {
-        try {
-            const auto file = open_above(place, last.group_above, record);
-            const auto header = file ? header_of(*file) : std::nullopt;
-            if (!header || header->id != last.id) continue;
-        } catch (const Error& e) {
-            if (e.code() == ErrorCode::not_found) return;  // the array has left the group
-            throw;
-        }
-        throw invalid_argument("{}: the last change was a batch over several arrays of the group {}", name,
-                               last.group_above == 1 ? "around it" : fmt::format("{} folders above", last.group_above))
-            .advising(Action::undo, "of the group takes it back in all of them");
-    }
+    throw invalid_argument(
+        "{}: the last change was a batch over several arrays of the group {}, and a part of it alone is "
+        "not taken back",
+        name, last.group_above == 1 ? "around it" : fmt::format("{} folders above", last.group_above))
+        .advising(Action::undo, "of the group takes it back in all of them");
 }
 
 }  // namespace
@@ -218,7 +211,7 @@ std::int64_t undo(const Array& array) {
     }
     const LastChange last = last_change({store, prefix}, std::move(*record), array.name());
     require_own({store, prefix}, last);
-    require_own_batch({store, prefix}, last, array.name());
+    require_own_batch(last, array.name());
     const std::string batch = join_key(prefix, batch_folder);
     store.erase_below(batch);
     try {

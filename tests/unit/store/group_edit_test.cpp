@@ -98,6 +98,32 @@ TEST(GroupEdit, TakesEffectInAllArraysAndIsTakenBackInAll) {
     }
 }
 
+TEST(GroupEdit, APartIsNotTakenBackAloneWhereverItLies) {
+    const TemporaryFolder folder;
+    const auto store = directory_store(folder.path(), {.durability = Durability::none});
+    make_series(store);
+    const Group group = Group::open({store, "g"});
+    Edit edit(group);
+    lengthen(edit);
+    edit.commit();
+    const auto refused = [](const std::filesystem::path& path) {
+        expect_error(ErrorCode::invalid_argument, "a part of it alone is not taken back",
+                     [&] { (void)undo(Array::open(path)); });
+    };
+    fs::rename(folder / "g/time", folder / "time");
+    refused(folder / "time");
+    fs::create_directories(folder / "other/.tessera/undo");  // of a group that knows nothing of it
+    fs::rename(folder / "time", folder / "other/time");
+    refused(folder / "other/time");
+    EXPECT_EQ(Array::open(folder / "other/time").shape(), Shape{9});
+    fs::rename(folder / "other/time", folder / "g/time");
+    EXPECT_EQ(lengths(store), 9);
+    Group::open(folder / "g").attributes().set("later", 1);
+    refused(folder / "g/time");
+    EXPECT_GT(undo(group), 9);
+    EXPECT_EQ(lengths(store), 6);
+}
+
 TEST(GroupEdit, RefusesWhatIsNotInTheGroup) {
     const TemporaryFolder folder;
     const auto store = directory_store(folder.path(), {.durability = Durability::none});
