@@ -339,13 +339,13 @@ void Group::consolidate() {
         throw unsupported("{}: {} has no consolidated metadata; groups of v2 and v3 have", state_->name,
                           dialect == nullptr ? "a plain directory" : dialect->name);
     }
-    Value::Object nodes;
-    for (auto& [path, documents] : documents_below(*state_->store, *dialect, state_->prefix)) {
-        nodes.emplace_back(path, std::move(documents));
-    }
-    const Value consolidated(std::move(nodes));
     state_->change_documents([&] {
-        dialect->save_consolidated(*state_, consolidated);
+        finish_parts_at(*state_);  // a recorded batch may change what is copied
+        Value::Object nodes;
+        for (auto& [path, documents] : documents_below(*state_->store, *dialect, state_->prefix)) {
+            nodes.emplace_back(path, std::move(documents));
+        }
+        dialect->save_consolidated(*state_, Value(std::move(nodes)));
         state_->store->sync();
     });
 }

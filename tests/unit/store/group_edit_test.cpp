@@ -98,6 +98,42 @@ TEST(GroupEdit, TakesEffectInAllArraysAndIsTakenBackInAll) {
     }
 }
 
+TEST(GroupEdit, ConsolidatingFinishesWhatIsRecordedFirst) {
+    const StoreOptions quick{.durability = Durability::none};
+    bool old = false;
+    for (const std::vector<std::string>& which : {names, {"time"}}) {
+        for (std::int64_t lives = 0;; ++lives) {
+            SCOPED_TRACE(lives);
+            const TemporaryFolder folder;
+            make_series(directory_store(folder.path(), quick));
+            const std::shared_ptr<KeyValueStore> dying =
+                std::make_shared<DyingStore>(directory_store(folder.path(), quick), lives);
+            bool done = true;
+            try {
+                if (which.size() > 1) {
+                    Edit edit(Group::open({dying, "g"}));
+                    lengthen(edit);
+                    edit.commit();
+                } else {
+                    Edit edit(Array::open({dying, "g/time"}));
+                    edit->resize({9});
+                    edit.commit();
+                }
+            } catch (const Error&) {
+                done = false;
+            }
+            Group group = Group::open(folder / "g");
+            group.consolidate();
+            EXPECT_TRUE(group.consolidated_state().fresh());
+            const bool grown = Array::open(folder / "g/time").shape()[0] == 9;
+            old = old || !grown;
+            EXPECT_TRUE(group.consolidated_state().fresh()) << "opening had nothing to finish";
+            if (done) break;
+        }
+    }
+    EXPECT_TRUE(old);
+}
+
 TEST(GroupEdit, APartIsNotTakenBackAloneWhereverItLies) {
     const TemporaryFolder folder;
     const auto store = directory_store(folder.path(), {.durability = Durability::none});
