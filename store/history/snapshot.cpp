@@ -1,6 +1,8 @@
 #include <tessera/action.h>
 #include <tessera/snapshot.h>
 
+#include <unistd.h>
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -413,6 +415,8 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
         throw absence(*from.store, "array or group");
     });
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
+    // An empty one of another user's run that was killed before it shared it.
+    if (::access(where.folder.c_str(), X_OK) != 0) (void)::rmdir(where.folder.c_str());
     const auto folder = directory_store(where.folder, options);
     const fs::path place = where.folder / name;
     if (fs::exists(status_of(place))) throw already_exists("{}: is there already", place.string());

@@ -178,6 +178,8 @@ void remove_beneath(int directory, const char* name, const std::string& full_pat
     for (int n = 0;; ++n) {
         Descriptor inside(open_part(directory, name, O_RDONLY | O_DIRECTORY));
         if (!inside && errno == ENOENT) return;
+        // One of another user's run that was killed before it shared it.
+        if (!inside && errno == EACCES && ::unlinkat(directory, name, AT_REMOVEDIR) == 0) return;
         if (!inside) throw io_error("removing", full_path, errno == ENOTDIR || errno == ELOOP ? error : errno);
         empty_beneath(std::move(inside), full_path);
         if (::unlinkat(directory, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return;

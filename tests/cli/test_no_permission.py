@@ -125,6 +125,23 @@ class SharedGroup(program.ProgramTest):
                 self.tessera("undo", path, "--quiet", **self.alice)
                 self.check(path)
 
+    def test_a_killed_snapshot_locks_nobody_out(self):
+        """A folder that was made under a mask of 077, and not yet shared."""
+        path = self.array("v3")
+        folder = self.root / "v3.zarr.snapshots"
+        for left in folder, folder / ".x.tessera-new", folder / ".x.tessera-new/.tessera":
+            with self.subTest(str(left.relative_to(self.root))):
+                shutil.rmtree(folder, ignore_errors=True)
+                for made in reversed([left, *left.parents]):
+                    if not made.is_relative_to(folder):
+                        continue
+                    made.mkdir()
+                    os.chown(made, self.BOB if os.getuid() == 0 else -1, self.group)
+                    made.chmod(0o700 if made == left else 0o2775)
+                self.tessera("snapshot", path, "create", "one", "--quiet", **self.alice)
+                self.tessera("snapshot", path, "create", "x", "--quiet", **self.alice)
+                self.check(self.root)
+
     def test_snapshots_and_replacements(self):
         for form in self.FORMATS:
             with self.subTest(form):
