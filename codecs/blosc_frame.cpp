@@ -28,13 +28,13 @@
 #include <blosc.h>
 #include <lz4.h>
 #include <tessera/error_text.h>
+#include <tessera/little_endian.h>
 
 #include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
 
-#include "little_endian.h"
 #include "span_source.h"
 #include "unshuffle.h"
 
@@ -88,7 +88,8 @@ public:
             const std::size_t list_end = header_size + 4 * blocks;
             if (!in_memory_ && have_.size() < list_end) fetch(0, list_end);
             starts_.resize(blocks);
-            for (std::size_t k = 0; k < blocks; ++k) starts_[k] = load_32(&have_[header_size + 4 * k]);
+            for (std::size_t k = 0; k < blocks; ++k)
+                starts_[k] = load_little<std::uint32_t>(&have_[header_size + 4 * k]);
             if (starts_[0] < list_end) return false;
         }
         starts_.push_back(h.cbytes);
@@ -294,7 +295,7 @@ private:
         const std::size_t size = out.size() / splits;
         for (; !out.empty(); out = out.subspan(size)) {
             if (in.size() < 4) return false;
-            const std::size_t n = load_32(in.data());
+            const std::size_t n = load_little<std::uint32_t>(in.data());
             in = in.subspan(4);
             if (n > in.size()) return false;
             if (n == size) {
@@ -318,10 +319,10 @@ private:
         p[1] = std::byte{header_.compressor_version};
         p[2] = std::byte{static_cast<std::uint8_t>(header_.flags | (whole ? 0 : unsplit))};
         p[3] = static_cast<std::byte>(header_.typesize);
-        store_32(p + 4, static_cast<std::uint32_t>(out.size()));
-        store_32(p + 8, static_cast<std::uint32_t>(out.size()));
-        store_32(p + 12, static_cast<std::uint32_t>(frame.size()));
-        store_32(p + header_size, header_size + 4);
+        store_little<std::uint32_t>(p + 4, static_cast<std::uint32_t>(out.size()));
+        store_little<std::uint32_t>(p + 8, static_cast<std::uint32_t>(out.size()));
+        store_little<std::uint32_t>(p + 12, static_cast<std::uint32_t>(frame.size()));
+        store_little<std::uint32_t>(p + header_size, header_size + 4);
         std::memcpy(p + header_size + 4, in.data(), in.size());
         return blosc_decompress_ctx(p, out.data(), out.size(), 1) == static_cast<int>(out.size());
     }
@@ -373,7 +374,7 @@ public:
         if (std::ranges::all_of(replaced_, in_part)) return false;
         if (!each_piece(runs, replace) || !close() || !keep_until(blocks)) return false;
         std::memcpy(out_.data(), old_.bytes().data(), header_size);
-        store_32(out_.data() + 12, static_cast<std::uint32_t>(end_));
+        store_little<std::uint32_t>(out_.data() + 12, static_cast<std::uint32_t>(end_));
         out_.resize(end_);
         return true;
     }
@@ -434,7 +435,7 @@ private:
         constexpr std::size_t body = header_size + 4;
         return made.flags == header_.flags && made.typesize == header_.typesize &&
                made.blocksize == old_.block_size(put_) && frame.size() > body &&
-               load_32(&frame.data()[header_size]) == body && put(frame.span().subspan(body));
+               load_little<std::uint32_t>(&frame.data()[header_size]) == body && put(frame.span().subspan(body));
     }
 
     [[nodiscard]] bool keep_until(std::size_t k) {
@@ -453,7 +454,7 @@ private:
 
     [[nodiscard]] bool put(ByteSpan bytes) {
         if (!has_room(end_) || bytes.size() > most_bytes()) return false;
-        store_32(out_.data() + header_size + 4 * put_, static_cast<std::uint32_t>(end_));
+        store_little<std::uint32_t>(out_.data() + header_size + 4 * put_, static_cast<std::uint32_t>(end_));
         std::memcpy(out_.data() + end_, bytes.data(), bytes.size());
         end_ += bytes.size();
         ++put_;
@@ -485,9 +486,9 @@ BloscHeader read_blosc_header(ByteSpan front, std::uint64_t available) {
     const BloscHeader header{.compressor_version = std::to_integer<std::uint8_t>(front[1]),
                              .flags = std::to_integer<std::uint8_t>(front[2]),
                              .typesize = std::to_integer<std::uint32_t>(front[3]),
-                             .nbytes = load_32(&front[4]),
-                             .blocksize = load_32(&front[8]),
-                             .cbytes = load_32(&front[12])};
+                             .nbytes = load_little<std::uint32_t>(&front[4]),
+                             .blocksize = load_little<std::uint32_t>(&front[8]),
+                             .cbytes = load_little<std::uint32_t>(&front[12])};
     if (header.cbytes < header_size || header.cbytes > available) {
         throw corrupt("the header says that the frame has {} bytes, but there are {}", header.cbytes, available);
     }

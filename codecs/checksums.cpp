@@ -5,6 +5,7 @@
 #include <isa-l/crc.h>
 #include <libdeflate.h>
 #include <tessera/error_text.h>
+#include <tessera/little_endian.h>
 #include <tessera/lookup3.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 
 #include "codec_row.h"
 #include "compressor.h"
-#include "little_endian.h"
 
 namespace tessera {
 
@@ -66,7 +66,7 @@ public:
     void encode(ByteSpan in, Buffer& out) const override {
         out.reset(in.size() + 4);
         std::ranges::copy(in, out.data() + (at_start_ ? 4 : 0));
-        store_32(out.data() + (at_start_ ? 0 : in.size()), sum_(in, seed_));
+        store_little<std::uint32_t>(out.data() + (at_start_ ? 0 : in.size()), sum_(in, seed_));
     }
 
     [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override { return in_size + 4; }
@@ -77,7 +77,7 @@ protected:
         if (in.size() < 4) throw corrupt("{} bytes are too few for a checksum, which has 4", in.size());
         const std::size_t size = in.size() - 4;
         const ByteSpan data = at_start_ ? in.subspan(4) : in.first(size);
-        const std::uint32_t stored = load_32(at_start_ ? in.data() : in.data() + size);
+        const std::uint32_t stored = load_little<std::uint32_t>(at_start_ ? in.data() : in.data() + size);
         const std::uint32_t computed = sum_(data, seed_);
         if (stored != computed) {
             throw corrupt("the stored checksum is {:#010x}, but that of the data is {:#010x}: they are damaged", stored,

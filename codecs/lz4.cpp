@@ -1,10 +1,10 @@
 // "numcodecs.lz4": the decoded size as 4 little-endian bytes, then one LZ4 block.
 #include <lz4.h>
 #include <tessera/error_text.h>
+#include <tessera/little_endian.h>
 
 #include "codec_row.h"
 #include "compressor.h"
-#include "little_endian.h"
 
 namespace tessera {
 
@@ -16,7 +16,7 @@ public:
 
     void encode(ByteSpan in, Buffer& out) const override {
         out.reset(static_cast<std::size_t>(encoded_bound(in.size())));
-        store_32(out.data(), static_cast<std::uint32_t>(in.size()));
+        store_little<std::uint32_t>(out.data(), static_cast<std::uint32_t>(in.size()));
         const int size =
             LZ4_compress_fast(reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data() + 4),
                               static_cast<int>(in.size()), static_cast<int>(out.size() - 4), acceleration_);
@@ -51,7 +51,7 @@ protected:
 private:
     static std::size_t header(ByteSpan in) {
         if (in.size() < 5) throw corrupt("{} bytes are too few for lz4 data, at least 5", in.size());
-        const std::uint32_t size = load_32(in.data());
+        const std::uint32_t size = load_little<std::uint32_t>(in.data());
         // One byte of an LZ4 sequence decodes to at most 255 bytes.
         if (size > LZ4_MAX_INPUT_SIZE || size > 255 * (std::uint64_t{in.size()} - 4)) {
             throw corrupt("the lz4 data claim {} bytes, more than {} can hold", size, in.size());

@@ -3,6 +3,7 @@
 // data each have a chain of codecs of their own. v3. Missing elements read as the fill value.
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
+#include <tessera/little_endian.h>
 #include <tessera/pipeline.h>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "codec_row.h"
-#include "little_endian.h"
 
 namespace tessera {
 
@@ -21,10 +21,6 @@ std::vector<CodecConfig> codecs_member(const Value& configuration, std::string_v
     std::vector<CodecConfig> codecs;
     for (const Value& codec : configuration.at(name).as_array()) codecs.push_back(codec_from_json(codec));
     return codecs;
-}
-
-std::uint64_t load_64(const std::byte* p) {
-    return load_32(p) | std::uint64_t{load_32(p + 4)} << 32;
 }
 
 class OptionalCodec final : public ArrayToBytesCodec {
@@ -44,8 +40,8 @@ public:
     void decode(ByteSpan in, const MutableArrayView& out) const override {
         constexpr std::size_t header = 16;
         if (in.size() < header) throw corrupt("{} bytes are too few for two lengths", in.size());
-        const std::uint64_t mask_size = load_64(in.data());
-        const std::uint64_t data_size = load_64(in.data() + 8);
+        const std::uint64_t mask_size = load_little<std::uint64_t>(in.data());
+        const std::uint64_t data_size = load_little<std::uint64_t>(in.data() + 8);
         const std::uint64_t rest = in.size() - header;
         if (mask_size > rest || data_size != rest - mask_size) {
             throw corrupt("a mask of {} bytes and data of {} are in {}", mask_size, data_size, rest);

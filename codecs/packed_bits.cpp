@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "codec_row.h"
-#include "little_endian.h"
 
 namespace tessera {
 

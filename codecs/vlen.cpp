@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include <tessera/error_text.h>
+#include <tessera/little_endian.h>
 #include <tessera/memory_account.h>
 
 #include "../core/unicode.h"
 #include "codec_row.h"
-#include "little_endian.h"
 #include "variable_slots.h"
 
 namespace tessera {
@@ -33,10 +33,10 @@ public:
         }
         out.reset(static_cast<std::size_t>(size));
         std::byte* to = out.data();
-        store_32(to, static_cast<std::uint32_t>(count_));
+        store_little<std::uint32_t>(to, static_cast<std::uint32_t>(count_));
         to += 4;
         for (const VariableSlot& slot : slots) {
-            store_32(to, static_cast<std::uint32_t>(slot.size));
+            store_little<std::uint32_t>(to, static_cast<std::uint32_t>(slot.size));
             if (slot.size > 0) std::memcpy(to + 4, slot.data, static_cast<std::size_t>(slot.size));
             to += 4 + slot.size;
         }
@@ -49,8 +49,8 @@ public:
 
     void decode_owned(Buffer& in, const MutableArrayView& out) const override {
         if (in.size() < 4) throw corrupt("{} bytes are too few for the number of elements", in.size());
-        if (load_32(in.data()) != count_) {
-            throw corrupt("there are {} elements, but a chunk has {}", load_32(in.data()), count_);
+        if (load_little<std::uint32_t>(in.data()) != count_) {
+            throw corrupt("there are {} elements, but a chunk has {}", load_little<std::uint32_t>(in.data()), count_);
         }
         // Each element takes at least 4 bytes, so the number of elements is trusted only as far as the bytes permit.
         if ((in.size() - 4) / 4 < count_) {
@@ -77,10 +77,10 @@ private:
     }
 
     [[nodiscard]] VariableSlot take(ByteSpan& rest) const {
-        if (rest.size() < 4 || rest.size() - 4 < load_32(rest.data())) {
+        if (rest.size() < 4 || rest.size() - 4 < load_little<std::uint32_t>(rest.data())) {
             throw corrupt("an element ends beyond the end of the chunk");
         }
-        const std::uint32_t size = load_32(rest.data());
+        const std::uint32_t size = load_little<std::uint32_t>(rest.data());
         const VariableSlot slot{reinterpret_cast<const char*>(rest.data() + 4), size};
         rest = rest.subspan(4 + std::size_t{size});
         if (dtype_.kind() == Kind::variable_text && !count_utf8(slot.view())) {

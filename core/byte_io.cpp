@@ -20,6 +20,7 @@
 #include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/file_source.h>
+#include <tessera/fnv.h>
 #include <tessera/permissions.h>
 #include <tessera/temporary_file.h>
 
@@ -229,15 +230,11 @@ std::unique_ptr<ByteSource> slice_source(std::shared_ptr<const ByteSource> whole
 
 namespace {
 
-/// FNV-1a of the machine's name. Containers that share a folder mostly have different names.
+/// A hash of the machine's name. Containers that share a folder mostly have different names.
 std::string host_tag() {
     struct utsname names {};
     ::uname(&names);
-    std::uint32_t hash = 2166136261U;
-    for (const char c : std::string_view(names.nodename)) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-    }
-    return fmt::format("{:08x}", hash);
+    return fmt::format("{:08x}", fnv1a<std::uint32_t>(names.nodename));
 }
 
 const std::string& this_host() {

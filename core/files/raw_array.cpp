@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/error_text.h>
+#include <tessera/little_endian.h>
 
 #include "array_file_row.h"
 #include "plain_file.h"
@@ -31,12 +32,6 @@ constexpr std::uint64_t flag_bits = 4;  // RawArray.jl only
 constexpr std::array<std::string_view, 6> eltype_names{"user-defined",   "signed integer", "unsigned integer",
                                                        "floating point", "complex",        "brain float"};
 enum Eltype : std::uint64_t { user, signed_integer, unsigned_integer, floating, complex, brain_float_or_bool };
-
-std::uint64_t load_word(const std::byte* p) {
-    std::uint64_t n = 0;
-    for (std::size_t i = word; i-- > 0;) n = n << 8 | std::to_integer<std::uint64_t>(p[i]);
-    return n;
-}
 
 void append_word(std::string& out, std::uint64_t n) {
     for (std::size_t i = 0; i < word; ++i) out += static_cast<char>(n >> (8 * i) & 0xFF);
@@ -107,7 +102,7 @@ Shape read_dims(const ByteSource& file, std::uint64_t ndims) {
     const Buffer words = read_range(file, fixed_words * word, ndims * word);
     Shape dims;
     for (std::uint64_t d = 0; d < ndims; ++d) {
-        const std::uint64_t n = load_word(words.data() + d * word);
+        const std::uint64_t n = load_little<std::uint64_t>(words.data() + d * word);
         if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
             throw corrupt("dimension {} has the length {}", d, n);
         }
@@ -158,18 +153,18 @@ RawArrayHeader read_fixed_part(const ByteSource& file) {
         throw corrupt("the header has at least {} bytes, but the file has {}", words.size(), file.size());
     }
     file.read(0, words);
-    if (load_word(words.data()) != first_word)
+    if (load_little<std::uint64_t>(words.data()) != first_word)
         throw corrupt("not a RawArray file: it does not begin with \"rawarray\"");
     RawArrayHeader h;
-    h.flags = load_word(words.data() + 1 * word);
-    h.eltype = load_word(words.data() + 2 * word);
-    h.elbyte = load_word(words.data() + 3 * word);
-    h.size = load_word(words.data() + 4 * word);
+    h.flags = load_little<std::uint64_t>(words.data() + 1 * word);
+    h.eltype = load_little<std::uint64_t>(words.data() + 2 * word);
+    h.elbyte = load_little<std::uint64_t>(words.data() + 3 * word);
+    h.size = load_little<std::uint64_t>(words.data() + 4 * word);
     if ((h.flags & ~(flag_big_endian | flag_compressed | flag_bits)) != 0) {
         throw unsupported("flags {:#x}; of these only {:#x} are known", h.flags,
                           flag_big_endian | flag_compressed | flag_bits);
     }
-    h.dims = read_dims(file, load_word(words.data() + 5 * word));
+    h.dims = read_dims(file, load_little<std::uint64_t>(words.data() + 5 * word));
     h.data_offset = (fixed_words + h.dims.size()) * word;
     if (h.elbyte > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
         throw corrupt("an element is said to have {} bytes", h.elbyte);

@@ -1,10 +1,9 @@
 #include <tessera/action.h>
 #include <tessera/destination.h>
 
-#include <sys/resource.h>
-
 #include <tessera/array_file.h>
 #include <tessera/error_text.h>
+#include <tessera/open_files.h>
 #include <tessera/place.h>
 #include <tessera/zip_name.h>
 #include <algorithm>
@@ -132,12 +131,7 @@ private:
 
     /// The number of arrays that may be open at once. Each takes up to six files, and twice as many arrays are open
     /// while those that rested are completed; the source and the groups take some too.
-    static std::size_t most_open() {
-        constexpr std::size_t many = 1000;
-        rlimit limit{};
-        if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return many;
-        return std::clamp<std::size_t>(limit.rlim_cur / 13, 16, many);
-    }
+    static std::size_t most_open() { return static_cast<std::size_t>(share_of_open_files(13, 16, 1000)); }
 
     /// Throws if the path of a node below the root passes through a link, or ends at one.
     void require_no_link(const std::string& node) const {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <tessera/descriptor.h>
 #include <tessera/error.h>
+#include <tessera/fnv.h>
 
 #include <cerrno>
 
@@ -35,10 +36,7 @@ std::string hidden_name(const fs::path& node, std::string_view what) {
     const std::string name = node.filename().string();
     std::string hidden = fmt::format(".{}.tessera-{}", name, what);
     if (hidden.size() <= NAME_MAX) return hidden;
-    // FNV-1a: the same in every process, and different for different nodes.
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-    const std::string end = fmt::format("~{:016x}.tessera-{}", hash, what);
+    const std::string end = fmt::format("~{:016x}.tessera-{}", fnv1a(name), what);
     std::size_t kept = NAME_MAX - 1 - end.size();
     while (kept > 0 && (static_cast<unsigned char>(name[kept]) & 0xc0U) == 0x80U) --kept;  // whole characters
     return fmt::format(".{}{}", std::string_view(name).substr(0, kept), end);

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
+#include <tessera/fnv.h>
 
 #include "tile_array.h"
 #include "tile_cache.h"
@@ -525,12 +526,10 @@ private:
     }
 
     [[nodiscard]] std::uint64_t version() const {
-        std::uint64_t hash = 0xCBF29CE484222325ULL;
-        const auto add = [&](std::string_view text) {
-            for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-        };
-        add(array_.identity);
-        for (const TileBlock& block : blocks_) add(fmt::format("/{},{}:{}", block.row, block.column, block.version));
+        std::uint64_t hash = fnv1a(array_.identity);
+        for (const TileBlock& block : blocks_) {
+            hash = fnv1a(fmt::format("/{},{}:{}", block.row, block.column, block.version), hash);
+        }
         return hash;
     }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/error_text.h>
+#include <tessera/fnv.h>
 #include <tessera/memory_account.h>
 
 #include <algorithm>
@@ -59,9 +60,7 @@ std::string_view md5_in(std::string_view etag) {
 /// An ETag as a number. Some servers list it without its quotation marks.
 std::uint64_t version_id(std::string_view etag) {
     if (etag.size() >= 2 && etag.front() == '"' && etag.back() == '"') etag = etag.substr(1, etag.size() - 2);
-    std::uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
-    for (const char c : etag) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-    return hash;
+    return fnv1a(etag);
 }
 
 /// The locks of all remote stores, by names. Never destroyed, because threads may end later than main().

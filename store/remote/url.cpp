@@ -3,43 +3,8 @@
 #include <tessera/error_text.h>
 
 #include <algorithm>
-#include <cctype>
 
 namespace tessera {
-
-std::string percent_encoded(std::string_view text, bool slashes) {
-    constexpr std::string_view digits = "0123456789ABCDEF";
-    std::string encoded;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                           (byte >= '0' && byte <= '9') || std::string_view("-._~").find(c) != std::string_view::npos ||
-                           (c == '/' && slashes);
-        if (plain) {
-            encoded += c;
-        } else {
-            encoded += {'%', digits[byte >> 4U], digits[byte & 15U]};
-        }
-    }
-    return encoded;
-}
-
-std::string percent_decoded(std::string_view text) {
-    const auto digit = [](char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; };
-    std::string decoded;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const bool escape = text[i] == '%' && i + 2 < text.size() &&
-                            std::isxdigit(static_cast<unsigned char>(text[i + 1])) != 0 &&
-                            std::isxdigit(static_cast<unsigned char>(text[i + 2])) != 0;
-        if (escape) {
-            decoded += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
-            i += 2;
-        } else {
-            decoded += text[i];
-        }
-    }
-    return decoded;
-}
 
 std::string Url::of_key(std::string_view key) const {
     std::string url = name();

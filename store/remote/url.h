@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/percent.h>
+
 namespace tessera {
 
 /// An http or https URL, taken apart. A value; parts are as a person typed them, escapes and all.
@@ -21,10 +23,5 @@ struct Url {
 
 /// Throws invalid_argument for what is no such URL, for a user name or password in it, and for a fragment.
 [[nodiscard]] Url parse_url(std::string_view text);
-
-/// Each byte other than letters, digits and "-._~" as %XX; '/' too unless `slashes` stay.
-[[nodiscard]] std::string percent_encoded(std::string_view text, bool slashes);
-/// The bytes that a text with %XX stands for.
-[[nodiscard]] std::string percent_decoded(std::string_view text);
 
 }  // namespace tessera

@@ -1,7 +1,6 @@
 // tessera stack, concat
 #include <fmt/format.h>
 #include <glob.h>
-#include <sys/resource.h>
 
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
@@ -11,7 +10,9 @@
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/fnv.h>
 #include <tessera/group.h>
+#include <tessera/open_files.h>
 #include <tessera/outside.h>
 #include <tessera/place.h>
 #include <tessera/references.h>
@@ -131,35 +132,24 @@ std::unique_ptr<ArraySource> open_part(const std::string& path, const TransferOp
     });
 }
 
-/// Text with a hash (FNV-1a) of the state of all files, to recognise an unfinished stack of the same files.
+/// Text with a hash of the state of all files, to recognise an unfinished stack of the same files.
 std::string state_of(const std::vector<std::string>& arrays, const StackOptions& o) {
-    std::uint64_t hash = 0xCBF29CE484222325U;
-    const auto add = [&](std::string_view text) {
-        for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-    };
+    std::string states;
     for (const std::string& array : arrays) {
         const fs::path named = split_array_path(array).path;
         if (!is_local(named)) {
-            add(fmt::format("{}\n{}\n", array, version_text(find_place(named, {.read_only = true}))));
+            states += fmt::format("{}\n{}\n", array, version_text(find_place(named, {.read_only = true})));
             continue;
         }
         const fs::path path = fs::absolute(named);
         std::error_code ignored;
         const auto changed = fs::last_write_time(path, ignored).time_since_epoch().count();
         const std::uint64_t size = fs::is_regular_file(path, ignored) ? fs::file_size(path, ignored) : 0;
-        add(fmt::format("{}\n{}\n{} {}\n", array, path.string(), changed, size));
+        states += fmt::format("{}\n{}\n{} {}\n", array, path.string(), changed, size);
     }
     const bool all = !o.transfer.selection;
-    return fmt::format("{} joined along axis {}, {:016x}{}", arrays.size(), o.axis, hash,
+    return fmt::format("{} joined along axis {}, {:016x}{}", arrays.size(), o.axis, fnv1a(states),
                        all ? "" : fmt::format(" [{}]", *o.transfer.selection));
-}
-
-/// The number of files that may be open, besides those of the destination.
-int most_open() {
-    constexpr rlim_t many = 1000;
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return many;
-    return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur / 8, 16, many));
 }
 
 /// Takes options that were not given from the first array.
@@ -362,7 +352,8 @@ int join(Session& session, const StackOptions& given, bool stack) {
 
     o.transfer.source = fmt::format("{} files", arrays.size());
     o.transfer.state = state_of(arrays, o);
-    const JoinOptions options{.axis = along, .new_axis = new_axis, .most_open = most_open()};
+    const JoinOptions options{
+        .axis = along, .new_axis = new_axis, .most_open = static_cast<int>(share_of_open_files(8, 16, 1000))};
     // Made once, because this looks at every file; `open` is called more than once.
     const std::shared_ptr<const ArraySource> joined = join_sources(
         arrays, [parts = o.transfer](const std::string& path) { return open_part(path, parts); }, options);

@@ -1,6 +1,5 @@
 // tessera unstack
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <tessera/array_file.h>
 #include <tessera/convert.h>
@@ -11,6 +10,7 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/measure.h>
+#include <tessera/open_files.h>
 #include <tessera/place.h>
 #include <tessera/write_computed.h>
 #include <tessera/zip_name.h>
@@ -186,9 +186,7 @@ private:
     /// The number of steps made at once: whole chunks of the source, so that each is decoded once.
     [[nodiscard]] std::int64_t at_once() const {
         if (in_order_) return 1;
-        rlimit limit{};
-        const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-        const auto most = static_cast<std::int64_t>(known ? std::clamp<rlim_t>(limit.rlim_cur / 8, 1, 256) : 256);
+        const std::int64_t most = share_of_open_files(8, 1, 256);
         const ArrayInfo info = source_.info();
         const std::int64_t chunk = info.chunks.rank() == info.shape.rank() ? info.chunks[axis_] : 1;
         return chunk >= most ? most : most / chunk * chunk;

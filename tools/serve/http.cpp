@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 #include <tessera/error_text.h>
 #include <tessera/json.h>
+#include <tessera/percent.h>
 
 #include <charconv>
 #include <cstring>
 #include <utility>
-
-#include "target.h"
 
 namespace tessera::serve {
 

@@ -14,9 +14,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <tessera/error.h>
+#include <tessera/open_files.h>
 #include <tessera/zarr_names.h>
 
 #include <algorithm>
@@ -75,9 +75,7 @@ private:
 unsigned connection_limit(std::uint64_t max_memory) {
     const std::uint64_t fit = std::max<std::uint64_t>(64, max_memory / 2 / used_memory);
     const auto most = static_cast<unsigned>(std::min<std::uint64_t>(fit, most_connections));
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return most;
-    return std::min(most, static_cast<unsigned>(std::clamp<rlim_t>(limit.rlim_cur / 2, 64, most_connections)));
+    return std::min(most, static_cast<unsigned>(share_of_open_files(2, 64, most_connections)));
 }
 
 using ExchangePointer = std::shared_ptr<Exchange>;

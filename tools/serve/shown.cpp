@@ -3,29 +3,11 @@
 #include <tessera/array.h>
 #include <tessera/complex_part.h>
 #include <tessera/derived_source.h>
+#include <tessera/write_computed.h>
 
 #include <utility>
 
 namespace tessera::serve {
-
-namespace {
-
-/// A source that shares another one.
-class SharedSource final : public ArraySource {
-public:
-    explicit SharedSource(std::shared_ptr<const ArraySource> source) : source_(std::move(source)) {}
-    [[nodiscard]] ArrayInfo info() const override { return source_->info(); }
-    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        source_->read_into(region, out, io);
-    }
-    [[nodiscard]] const std::string& name() const override { return source_->name(); }
-    [[nodiscard]] Value attribute_values() const override { return source_->attribute_values(); }
-
-private:
-    std::shared_ptr<const ArraySource> source_;
-};
-
-}  // namespace
 
 Shown shown_by(Served& served, const HttpRequest& request) {
     Shown shown{.node = served.node(request.parameter("path").value_or("")),
@@ -40,7 +22,7 @@ Shown shown_by(Served& served, const HttpRequest& request) {
     } else if (shown.node->array) {
         shown.source = std::make_shared<ArrayField>(*shown.node->array, shown.field);
     } else {
-        shown.source = field_source(std::make_unique<SharedSource>(shown.node->file), shown.field);
+        shown.source = field_source(shared_source(shown.node->file), shown.field);
     }
     return shown;
 }

@@ -29,7 +29,4 @@ constexpr std::ptrdiff_t most_parameters = 500;
 /// Whether a text can be the name of a header.
 [[nodiscard]] bool is_token(std::string_view text);
 
-/// The text with everything but letters, digits and "-._~" as %XX.
-[[nodiscard]] std::string percent_encoded(std::string_view text);
-
 }  // namespace tessera::serve

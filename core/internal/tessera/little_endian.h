@@ -1,27 +1,29 @@
 // Little-endian numbers at any address, on hosts of either byte order.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 namespace tessera {
 
-/// The whole number of sizeof(T) bytes at `p`.
+/// The number of sizeof(T) bytes at `p`.
 template <class T>
 [[nodiscard]] T load_little(const std::byte* p) {
-    std::make_unsigned_t<T> n = 0;
-    for (std::size_t i = sizeof(T); i-- > 0;) {
-        n = static_cast<std::make_unsigned_t<T>>(static_cast<std::uint64_t>(n) << 8 | std::to_integer<unsigned>(p[i]));
-    }
-    return static_cast<T>(n);
+    std::array<std::byte, sizeof(T)> bytes{};
+    std::copy_n(p, sizeof(T), bytes.begin());
+    if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(bytes);
+    return std::bit_cast<T>(bytes);
 }
 
 /// The reverse.
 template <class T>
 void store_little(std::byte* p, T value) {
-    auto n = static_cast<std::uint64_t>(value);
-    for (std::size_t i = 0; i < sizeof(T); ++i, n >>= 8) p[i] = static_cast<std::byte>(n & 0xFF);
+    auto bytes = std::bit_cast<std::array<std::byte, sizeof(T)>>(value);
+    if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(bytes);
+    std::ranges::copy(bytes, p);
 }
 
 }  // namespace tessera
