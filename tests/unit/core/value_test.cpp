@@ -81,6 +81,19 @@ TEST(Value, RefusesWhatIsNotJsonAndSaysWhere) {
     EXPECT_THAT(message_of(std::string_view("\"a\0\"", 4)), HasSubstr("not valid JSON"));
 }
 
+TEST(Value, EscapesAreReadAndWrittenAsPythonHasThem) {
+    const auto v = Value::parse(R"("\"\\\/\b\f\n\r\t\u00E9\uD83D\uDE00\u0000\u007f")");
+    EXPECT_EQ(v.as_string(), std::string("\"\\/\b\f\n\r\té😀\0\x7f", 16));
+    EXPECT_EQ(v.dump(), "\"\\\"\\\\/\\b\\f\\n\\r\\té😀\\u0000\x7f\"");
+    EXPECT_EQ(v.dump({.ascii = true}), R"("\"\\/\b\f\n\r\t\u00e9\ud83d\ude00\u0000\u007f")");
+    EXPECT_EQ(Value::parse("\xEF\xBB\xBF\r\n\t[1 ,-0\t]\n").dump(), "[1, 0]");  // a mark of byte order is passed over
+    for (const char* text : {R"("\uDE00")", R"("\uD83D\u0041")", R"("\uD83Dx")", R"("\u12")", R"("\u12g4")",
+                             R"("\u+123")", R"("\)", R"("\v")", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\xEF\xBB[]"}) {
+        EXPECT_THAT(message_of(text), HasSubstr("not valid JSON at line ")) << text;
+    }
+    EXPECT_THROW((void)Value("\xFF").dump(), Error);
+}
+
 TEST(Value, DepthIsLimited) {
     const auto nested = [](int n) { return std::string(n, '[') + std::string(n, ']'); };
     EXPECT_EQ(Value::parse(nested(200)).dump(), nested(200));
