@@ -48,7 +48,8 @@ std::string chosen_member(const ArrayPath& path, const std::vector<std::string>&
 
 namespace {
 std::atomic<bool> may_lead_outside = false;
-}
+std::atomic<bool> may_follow_links = false;
+}  // namespace
 
 void allow_outside(bool allow) {
     may_lead_outside = allow;
@@ -56,6 +57,14 @@ void allow_outside(bool allow) {
 
 bool outside_allowed() {
     return may_lead_outside;
+}
+
+void allow_links(bool allow) {
+    may_follow_links = allow;
+}
+
+bool links_allowed() {
+    return may_follow_links;
 }
 
 bool ArrayPath::is_elsewhere() const {

@@ -100,10 +100,8 @@ int open_beneath(int directory, const char* path, int flags, mode_t mode) {
 
 int open_without_links(int directory, const char* path, int flags) {
     // For a path of one part O_NOFOLLOW is enough.
-    if (std::strchr(path, '/') != nullptr) {
-        if (const auto fd = open_at_2(directory, path, flags, 0)) return *fd;
-    }
-    return open_at(directory, path, flags | O_NOFOLLOW);
+    return std::strchr(path, '/') != nullptr ? open_beneath(directory, path, flags)
+                                             : open_at(directory, path, flags | O_NOFOLLOW);
 }
 
 std::string obstacle(int directory, std::string_view path, std::size_t from) {

@@ -19,9 +19,8 @@ namespace tessera {
 /// openat(); O_CLOEXEC is added.
 [[nodiscard]] int open_beneath(int directory, const char* path, int flags, mode_t mode = 0);
 
-/// First attempt of readers, which do follow links. It fails with ELOOP at a link, so that ENOENT means in one call
-/// that the name does not exist, not even as a dangling link. Without openat2() it detects only a link at the end of
-/// the path.
+/// The same for readers, whose paths often have one part. ENOENT means in one call that the name does not exist, not
+/// even as a dangling link.
 [[nodiscard]] int open_without_links(int directory, const char* path, int flags);
 
 /// The shortest leading part of a path that is a dangling or circular symbolic link; empty if there is none.

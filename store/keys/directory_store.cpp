@@ -574,6 +574,7 @@ private:
 
     void forget() {
         folders_.clear();
+        links_.forget();
         permissions_.forget();
     }
 

@@ -9,17 +9,18 @@
 //
 // Links
 // -----
-// Reading follows them. Any change (a value put, erased, linked or moved, a folder created, a lock taken) opens the
-// folder beneath the root without following links, and works on the name relative to that descriptor. A link at the
-// name itself is replaced, moved or removed, never its target. With follow_links, folders are reached through links
-// too. Links at or below one of Tessera's own names (a part like ".tessera") are never followed, not even for reading.
-// See beneath.cpp.
+// Reading follows some of them (followed_links.cpp), or all with follow_links. Any change (a value put, erased, linked
+// or moved, a folder created, a lock taken) opens the folder beneath the root without following links, and works on the
+// name relative to that descriptor. A link at the name itself is replaced, moved or removed, never its target. With
+// follow_links, folders are reached through links too. Links at or below one of Tessera's own names (a part like
+// ".tessera") are never followed, not even for reading. See beneath.cpp.
 //
 // Folders stay open until sync(), which ends an operation. This costs no extra calls, because sync() uses the same
 // descriptor.
 #include "directory_tree.h"
 #include <tessera/action.h>
 #include <tessera/error_text.h>
+#include <tessera/outside.h>
 #include <tessera/own_names.h>
 
 #include <fmt/format.h>
@@ -190,33 +191,37 @@ Descriptor DirectoryTree::open_value(std::string_view key) const {
         if (!fd && !is_absent(errno)) throw io_error("opening", path_of(key), errno);
         return fd;
     }
-    bool follow = reads_links_.load(std::memory_order_relaxed);
-    Descriptor fd(follow ? open_at(root, path.c_str(), read_flags)
-                         : open_without_links(root, path.c_str(), read_flags));
+    const bool any_link = options_.follow_links || links_allowed();
+    bool follow = any_link && reads_links_.load(std::memory_order_relaxed);
+    const auto known = any_link ? std::nullopt : links_.open_known(root, path, read_flags);
+    Descriptor fd(known    ? *known
+                  : follow ? open_at(root, path.c_str(), read_flags)
+                           : open_without_links(root, path.c_str(), read_flags));
     if (!fd && !follow && errno == ELOOP) {
         follow = true;
-        fd = Descriptor(open_at(root, path.c_str(), read_flags));
+        fd = any_link ? Descriptor(open_at(root, path.c_str(), read_flags)) : open_linked(root, path);
+        if (!fd && errno == 0) return fd;
         if (fd) reads_links_ = true;  // the next value may lie behind a link too
     }
-    if (!fd && (follow || errno != ENOENT)) require_absent(root, path, errno);
-    // Always, because without openat2() only a link at the end is noticed.
-    if (!fd || !leads_out(fd.get())) return fd;
-    const std::string_view name = key.substr(key.rfind('/') + 1);
-    if (!looks_like_chunk(name) && name != "c") return Descriptor();
-    throw unsupported("{} leads out of {} by a symbolic link", path_of(key), options_.within.string())
+    if (!fd && (follow || known || errno != ENOENT)) require_absent(root, path, errno);
+    return fd;
+}
+
+Descriptor DirectoryTree::open_linked(int root, const std::string& key) const {
+    FollowedLinks::Opened opened = links_.open(root, key, read_flags, options_.within.native());
+    if (!opened.left) return std::move(opened.value);
+    const std::string_view name = std::string_view(key).substr(key.rfind('/') + 1);
+    // Nothing but chunks is missed behind a link to a plain folder.
+    if ((opened.is_folder || !options_.within.empty()) && !looks_like_chunk(name) && name != "c") {
+        errno = 0;
+        return Descriptor();
+    }
+    throw unsupported("{} leads out of {} by a symbolic link", path_of(key), path_of(*opened.left))
         .advising(Action::follow_links, "lets it");
 }
 
 bool DirectoryTree::leads_out(int fd) const {
-    if (options_.within.empty()) return false;
-    // The kernel knows where an open file lies, whatever became of the names on the way.
-    std::string place(PATH_MAX, '\0');
-    const ssize_t size = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), place.data(), place.size());
-    if (size <= 0) return true;
-    place.resize(static_cast<std::size_t>(size));
-    const std::string& within = options_.within.native();
-    const bool below = place.starts_with(within) && (within.ends_with('/') || place[within.size()] == '/');
-    return place != within && !below;
+    return !options_.within.empty() && !lies_in(fd, options_.within.native());
 }
 
 std::string DirectoryTree::target_of(std::string_view prefix) const {

@@ -17,6 +17,7 @@
 #include "beneath.h"
 #include "file_permissions.h"
 #include "file_writer.h"
+#include "followed_links.h"
 #include "keys.h"
 
 namespace tessera {
@@ -94,6 +95,9 @@ protected:
 
     /// A value's descriptor, or none if the key is absent: the name does not exist, not even as a dangling link.
     [[nodiscard]] Descriptor open_value(std::string_view key) const;
+    /// The same after a link was met. If it is not followed, throws unsupported; but none, with errno 0, for what is no
+    /// chunk and lies behind a link to a folder, or out of StoreOptions::within.
+    [[nodiscard]] Descriptor open_linked(int root, const std::string& key) const;
     /// Whether an open file or folder lies outside of StoreOptions::within.
     [[nodiscard]] bool leads_out(int fd) const;
     /// The text of a link; empty if it is not a link.
@@ -157,6 +161,7 @@ protected:
     std::string name_;
     StoreOptions options_;
     mutable FolderCache folders_;
+    mutable FollowedLinks links_;
     mutable FolderSync sync_;
     mutable FilePermissions permissions_;
     mutable std::atomic<int> root_ = -1;
@@ -166,7 +171,7 @@ protected:
 private:
     [[nodiscard]] int open_root() const;
 
-    mutable std::atomic<bool> reads_links_ = false;  ///< a value was read through a link
+    mutable std::atomic<bool> reads_links_ = false;  ///< a value was read through a link, and any link is followed
 };
 
 }  // namespace tessera

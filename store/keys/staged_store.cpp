@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-using Kind = Journal::Entry::Kind;
+using EntryKind = Journal::Entry::Kind;
 
 /// A value being staged; it takes effect in finish().
 class StagedSink final : public ByteSink {
@@ -55,7 +55,7 @@ std::vector<Journal::Entry> StagedStore::changes() const {
         entry.kind = change.kind;
         entry.number = change.number;
         entry.key = name_below(prefix_, key);
-        if (entry.kind == Kind::put) {
+        if (entry.kind == EntryKind::put) {
             const auto stamp = beneath_->stamp(staged_key(entry.number));
             if (!stamp) {
                 throw corrupt(
@@ -101,10 +101,10 @@ void StagedStore::staged(std::string_view key, std::uint64_t number) {
     std::optional<Change> before;
     {
         const std::lock_guard guard(mutex_);
-        Change& change = changes_.try_emplace(std::string(key), Change{Kind::erase}).first->second;
-        before = std::exchange(change, Change{Kind::put, number});
+        Change& change = changes_.try_emplace(std::string(key), Change{EntryKind::erase}).first->second;
+        before = std::exchange(change, Change{EntryKind::put, number});
     }
-    if (before->kind == Kind::put) beneath_->erase(staged_key(before->number));
+    if (before->kind == EntryKind::put) beneath_->erase(staged_key(before->number));
 }
 
 void StagedStore::require_writable(std::string_view key) const {
@@ -116,7 +116,7 @@ void StagedStore::require_writable(std::string_view key) const {
 
 std::unique_ptr<ByteSource> StagedStore::open(std::string_view key) const {
     const auto change = change_of(key);
-    if (change && change->kind == Kind::put) {
+    if (change && change->kind == EntryKind::put) {
         const std::string staged = staged_key(change->number);
         auto value = beneath_->open(staged);
         if (value != nullptr && pending_) {
@@ -138,7 +138,7 @@ std::unique_ptr<ByteSource> StagedStore::open(std::string_view key) const {
 bool StagedStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
     const auto change = change_of(key);
     if (change && pending_) return KeyValueStore::get(key, out, limit);
-    if (change && change->kind == Kind::put) {
+    if (change && change->kind == EntryKind::put) {
         if (beneath_->get(staged_key(change->number), out, limit)) return true;
     } else if (change) {
         return false;
@@ -148,7 +148,7 @@ bool StagedStore::get(std::string_view key, Buffer& out, std::uint64_t limit) co
 
 std::optional<ValueStamp> StagedStore::stamp(std::string_view key) const {
     const auto change = change_of(key);
-    if (change && change->kind == Kind::put) {
+    if (change && change->kind == EntryKind::put) {
         const auto stamp = beneath_->stamp(staged_key(change->number));
         if (stamp && counts()) return stamp;
     } else if (change && counts()) {
@@ -159,7 +159,7 @@ std::optional<ValueStamp> StagedStore::stamp(std::string_view key) const {
 
 bool StagedStore::contains(std::string_view key) const {
     const auto change = change_of(key);
-    if (change && change->kind == Kind::put) {
+    if (change && change->kind == EntryKind::put) {
         if (beneath_->contains(staged_key(change->number)) && counts()) return true;
     } else if (change && counts()) {
         return false;
@@ -188,13 +188,13 @@ std::unique_ptr<ByteSink> StagedStore::create(std::string_view key) {
 bool StagedStore::erase(std::string_view key) {
     require_writable(key);
     const auto change = change_of(key);
-    if (change && change->kind == Kind::erase) return false;
+    if (change && change->kind == EntryKind::erase) return false;
     beneath_->local_files().require_direct(key);
     const bool beneath = beneath_->contains(key);
     {
         const std::lock_guard guard(mutex_);
         if (beneath) {
-            changes_.insert_or_assign(std::string(key), Change{Kind::erase, next_++});
+            changes_.insert_or_assign(std::string(key), Change{EntryKind::erase, next_++});
         } else if (change) {
             changes_.erase(std::string(key));
         }

@@ -11,8 +11,8 @@ from program import ProgramTest, digest, main
 
 class Links(ProgramTest):
     def array(self, name, *words, value=5, form="v2", shape="4"):
-        self.tessera("create", name, "--shape", shape, "--dtype", "<i4", "--format", form, "--codec", "none", "--quiet",
-                     *words)
+        self.tessera("create", name, "--shape", shape, "--dtype", "<i4", "--format", form, "--quiet",
+                     *([] if form == "zmeta" else ["--codec", "none"]), *words)
         self.tessera("set", name, "...", value, "--quiet")
         return name
 
@@ -59,9 +59,10 @@ class Links(ProgramTest):
         np_file = self.save("n.npy", np.zeros((2, 6), "<i4"))
         wide = self.save("w.npy", np.zeros((6, 2), "<i4"))
         (self.folder / "script").write_text("set '0,0' 1\nset '2,0' 1\nattr k 1\n")
-        self.assertEqual(self.get("a")[6 * 3], "5", "reading follows")
+        self.refused("get", "a", says="a/c/1/0 leads out of a by a symbolic link; --follow-links lets it")
+        self.assertEqual(self.tessera("get", "a", "3,0", "--follow-links"), "5\n")
         before = digest(self.folder)
-        says = "a/c/1 is a symbolic link"
+        says = ["a/c/1", "symbolic link", "--follow-links"]
         for words in (["set", "a", "...", "1"], ["set", "a", "...", "0"], ["set", "a", "3,0", "1"],
                       ["set", "a", "0:4", "@two.npy"], ["append", "a", wide, "--axis", "1"], ["resize", "a", "2,2"],
                       ["resize", "a", "6,8"], ["edit", "a", "--script", "script"]):
@@ -75,7 +76,7 @@ class Links(ProgramTest):
         self.tessera("append", "a", np_file, "--quiet")
         self.tessera("attrs", "a", "set", "k", "1", "--quiet")
         self.tessera("set", "a", "...", "9", "--follow-links", "--quiet")
-        self.assertEqual(set(self.get("a")), {"9"})
+        self.assertEqual(self.tessera("get", "a", "3,0", "--follow-links"), "9\n")
         self.assertTrue((self.folder / "a/c/1").is_symlink())
         self.tessera("edit", "a", "--script", "script", "--follow-links", "--quiet")
         self.tessera("resize", "a", "2,2", "--follow-links", "--quiet")
@@ -157,14 +158,94 @@ class Links(ProgramTest):
         self.array("x")
         (self.folder / "x/0").unlink()
         self.link("x/0", "../secret")
-        self.tessera("get", "x")
-        self.tessera("copy", "x", "z", "--link", "--quiet")
-        self.tessera("snapshot", "x", "create", "s", "--quiet")
-        self.tessera("set", "x", "0", "1", "--quiet")
+        self.tessera("get", "x", "--follow-links")
+        self.refused("copy", "x", "z", "--link", says="x/0 leads out of x by a symbolic link")
+        self.tessera("copy", "x", "z", "--link", "--follow-links", "--quiet")
+        self.refused("snapshot", "x", "create", "s", says="x/0 leads out of ")
+        self.tessera("snapshot", "x", "create", "s", "--follow-links", "--quiet")
+        self.refused("set", "x", "0", "1", says="x/0 leads out of x by a symbolic link")
+        self.tessera("set", "x", "...", "1", "--quiet")
         self.assertFalse((self.folder / "x/0").is_symlink())
         self.assertEqual((self.folder / "secret").read_bytes(), b"SECRETSECRETSECR")
         self.assertEqual(os.stat(self.folder / "secret").st_nlink, inode.st_nlink)
         self.assertFalse((self.folder / "z/0").is_symlink())
+
+    def test_nothing_is_read_through_links_out_of_an_array(self):
+        """What somebody's archive may hold, unpacked: any part of an array as a link to a file of the one who reads it."""
+        (self.folder / "secret").write_bytes(b"SECRETSECRETSECR")
+        for form, words, value in (("v3", [], "c/0"), ("v3", ["--shard", "4"], "c/0"), ("v2", [], "0"),
+                                   ("v2", ["--separator", "/"], "0"), ("v1", [], "0"), ("zmeta", [], "__zdata__/0")):
+            for group in "", "sent/":
+                with self.subTest(form=form, words=words, group=group):
+                    if group:
+                        self.group("sent", "v3" if form == "v3" else "v2")
+                    a = self.array(f"{group}a", *words, form=form)
+                    place = next(p for p in (self.folder / a).rglob("*") if p.is_file() and "meta" not in p.name
+                                 and p.name not in ("zarr.json", ".zarray", ".zattrs", "attrs") and ".tessera" not in p.parts)
+                    place.unlink()
+                    place.symlink_to(self.folder / "secret")
+                    key = str(place.relative_to(self.folder))
+                    says = f"{key} leads out of "
+                    for command in (["get", a], ["copy", a, "out"], ["copy", a, "out.npy"], ["copy", a, "out.zip"],
+                                    ["stats", a], ["digest", a]):
+                        self.refused(*command, says=[says, "--follow-links"])
+                    self.assertIn("--follow-links", self.run_program("verify", a, "--json").stdout)
+                    if group:
+                        self.refused("copy", "sent", "out", says=says)
+                    if "--shard" not in words and form != "zmeta":
+                        self.assertEqual(self.exported(a, "--follow-links").tobytes(), b"SECRETSECRETSECR")
+                    self.assertNotIn("out", os.listdir(self.folder))
+                shutil.rmtree(self.folder / (group or "a"))
+
+    def test_links_within_an_array_and_to_whole_arrays_are_followed(self):
+        self.array("far/x", "--chunks", "1", form="v3")
+        (self.folder / "secret").write_bytes(b"SECR")
+        (self.folder / "far/x/c/1").unlink()
+        self.link("far/x/c/1", "0")
+        self.assertEqual(self.get("far/x"), ["5"] * 4)
+        for form in "v3", "v2":
+            self.group("g", form)
+            self.link("g/x", "../far/x")
+            self.link("named", "far")
+            self.assertEqual(self.get("g/x"), ["5"] * 4)
+            self.assertEqual(self.get("named/x"), ["5"] * 4)
+            self.tessera("copy", "g", "out", "--quiet")
+            self.assertEqual(self.get("out/x"), ["5"] * 4)
+            # Another array in the place of a folder of chunks is none of this one's.
+            self.array("g/y", form=form)
+            os.rename(self.folder / ("g/y/c" if form == "v3" else "g/y/0"), self.folder / "was")
+            if form == "v3":
+                self.link("g/y/c", "../../far/x")
+                self.refused("get", "g/y", says="g/y/c/0 leads out of g/y")
+            # A chunk of the array behind the link leads out of that.
+            (self.folder / "far/x/c/2").unlink()
+            self.link("far/x/c/2", "../../../secret")
+            left = self.run_program("copy", "g", "again")
+            self.assertEqual(left.returncode, 1)
+            self.assertIn("g/x is left out: g/x/c/2 leads out of g/x by a symbolic link", left.stderr)
+            shutil.rmtree(self.folder / "again")
+            (self.folder / "far/x/c/2").unlink()
+            self.link("far/x/c/2", "0")
+            for name in "g", "out":
+                shutil.rmtree(self.folder / name)
+            for name in "named", "was":
+                path = self.folder / name
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    def test_documents_that_are_links(self):
+        self.array("mine", form="v2")
+        self.tessera("attrs", "mine", "set", "k", "SECRET", "--quiet")
+        for name in ".zarray", ".zattrs":
+            a = self.array("sent", form="v2")
+            (self.folder / "sent" / name).unlink(missing_ok=True)
+            self.link(f"sent/{name}", f"../mine/{name}")
+            for words in ["info", a], ["attrs", a], ["get", a], ["copy", a, "out"]:
+                result = self.run_program(*words)
+                self.assertNotIn("SECRET", result.stdout + result.stderr)
+                if name == ".zarray" or words[0] in ("attrs", "copy"):
+                    self.assertIn(f"sent/{name} leads out of sent by a symbolic link", result.stderr)
+            self.assertEqual("SECRET" in self.tessera("attrs", a, "--follow-links"), name == ".zattrs")
+            self.tessera("rm", "sent", "--follow-links")
 
     def test_special_files_in_the_place_of_tesseras_own(self):
         def fifo(path):

@@ -30,8 +30,7 @@ def full_directory(path):
 
 MAKERS = {"a FIFO": fifo, "a socket": unix_socket, "a directory": full_directory,
           "leads nowhere: to nowhere": lambda path: path.symlink_to("nowhere"),
-          f"leads nowhere: to 1": lambda path: path.symlink_to("1"),
-          "a device": lambda path: path.symlink_to("/dev/zero")}
+          f"leads nowhere: to 1": lambda path: path.symlink_to("1")}
 LAYOUTS = {"v2": (["--format", "v2"], "a/{0}.{1}"), "nested v2": (["--format", "v2", "--separator", "/"], "a/{0}/{1}"),
            "v3": (["--format", "v3"], "a/c/{0}/{1}"), "zmeta": (["--format", "zmeta"], "a/__zdata__/{0}.{1}.blosc"),
            "v1": (["--format", "v1"], "a/{0}.{1}")}
@@ -93,6 +92,12 @@ class SpecialFiles(ProgramTest):
                 self.assertEqual(self.tessera("get", "a", "2, :2"), "[0 0]\n")
                 shutil.rmtree(self.folder / "a")
 
+    def test_a_link_to_a_device_in_the_place_of_a_chunk(self):
+        key = self.array("v3").format(1, 0)
+        self.spoil(key, lambda path: path.symlink_to("/dev/zero"))
+        self.refuse_all([key, "leads out of"])
+        self.refused("get", "a", "--follow-links", says=[key, "a device"])
+
     def test_a_directory_in_the_place_of_the_only_chunk(self):
         self.tessera("create", "a", "--shape", "", "--dtype", "<i4", "--format", "v3", "--quiet")
         (self.folder / "a/c").mkdir()
@@ -115,7 +120,7 @@ class SpecialFiles(ProgramTest):
                 self.found(says[1])
                 shutil.rmtree(self.folder / "a")
 
-    def test_links_to_chunks_and_folders_are_read(self):
+    def test_links_to_chunks_and_folders_are_read_if_that_is_asked_for(self):
         key = self.array("v3")
         self.tessera("copy", "a", "expected", "--quiet")
         expected = self.tessera("digest", "expected").split()[0]
@@ -124,12 +129,12 @@ class SpecialFiles(ProgramTest):
         (self.folder / key.format(0, 0)).rename(self.folder / "chunk")
         (self.folder / key.format(0, 0)).symlink_to("../../../chunk")
         for words in ["copy", "a", "out"], ["copy", "a", "out.zip"], ["rechunk", "a", "re", "--chunks", "4,4"]:
-            self.tessera(*words, "--quiet")
+            self.tessera(*words, "--quiet", "--follow-links")
             self.assertEqual(self.tessera("digest", words[2]).split()[0], expected)
         (self.folder / "elsewhere/0").unlink()  # behind a link a chunk may be absent, too
-        self.assertEqual(self.tessera("get", "a", "2, :"), "[0 0 5 5]\n")
+        self.assertEqual(self.tessera("get", "a", "2, :", "--follow-links"), "[0 0 5 5]\n")
         (self.folder / "elsewhere/0").symlink_to("gone")
-        self.refused("get", "a", "2, :", says="a/c/1/0 is a symbolic link that leads nowhere: to gone")
+        self.refused("get", "a", "2, :", "--follow-links", says="a/c/1/0 is a symbolic link that leads nowhere: to gone")
 
     def test_folders_of_chunks_that_lead_back(self):
         self.tessera("create", "a", "--shape", ",".join(["2"] * 24), "--chunks", ",".join(["1"] * 24), "--dtype", "|i1",

@@ -147,8 +147,8 @@ struct CommonTexts {
                      "keeps others away")
             ->group(group);
         app.add_flag("--follow-links", follow_links,
-                     "write and delete through links to folders below PATH (reading always follows links; removing\n"
-                     "and moving remove and move the links themselves)")
+                     "read, write and delete through links below PATH that lead out of an array; removing and moving\n"
+                     "remove and move the links themselves")
             ->group(group);
         app.add_flag(
                "--allow-outside", allow_outside,
@@ -404,6 +404,7 @@ int run(int argc, char** argv) {
     }
 
     allow_outside(texts.allow_outside);
+    allow_links(texts.follow_links);
     if (texts.in_process) read_in_process(true);
     Session session(texts.parsed(), command_text(typed));
     for (const auto& [sub, command] : runs) {

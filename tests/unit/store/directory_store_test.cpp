@@ -134,7 +134,7 @@ TEST(DirectoryStore, temporary_files_do_not_show) {
     EXPECT_FALSE(fs::exists(root / "g"));
 }
 
-TEST(DirectoryStore, links_are_read_through_but_not_written_through_nor_emptied) {
+TEST(DirectoryStore, links_that_stay_inside_are_read_through_and_none_is_written_through_or_emptied) {
     const fs::path root = fresh_directory();
     const fs::path elsewhere = fresh_directory();
     const auto store = directory_store(root);
@@ -144,7 +144,14 @@ TEST(DirectoryStore, links_are_read_through_but_not_written_through_nor_emptied)
     fs::create_symlink("nowhere", root / "dangling");
     fs::create_symlink("real/k", root / "file_link");
     std::ofstream(elsewhere / "x") << "there";
-    EXPECT_EQ(get(*store, "link/x"), "there");
+    EXPECT_EQ(get(*directory_store(root, {.follow_links = true}), "link/x"), "there");
+    EXPECT_EQ(get(*store, "file_link"), "v");
+    EXPECT_EQ(store->open("link/x"), nullptr);
+    fs::create_symlink(elsewhere / "x", root / "real" / "0");
+    for (const char* chunk : {"link/0", "real/0", "real/link/c/0"}) {
+        expect_error(ErrorCode::unsupported, fmt::format("{} leads out of", chunk), [&] { (void)get(*store, chunk); });
+    }
+    fs::remove(root / "real" / "0");
     const auto refused = [&](const auto& change) {
         expect_error(ErrorCode::invalid_argument, "link is a symbolic link: nothing is written or deleted through it",
                      change);

@@ -8,4 +8,8 @@ namespace tessera {
 void allow_outside(bool allow);
 [[nodiscard]] bool outside_allowed();
 
+/// The same for symbolic links below the paths that are read (StoreOptions::follow_links).
+void allow_links(bool allow);
+[[nodiscard]] bool links_allowed();
+
 }  // namespace tessera
