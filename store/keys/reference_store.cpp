@@ -11,10 +11,13 @@
 #include <tessera/file_source.h>
 #include <tessera/memory_account.h>
 #include <tessera/outside.h>
+#include <tessera/references_within.h>
 #include <tessera/store_kind.h>
 #include <tessera/value.h>
+#include <tessera/zarr_names.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <map>
@@ -54,8 +57,10 @@ struct Reference {
 /// The files that references name, by their numbers, and some of them open.
 class ReferencedFiles {
 public:
-    ReferencedFiles(const fs::path& document, bool outside)
-        : outside_(outside), folder_(fs::absolute(document).lexically_normal().parent_path()) {
+    ReferencedFiles(const fs::path& document, bool outside, MayRead may_read)
+        : outside_(outside),
+          may_read_(std::move(may_read)),
+          folder_(fs::absolute(document).lexically_normal().parent_path()) {
         std::error_code ignored;
         real_folder_ = fs::canonical(folder_, ignored);
         directory_ = Descriptor(open_at(AT_FDCWD, folder_.c_str(), O_RDONLY | O_DIRECTORY));
@@ -77,7 +82,13 @@ public:
             return open_.front().second;
         }
         if (open_.size() == most_files_open) open_.pop_back();
-        open_.emplace(open_.begin(), number, open_path(paths_[static_cast<std::size_t>(number)]));
+        const std::string& path = paths_[static_cast<std::size_t>(number)];
+        auto file = open_path(path);
+        if (may_read_ && !may_read_(path, *file)) {
+            throw unsupported("\"{}\" is no array file, and no chunk of an array", path)
+                .advising(Action::allow_outside, "reads it");
+        }
+        open_.emplace(open_.begin(), number, std::move(file));
         return open_.front().second;
     }
 
@@ -103,12 +114,22 @@ private:
             const fs::path below = normal.is_absolute() && !folder.empty() ? normal.lexically_relative(folder) : normal;
             if (!below.empty() && below != "." && *below.begin() != ".." && !below.is_absolute() &&
                 std::ranges::find(given, "..") == given.end()) {
+                if (is_hidden(below)) {
+                    throw unsupported("\"{}\" is hidden: references do not lead to such files", path.substr(0, 200))
+                        .advising(Action::allow_outside, "lets them");
+                }
                 return below.string();
             }
         }
         throw unsupported("\"{}\" does not lie below {}, the folder of the references", path.substr(0, 200),
                           folder_.string())
             .advising(Action::allow_outside, "lets it");
+    }
+
+    static bool is_hidden(const fs::path& below) {
+        constexpr std::array documents{v2_array_name, v2_group_name, v2_attributes_name, v2_consolidated_name};
+        return std::ranges::any_of(below, [&](const fs::path& part) { return part.native().starts_with('.'); }) &&
+               (std::ranges::count(documents, below.filename().native()) == 0 || is_hidden(below.parent_path()));
     }
 
     static bool is_url(const std::string& path) { return path.find("://") != std::string::npos; }
@@ -149,6 +170,7 @@ private:
     }
 
     bool outside_;
+    MayRead may_read_;  ///< null: any
     fs::path folder_;
     fs::path real_folder_;
     Descriptor directory_;
@@ -160,8 +182,9 @@ private:
 
 class ReferenceStore final : public ReadOnlyStore {
 public:
-    ReferenceStore(const fs::path& path, const Value& document, std::uint64_t size, const ReferenceOptions& options)
-        : name_(path.string()), memory_(size * kept_bytes), files_(path, options.allow_outside) {
+    ReferenceStore(const fs::path& path, const Value& document, std::uint64_t size, const ReferenceOptions& options,
+                   MayRead may_read)
+        : name_(path.string()), memory_(size * kept_bytes), files_(path, options.allow_outside, std::move(may_read)) {
         for (const char* generator : {"templates", "gen"}) {
             const Value* found = document.find(generator);
             const bool empty = found == nullptr || found->is_null() ||
@@ -286,7 +309,8 @@ bool begins_as_object(const ByteSource& file) {
 
 /// Returns nullptr for JSON without references; if they are `wanted`, or the name says that they are there, throws
 /// corrupt.
-std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const ReferenceOptions& options, bool wanted) {
+std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const ReferenceOptions& options, bool wanted,
+                                               MayRead may_read = nullptr) {
     const auto file = open_file(path);
     wanted = wanted || path.string().ends_with(".refs.json");
     if (!wanted && !begins_as_object(*file)) return nullptr;
@@ -311,14 +335,19 @@ std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const Refer
         throw unsupported("{}: references of version {}, expected 1", path.string(),
                           version == nullptr ? "null" : version->dump());
     }
-    return in_context([&] { return path.string(); },
-                      [&] { return std::make_shared<ReferenceStore>(path, document, text.size(), options); });
+    return in_context(
+        [&] { return path.string(); },
+        [&] { return std::make_shared<ReferenceStore>(path, document, text.size(), options, std::move(may_read)); });
 }
 
 }  // namespace
 
 std::shared_ptr<KeyValueStore> reference_store(const fs::path& path, const ReferenceOptions& options) {
     return open_references(path, options, true);
+}
+
+std::shared_ptr<KeyValueStore> reference_store(const fs::path& path, MayRead may_read) {
+    return open_references(path, {}, true, std::move(may_read));
 }
 
 std::shared_ptr<KeyValueStore> probe_reference_store(const fs::path& path) {

@@ -266,6 +266,43 @@ class Paths(ServeTest):
         # A root that is a link itself was named by the user.
         self.assertEqual(self.serve("inside/a.npy").get("v2/0.0").body, VALUES.tobytes())
 
+    def test_references_lead_only_to_what_is_served(self):
+        """References that somebody put into the folder: to notes, hidden files and the server's own, and to arrays."""
+        inside = self.folder / "inside"
+        self.save("a.npy", VALUES)
+        self.tessera("import", "a.npy", "inside/a.zarr", "--format", "v3", "--chunks", "3,4", "--codec", "none", "--quiet")
+        np.save(inside / "a.npy", VALUES)
+        raw = VALUES.tobytes()
+        secrets = [".hidden/key", "notes.txt", "log.csv", "backup.zip", "looks.npy", "a.zarr/notes", "a.zarr/notes.npy",
+                   "a.zarr/zarr.json", "a.zarr/.tessera/9", "sub/9"]
+        for name in secrets:
+            (inside / name).parent.mkdir(exist_ok=True)
+            if not (inside / name).exists():
+                (inside / name).write_bytes(b"SECRET" * 20)
+        chunks = {"own": ["a.zarr/c/0/0"], "file": ["a.npy", os.path.getsize(inside / "a.npy") - len(raw), len(raw)]}
+        for number, name in enumerate(secrets):
+            chunks[f"x{number}"] = [name, 0, len(raw)]
+        array = json.dumps({"zarr_format": 2, "shape": [3, 4], "chunks": [3, 4], "dtype": VALUES.dtype.str, "order": "C",
+                            "compressor": None, "filters": None, "fill_value": 0})
+        refs = {".zgroup": json.dumps({"zarr_format": 2})}
+        for name, place in chunks.items():
+            refs |= {f"{name}/.zarray": array, f"{name}/0.0": place}
+        (inside / "s.refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
+        self.assertEqual(self.serve("inside").get("v2/s.refs.json/own/0.0").status, 501)
+        self.refused("serve", "inside/s.refs.json", says='".hidden/key" is hidden')
+        del refs["x0/.zarray"], refs["x0/0.0"], refs["x8/.zarray"], refs["x8/0.0"]
+        (inside / "s.refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
+        for path, below in (".", "inside/s.refs.json/"), ("inside", "s.refs.json/"), ("inside/s.refs.json", ""):
+            server = self.serve(path)
+            for name in "own", "file":
+                self.assertEqual(server.get(f"v2/{below}{name}/0.0").body, raw, name)
+            for number in range(1, len(secrets)):
+                got = server.get(f"v2/{below}x{number}/0.0")
+                self.assertEqual(got.status, 404 if number == 8 else 501, secrets[number])
+                self.assertNotIn(b"SECRET", got.body)
+        server = self.serve("inside", "--allow-outside")
+        self.assertEqual(server.get("v2/s.refs.json/x1/0.0").body, (b"SECRET" * 20)[:len(raw)])
+
     def test_names_with_odd_characters(self):
         names = ["a b.npy", "ü.npy", "100%.npy", "a+b&c=d.npy", "q?x#y.npy", "<i>.npy", "%41.npy"]
         for name in names:

@@ -161,6 +161,9 @@ class Virtual(ProgramTest):
         (inside / "folder").symlink_to("..")
         (inside / "down").symlink_to("plain")
         os.mkfifo(inside / "fifo")
+        for hidden in ".hidden/key", ".netrc", ".tessera/key", ".z/.zarray":
+            (inside / hidden).parent.mkdir(exist_ok=True)
+            (inside / hidden).write_bytes(b"SECRET" * 100)
         name = "in/x.json"
         self.write(self.array(["plain"]), name)
         self.assertEqual(self.exported(name).tobytes(), b"abcdef")
@@ -169,13 +172,15 @@ class Virtual(ProgramTest):
                            ("file:///etc/passwd", "URL"), ("https://example.org/x", "URL"), ("s3://b/k", "URL"),
                            ("{{u}}/x", "template"), ("a\0b", "no path"), ("x" * 5000, "no path"),
                            ("link", "symbolic link"), ("folder/secret", "symbolic link"), ("down", "symbolic link"),
-                           ("fifo", "FIFO"), (".", "below"), ("gone", "gone")):
+                           ("fifo", "FIFO"), (".", "below"), ("gone", "gone"), (".hidden/key", "is hidden"),
+                           (".netrc", "is hidden"), (".tessera/key", "is hidden"), (".z/.zarray", "is hidden"),
+                           (str(inside / ".netrc"), "is hidden")):
             for place in [path], [path, 0, 6]:
                 with self.subTest(place):
                     self.write(self.array(place), name)
                     line = self.refused("get", name, says=says)
                     self.assertNotIn("SECRET", line)
-        for path in "../secret", str(outside), "link", "folder/secret":
+        for path in "../secret", str(outside), "link", "folder/secret", ".netrc":
             self.write(self.array([path, 6, 6]), name)
             self.assertEqual(self.exported(name, "--allow-outside").tobytes(), b"SECRET")
         self.write(self.array(["http://127.0.0.1:1/x"]), name)

@@ -7,7 +7,9 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
+#include <tessera/outside.h>
 #include <tessera/own_names.h>
+#include <tessera/references_within.h>
 #include <tessera/store_kind.h>
 #include <tessera/zip_name.h>
 
@@ -84,6 +86,35 @@ std::shared_ptr<ServedNode> open_array(const Place& place, const Dialect& dialec
     node->array = Array::open(place);
     node->values.emplace(*node->array);
     return node;
+}
+
+/// Whether all of a path below an array's folder are names of chunks and of their folders.
+bool is_chunk_path(std::string_view path) {
+    const std::vector<std::string> parts = parts_of(path);
+    return std::ranges::all_of(parts, [](const std::string& part) {
+        const std::size_t digits = part.starts_with("c.") ? 2 : 0;
+        return part == "c" || part == "__zdata__" || part.find_first_of("0123456789") == digits;
+    });
+}
+
+/// Whether what a file of references leads to would be served by itself.
+bool may_lead_to(const std::shared_ptr<KeyValueStore>& folder, const std::string& path, const ByteSource& file) {
+    for (std::string_view above = path; !above.empty();) {
+        const std::size_t slash = above.rfind('/');
+        above = above.substr(0, slash == above.npos ? 0 : slash);
+        const auto node = probe_node({*folder, above});
+        if (node && node->kind == NodeKind::array) {
+            return is_chunk_path(std::string_view(path).substr(above.empty() ? 0 : above.size() + 1));
+        }
+    }
+    return is_array_file_name(path) && array_file_format_of(file) != nullptr;
+}
+
+std::shared_ptr<KeyValueStore> references_in(const fs::path& file) {
+    auto folder = directory_store(file.parent_path(), {.read_only = true, .within = file.parent_path()});
+    return reference_store(file, [folder = std::move(folder)](const std::string& path, const ByteSource& bytes) {
+        return may_lead_to(folder, path, bytes);
+    });
 }
 
 }  // namespace
@@ -170,7 +201,8 @@ Place Root::store_in(const fs::path& file) const {
             return known.store;
         }
     }
-    auto place = probe_place(file, {.read_only = true});
+    const bool careful = file.extension() == ".json" && !outside_allowed();
+    auto place = careful ? Place{references_in(file), ""} : probe_place(file, {.read_only = true});
     if (!place) throw not_found("{}: holds no arrays", file.string());
     stores_.insert(stores_.begin(), {file, version, place->store});
     if (stores_.size() > most_stores) stores_.pop_back();
