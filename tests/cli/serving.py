@@ -14,6 +14,10 @@ import urllib.parse
 from program import FEWER, PROGRAM, ProgramTest
 
 
+# Seconds that a client waits: longer than the server lets a request wait, however slow the machine is.
+PATIENCE = 400
+
+
 class Response:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -41,7 +45,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            _, errors = self.process.communicate(timeout=20)
+            _, errors = self.process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.communicate()
@@ -49,7 +53,7 @@ class Server:
         return self.process.returncode, errors
 
     def connect(self):
-        return socket.create_connection((self.host, self.port), timeout=20)
+        return socket.create_connection((self.host, self.port), timeout=PATIENCE)
 
     def get(self, path, method="GET", raw_path=None, connection=None, **headers):
         """A request; names of headers with '_' in place of '-'. A busy server may close a connection that it has not
@@ -63,7 +67,7 @@ class Server:
 
     def get_once(self, path, method, raw_path, connection, headers):
         own = connection is None
-        connection = connection or http.client.HTTPConnection(self.host, self.port, timeout=30)
+        connection = connection or http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         try:
             target = raw_path if raw_path is not None else self.prefix + path
             connection.putrequest(method, target, skip_host="Host" in headers, skip_accept_encoding=True)

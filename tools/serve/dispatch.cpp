@@ -63,15 +63,14 @@ Meaning meaning_of(ErrorCode code) {
     }
 }
 
-/// The document of an error, with the status that fits it (see Route::answer).
+}  // namespace
+
 HttpResponse response_for(const Served& served, const Error& error) {
     const Meaning meaning = meaning_of(error.code());
     HttpResponse response = error_response(meaning.status, meaning.code, served.shown_text(error.what()));
     if (meaning.status == 503) response.headers["Retry-After"] = "1";
     return response;
 }
-
-}  // namespace
 
 HttpResponse dispatch(Served& served, const HttpRequest& request) {
     const MemoryScope scope(served.memory());

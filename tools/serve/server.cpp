@@ -52,9 +52,6 @@ constexpr int most_unsent = 128 << 10;
 constexpr unsigned idle_seconds = 30;
 /// Responses up to this size are sent even while many clients do not take theirs.
 constexpr std::uint64_t small_response = 1U << 20U;
-/// How long a request waits for memory.
-constexpr auto longest_wait = std::chrono::seconds(10);
-
 /// Signals stay with the threads of the program: a thread of ours must not be the one that gets Ctrl-C.
 class SignalsBlocked {
 public:
@@ -165,7 +162,7 @@ struct ServerState {
     /// Computes the answer, and has the connection go on. A job of the workers.
     void work(const ExchangePointer& exchange, MHD_Connection* connection) noexcept;
     void answer(const ExchangePointer& exchange, MHD_Connection* connection);
-    void finish(Exchange& exchange, MHD_Connection* connection, HttpResponse response);
+    void finish(const ExchangePointer& exchange, MHD_Connection* connection, HttpResponse response);
     [[nodiscard]] bool wait_for_memory(const ExchangePointer& exchange, MHD_Connection* connection);
     [[nodiscard]] bool has_room(std::uint64_t bytes);
     [[nodiscard]] bool count_connection(Watched& connection);
@@ -177,7 +174,8 @@ struct ServerState {
     Access access;
     std::vector<std::string> urls;
     std::atomic<bool> closed = false;
-    std::atomic<int> busy = 0;  ///< requests that are computed now
+    std::atomic<int> busy = 0;             ///< requests that are computed now
+    std::atomic<std::uint64_t> begun = 0;  ///< requests that were ever computed
     bool returns_memory;
     std::atomic<bool> worked = false;  ///< since memory was returned to the system
     Workers workers;
@@ -399,9 +397,9 @@ bool ServerState::has_room(std::uint64_t bytes) {
     return watch.free_memory() > 0 && watch.held_memory() + bytes <= most;
 }
 
-/// Parks a request until memory is freed; false if it has waited long enough.
+/// Parks a request until memory is freed; false if its time is over, which the watch says, or its client gone.
 bool ServerState::wait_for_memory(const ExchangePointer& exchange, MHD_Connection* connection) {
-    if (closed || exchange->stop.stop_requested() || Clock::now() - exchange->since() > longest_wait) return false;
+    if (closed || exchange->stop.stop_requested()) return false;
     return parking.park([this, exchange, connection] { work(exchange, connection); });
 }
 
@@ -420,18 +418,22 @@ void ServerState::answer(const ExchangePointer& exchange, MHD_Connection* connec
     const MemoryScope scope(served.memory());
     HttpResponse full = error_response(503, "budget", "clients have not taken yet what fills the memory");
     full.headers["Retry-After"] = "1";
-    if (closed) return finish(*exchange, connection, std::move(full));
+    if (closed) return finish(exchange, connection, std::move(full));
     // Chunks may be large: while many wait to be sent, no more are made.
     const bool chunk = is_chunk(exchange->request);
-    if (chunk && exchange->expected_size == 0) exchange->expected_size = sizes.guess(exchange->request.segments);
+    if (chunk && !exchange->head && exchange->expected_size == 0) {
+        exchange->expected_size = sizes.guess(exchange->request.segments);
+    }
     if (chunk && !has_room(exchange->expected_size)) {
-        if (!wait_for_memory(exchange, connection)) finish(*exchange, connection, std::move(full));
+        if (!wait_for_memory(exchange, connection)) finish(exchange, connection, std::move(full));
         return;
     }
-    const bool alone = ++busy == 1 && watch.held_memory() == 0;
+    const std::uint64_t number = ++begun;
+    const bool begins_alone = ++busy == 1 && watch.held_memory() == 0;
     HttpResponse response = dispatch(served, exchange->request);
     worked = true;
     --busy;
+    const bool alone = begins_alone && begun == number;
     const std::uint64_t size = response.body.in_memory() && !exchange->head ? response.body.size() : 0;
     const bool short_of_memory = response.status == 503 && !exchange->stop.stop_requested();
     if (size > small_response) exchange->expected_size = size;
@@ -441,19 +443,23 @@ void ServerState::answer(const ExchangePointer& exchange, MHD_Connection* connec
         if (!short_of_memory) response = std::move(full);
         if (wait_for_memory(exchange, connection)) return;
     }
-    finish(*exchange, connection, std::move(response));
+    finish(exchange, connection, std::move(response));
 }
 
-void ServerState::finish(Exchange& exchange, MHD_Connection* connection, HttpResponse response) {
-    access.add_headers(exchange.raw, response);
+void ServerState::finish(const ExchangePointer& exchange, MHD_Connection* connection, HttpResponse response) {
+    const auto answer = [&](HttpResponse given) {
+        access.add_headers(exchange->raw, given);
+        exchange->answer(std::move(given));
+    };
     try {
-        exchange.answer(std::move(response));
+        answer(std::move(response));
+    } catch (const Error& e) {  // reading what is sent
+        if (e.code() == ErrorCode::budget && wait_for_memory(exchange, connection)) return;
+        answer(response_for(served, e));
     } catch (const std::exception& e) {
-        HttpResponse failed = error_response(500, "io", served.shown_text(e.what()));
-        access.add_headers(exchange.raw, failed);
-        exchange.answer(std::move(failed));
+        answer(error_response(500, "io", served.shown_text(e.what())));
     }
-    exchange.set_stage(Stage::answered);
+    exchange->set_stage(Stage::answered);
     MHD_resume_connection(connection);
 }
 
