@@ -2,6 +2,7 @@
 
 #include <tessera/action.h>
 #include <tessera/error_text.h>
+#include <tessera/secrets.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -60,6 +61,39 @@ std::string advice_text(const std::vector<Advice>& advice, std::span<const Actio
         if (!one.effect.empty()) text += " " + one.effect;
     }
     return text;
+}
+
+std::vector<std::string_view> secrets_in(std::string_view text) {
+    constexpr std::string_view mark = "://";
+    std::vector<std::string_view> found;
+    for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark)) {
+        const bool has_query = text.substr(0, at).ends_with("http") || text.substr(0, at).ends_with("https");
+        text.remove_prefix(at + mark.size());
+        const std::size_t end = std::min(text.find_first_of(" \t\n\"'"), text.size());
+        const std::string_view url = text.substr(0, end);
+        const std::string_view host = url.substr(0, url.find_first_of("/?#"));
+        if (const std::size_t user = host.rfind('@'); user != host.npos) found.push_back(host.substr(0, user + 1));
+        const std::size_t query = url.find('?');
+        if (!has_query || query == url.npos) continue;
+        std::string_view secret = url.substr(query, url.find("::", query) - query);
+        // In a message the next word follows.
+        if (end < text.size() && secret.size() == end - query &&
+            std::string_view(":;,.)").find(secret.back()) != text.npos) {
+            secret.remove_suffix(1);
+        }
+        found.push_back(secret);
+    }
+    return found;
+}
+
+std::string without_secrets(std::string_view text) {
+    std::string shown;
+    for (const std::string_view secret : secrets_in(text)) {
+        const auto begin = static_cast<std::size_t>(secret.data() - text.data());
+        shown += text.substr(0, begin);
+        text.remove_prefix(begin + secret.size());
+    }
+    return shown.append(text);
 }
 
 Error io_error(std::string_view doing, std::string_view path, int error_number) {

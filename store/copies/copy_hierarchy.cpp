@@ -9,6 +9,7 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/place.h>
+#include <tessera/secrets.h>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -74,11 +75,6 @@ fs::path file_of(const ArraySource& from, const Located& at) {
     return split_array_path(from.name()).path;
 }
 
-/// What follows '?' may be a secret.
-std::string without_query(std::string_view path) {
-    return std::string(path.substr(0, path.find('?')));
-}
-
 /// The same as state_of(), of what lies in another kind of store. The path of an array may lack a query that reading it
 /// needs, but the store that was opened has it.
 std::string state_far_away(const ArraySource& from, const Located& at, const StoreOptions& options) {
@@ -101,7 +97,7 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
     // They say what becomes of the values.
     if (from.model() != nullptr) rule += " with " + attributes_beside_model(from).dump();
     return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(),
-                                  is_local(path) ? fs::absolute(path).string() : without_query(path.string()),
+                                  is_local(path) ? fs::absolute(path).string() : without_secrets(path.string()),
                                   info.dtype.to_string(), rule, info.shape.to_string(),
                                   selection ? fmt::format(" [{}]", selection->to_string()) : "",
                                   o.reverse_dims ? " reversed" : "", state));

@@ -2,7 +2,11 @@
 #include <tessera/dimensions.h>
 #include <tessera/job.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <thread>
 #include <utility>
@@ -23,6 +27,8 @@
 #include <tessera/place.h>
 #include <tessera/pyramid.h>
 #include <tessera/pyramid_plan.h>
+#include <tessera/secrets.h>
+#include <tessera/temporary_file.h>
 #include <tessera/zip_name.h>
 
 #include "directories.h"
@@ -173,7 +179,7 @@ PlannedTarget plan_pyramid_target(const Value& recipe, const std::string& target
         const Value* found = recipe.find(name);
         return found == nullptr || found->is_null() ? nullptr : found;
     };
-    PyramidOptions options{.name = fs::path(path).stem().string(),
+    PyramidOptions options{.name = fs::path(without_secrets(path)).stem().string(),
                            .arrays = o.copy.arrays,
                            .overwrite = o.copy.overwrite,
                            .dry_run = true,
@@ -393,6 +399,25 @@ std::uint64_t Job::bytes_of(std::int64_t unit) const {
     return static_cast<std::uint64_t>(byte_count(region.extent, array->plan.metadata.dtype.size()));
 }
 
+namespace {
+
+void write_job_file(const fs::path& file, std::string_view text, bool has_secret, bool durable) {
+    const auto bytes = std::as_bytes(std::span(text));
+    if (!has_secret) {
+        const auto sink = create_file(file, durable);
+        sink->append(bytes);
+        return sink->finish();
+    }
+    // Nobody else may read it at any moment.
+    TemporaryFile made(AT_FDCWD, S_IRUSR | S_IWUSR, file.parent_path().string());
+    if (!made || !write_all(made.file(), bytes) || (durable && !made.sync()) || !made.close() ||
+        !made.rename(file.c_str())) {
+        throw io_error("writing", file.string(), errno);
+    }
+}
+
+}  // namespace
+
 Job plan_job(const Value& given, const std::string& named, const fs::path& file, const PlanOptions& o) {
     require_target(named);
     const std::string target = is_local(named) ? fs::absolute(named).lexically_normal().string() : named;
@@ -419,7 +444,7 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
             .memory = o.copy.io.max_memory,
             .overwrite = o.copy.overwrite,
             .groups = std::move(planned.groups)};
-    job.made_from = fmt::format("job {}: {}", job.id, planned.arrays.front().source);
+    job.made_from = fmt::format("job {}: {}", job.id, without_secrets(planned.arrays.front().source));
     const DestinationLock building = lock_destination(target, o.copy.store);
     job.target = building.place().string();
     const auto made =
@@ -468,9 +493,14 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
     for (const JobArray& array : parse_job(text, file).arrays) (void)unit_source(array, o.copy.io);
     // Of plans that were killed.
     remove_temporaries<fs::directory_iterator>(job.file.parent_path());
-    const auto sink = create_file(file, o.copy.store.durability != Durability::none);
-    sink->append(std::as_bytes(std::span(text)));
-    sink->finish();
+    const bool has_secret = !secrets_in(text).empty();
+    if (has_secret && o.copy.note) {
+        o.copy.note({fmt::format("{} holds the query of a URL, which may be a secret, for the workers: only you may "
+                                 "read it (mode 600)",
+                                 file.string()),
+                     {}});
+    }
+    write_job_file(file, text, has_secret, o.copy.store.durability != Durability::none);
     (void)made->keep();
     return job;
 }

@@ -143,6 +143,39 @@ class RemoteTest(program.ProgramTest):
         self.tessera("verify", f"{place}/g/v2?sig=SECRET")
         self.tessera("diff", f"{place}/g/v2?sig=SECRET", "g/v2")
 
+    def test_secrets_are_shown_and_written_nowhere(self):
+        """A signature in a URL, and a password, which is refused: in no output, no file, and no name of a file."""
+        place = self.places["http"]
+        self.tessera("create", "local.zarr", "--shape", "0,90", "--dtype", "<i4", "--quiet")
+        for path in (f"{place}/g/v2?sig=hush", f"{place}/none?sig=hush",
+                     place.replace("://", "://me:hush@") + "/g/v2", place.replace("://", "://me:hush@") + "/a.npy?sig=hush"):
+            for words in (["info"], ["tree"], ["digest"], ["stats"], ["verify"], ["dims"], ["refs"], ["log"], ["view"], ["repair"],
+                          ["reduce", "r.zarr", "--axis", "0", "--with", "mean"], ["pyramid", "p.zarr"], ["copy", "c.zarr"],
+                          ["unstack", "u/{}.npy", "--axis", "0"], ["snapshot", "create", "s"], ["set", "0,0", "1"],
+                          ["create", "--shape", "3", "--dtype", "i4"], ["attrs"], ["get", "999"], ["diff", "a.npy"]):
+                for json_words in [], ["--json"]:
+                    result = self.run_program(words[0], path, *words[1:], *json_words)
+                    self.assertNotIn("hush", result.stdout + result.stderr, words)
+                    if "://me:" in path:
+                        self.assertEqual(result.returncode, 2, words)
+            for words in (["append", "local.zarr", path, "--axis", "0"], ["calc", "k.zarr", "a + 1", f"a={path}"],
+                          ["concat", path, path, "cc.json", "--virtual"], ["copy", "a.npy", path],
+                          ["plan", "copy", path, "j.zarr", "--out", "j.json"]):
+                result = self.run_program(*words)
+                self.assertNotIn("hush", result.stdout + result.stderr, words)
+        for file in self.folder.rglob("*"):
+            self.assertNotIn("hush", file.name)
+            if file.is_file() and file.name != "j.json":
+                self.assertNotIn(b"hush", file.read_bytes(), file)
+        # Workers need the query, so the job has it, and nobody else may read it.
+        self.assertIn("sig=hush", (self.folder / "j.json").read_text())
+        self.assertEqual((self.folder / "j.json").stat().st_mode & 0o777, 0o600)
+        self.tessera("work", "j.json", "--quiet")
+        self.tessera("finish", "j.json", "--quiet")
+        self.assertEqual(self.digest("j.zarr"), self.digest("g/v2"))
+        result = self.run_program("plan", "copy", f"{place}/g/v2?sig=hush", "again.zarr", "--out", "again.json")
+        self.assertIn("again.json holds the query of a URL, which may be a secret", result.stderr)
+
     def test_absent_and_verbose(self):
         (self.folder / "g" / "v2" / "3.3").unlink()
         right = self.digest("g/v2")

@@ -52,6 +52,18 @@ def main():
         np.testing.assert_array_equal(a[...], values)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[2:5, ::3], values[2:5, ::3])
         assert remote.SECRET not in repr(a)
+        tessera.create(os.path.join(folder, "v2"), data=values, format="v2")
+        signed = f"{double.origin}/files/v2?sig=hush"
+        far = tessera.open_array(signed)
+        assert far.path == signed and "hush" not in repr(far) + str(far), repr(far)
+        for call in (lambda: far.__setitem__(0, 1), lambda: far > 3, lambda: tessera.open(double.origin + "/files/none?sig=hush"),
+                     lambda: tessera.open(signed.replace("://", "://me:hush@"))):
+            try:
+                call()
+            except (tessera.Error, TypeError) as error:
+                assert "hush" not in str(error), str(error)
+            else:
+                raise AssertionError("no error")
 
         # What is chosen goes before the environment.
         os.environ.update({"AWS_ACCESS_KEY_ID": "AKOTHER", "AWS_SECRET_ACCESS_KEY": "x", "AWS_SESSION_TOKEN": "t",

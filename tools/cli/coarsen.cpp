@@ -12,6 +12,7 @@
 #include <tessera/error_text.h>
 #include <tessera/node_facts.h>
 #include <tessera/pyramid.h>
+#include <tessera/secrets.h>
 #include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 
@@ -144,7 +145,7 @@ int pyramid(Session& session, const PyramidCommand& o) {
         about_path(o.out.source, [&] { return open_source(o.out.source); });
     if (!names_array_file(path)) require_no_other_file(path);
     require_apart({o.out.source}, path);
-    PyramidOptions options{.name = fs::path(o.out.source).stem().string(),
+    PyramidOptions options{.name = fs::path(without_secrets(o.out.source)).stem().string(),
                            .by = parse_shape_option("--by", o.by),
                            .with = parse_with(o.with),
                            .arrays = wishes_of(o.out, false),

@@ -6,6 +6,7 @@
 #include <tessera/error_text.h>
 #include <tessera/job.h>
 #include <tessera/quantities.h>
+#include <tessera/secrets.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -311,7 +312,7 @@ private:
         } catch (const Error& e) {
             if (e.code() == ErrorCode::cancelled) throw;
             ++failed_;
-            const std::string why = advised(e.what(), e.advice());
+            const std::string why = without_secrets(advised(e.what(), e.advice()));
             worker_.fail(unit, why);
             tell(Value{{"level", "unit"}, {"unit", unit}, {"failed", why}},
                  fmt::format("unit {} failed: {}", unit, why));

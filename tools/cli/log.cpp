@@ -9,6 +9,7 @@
 #include <tessera/job.h>
 #include <tessera/place.h>
 #include <tessera/seal.h>
+#include <tessera/secrets.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -121,9 +122,7 @@ fs::path group_left(const fs::path& from, const fs::path& to) {
 std::string command_text(const std::vector<std::string>& words) {
     std::string command = "tessera";
     for (const std::string& word : words) {
-        // The query of a URL may be a signature or a token, which has no place in a file.
-        const std::size_t query = word.find("://") == std::string::npos ? std::string::npos : word.find('?');
-        command += " " + quoted(query == std::string::npos ? word : word.substr(0, query + 1) + "...");
+        command += " " + quoted(without_secrets(word));  // which have no place in a file
     }
     return command;
 }

@@ -10,6 +10,7 @@
 #include <tessera/outside.h>
 #include <tessera/quantities.h>
 #include <tessera/remote_options.h>
+#include <tessera/secrets.h>
 #include <tessera/store_kind.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -93,10 +94,11 @@ bool Session::is_preempted() const {
 void Session::note(std::string_view text) {
     if (common_.quiet) return;
     clear_progress();
+    const std::string shown = without_secrets(without_typed_secrets(text));
     if (common_.json) {
-        fmt::print(stderr, "{}\n", note_json(text));
+        fmt::print(stderr, "{}\n", note_json(shown));
     } else {
-        fmt::print(stderr, "tessera: note: {}\n", printable(text));
+        fmt::print(stderr, "tessera: note: {}\n", printable(shown));
     }
 }
 
@@ -373,6 +375,7 @@ int run(int argc, char** argv) {
     CommonTexts texts;
     std::vector<std::pair<const CLI::App*, Run>> runs;
     const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
+    hide_secrets_of(typed);
     const bool helps = !typed.empty() && typed.front() == "help";
     for (const Command& command : commands()) {
         CLI::App* sub = app.add_subcommand(command.name, command.about);

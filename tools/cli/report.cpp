@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <tessera/json.h>
+#include <tessera/secrets.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -103,7 +104,32 @@ Value all_utf8(Value value) {
 
 }  // namespace
 
+namespace {
+
+/// What may be secrets in the URLs that were typed.
+std::vector<std::string> typed_secrets;
+
+}  // namespace
+
+void hide_secrets_of(const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+        for (const std::string_view secret : secrets_in(word)) typed_secrets.emplace_back(secret);
+    }
+}
+
+std::string without_typed_secrets(std::string_view text) {
+    std::string shown(text);
+    for (const std::string& secret : typed_secrets) {
+        for (std::size_t at = 0; (at = shown.find(secret, at)) != shown.npos;) shown.erase(at, secret.size());
+    }
+    return shown;
+}
+
 void print(std::string_view text) {
+    print_as_is(typed_secrets.empty() ? text : without_typed_secrets(text));
+}
+
+void print_as_is(std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_output_error(errno);
 }
 
@@ -151,6 +177,7 @@ JsonList::~JsonList() {
 }
 
 int complain(bool json, std::string_view code, int exit_code, std::string message) {
+    message = without_secrets(without_typed_secrets(message));
     if (json) {
         fmt::print(stderr, "{}\n", error_json(code, exit_code, message));
         return exit_code;

@@ -17,8 +17,13 @@ namespace tessera::cli {
 /// Thrown if the reader of standard output has closed it; the program then ends quietly.
 struct ClosedPipe {};
 
+/// Has print() and notes leave out what may be secrets in the URLs among the words of a command.
+void hide_secrets_of(const std::vector<std::string>& words);
+[[nodiscard]] std::string without_typed_secrets(std::string_view text);
 /// Writes to standard output. Throws ClosedPipe or Error(io).
 void print(std::string_view text);
+/// The same for bytes of data.
+void print_as_is(std::string_view bytes);
 /// Flushes buffered output, with the same errors.
 void flush_output();
 /// JSON for any parser: NaN and infinities as strings, valid UTF-8, and terminal control characters as \u.

@@ -98,7 +98,8 @@ public:
 
     [[nodiscard]] bool random_access() const override { return false; }
     void append(ByteSpan bytes) override {
-        if (descriptor_ == STDOUT_FILENO) return print({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        if (descriptor_ == STDOUT_FILENO)
+            return print_as_is({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
         if (write_all(descriptor_, bytes)) return;
         if (errno == EPIPE) throw ClosedPipe();
         throw io_error("writing", name_, errno);

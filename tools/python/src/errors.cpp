@@ -1,5 +1,6 @@
 // One Python exception for each ErrorCode; the classes are those of tessera/_errors.py.
 #include <tessera/action.h>
+#include <tessera/secrets.h>
 
 #include <array>
 
@@ -76,7 +77,7 @@ constexpr std::array names{
 };
 
 void raise(const Error& error) {
-    const std::string text = advised(error.what(), error.advice());
+    const std::string text = without_secrets(advised(error.what(), error.advice()));
     const py::object type = py::module_::import("tessera._errors").attr(class_name(error.code()));
     const auto message = py::reinterpret_steal<py::object>(
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
@@ -89,7 +90,8 @@ std::string advised(const std::string& message, const std::vector<Advice>& advic
     return message + advice_text(advice, names);
 }
 
-void bind_errors(py::module_& /*module*/) {
+void bind_errors(py::module_& module) {
+    module.def("without_secrets", [](const std::string& text) { return without_secrets(text); });
     py::register_local_exception_translator([](std::exception_ptr thrown) {
         try {
             if (thrown) std::rethrow_exception(thrown);

@@ -184,7 +184,7 @@ class KeyStore(_Base):  # type: ignore
         return sum(self._handle.size(below + name) or 0 for name in self._handle.list(path)[0])
 
     def __repr__(self) -> str:
-        return f"<tessera.KeyStore {self._path!r}>"
+        return f"<tessera.KeyStore {_tessera.without_secrets(self._path)!r}>"
 
 
 def as_zarr(node: Any, zarr_format: Optional[int] = None) -> Any:

@@ -236,7 +236,7 @@ class Store(_Base):
         """The same place, for reading only or for writing too."""
         _, zarr_format, durability, locks = self._options
         if not self.supports_writes and not read_only:
-            raise Unsupported(f"{self._path}: is shown as Zarr, and cannot be written")
+            raise Unsupported(f"{_tessera.without_secrets(self._path)}: is shown as Zarr, and cannot be written")
         made = type(self).__new__(type(self))
         _Base.__init__(made, read_only=read_only)
         made._options = (read_only, zarr_format, durability, locks)
@@ -265,10 +265,10 @@ class Store(_Base):
         return self._path, self._read_only, None if self.supports_writes else self._keys.keys.format
 
     def __str__(self) -> str:
-        return f"tessera://{self._path}"
+        return f"tessera://{_tessera.without_secrets(self._path)}"
 
     def __repr__(self) -> str:
-        return f"tessera.zarr.Store({self._path!r})"
+        return f"tessera.zarr.Store({_tessera.without_secrets(self._path)!r})"
 
     # ---- values
 
