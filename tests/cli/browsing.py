@@ -30,6 +30,9 @@ class PageTest(ServeTest):
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         cls.browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
         cls.addClassCleanup(cls.browser.quit)
+        # Not all errors of a page are on the console.
+        cls.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": """
+            addEventListener('error', (event) => (window.pageErrors ??= []).push(event.message))"""})
 
     def serve(self, *words, env=None):
         server = super().serve(*words, env=env)
@@ -39,6 +42,7 @@ class PageTest(ServeTest):
 
     def tearDown(self):
         messages = [line["message"] for line in self.browser.get_log("browser")]
+        messages += self.script("return window.pageErrors ?? []")
         self.browser.get("about:blank")  # before the server ends
         self.assertEqual(messages, [])
 

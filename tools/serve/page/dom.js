@@ -37,6 +37,11 @@ export function theme(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+/** Calls `work` in the frame after an element's size changed, because it may change sizes that are being reported. */
+export function onResize(element, work) {
+  new ResizeObserver(() => requestAnimationFrame(() => work())).observe(element);
+}
+
 /** Calls `work` once things have been quiet for a while; cancel() forgets it. */
 export function settled(work, milliseconds) {
   let timer = 0;

@@ -2,7 +2,7 @@
 // handles that keys move, too.
 
 import { colours, css, Scale } from './colour.js';
-import { el, sharpen, theme } from './dom.js';
+import { el, onResize, sharpen, theme } from './dom.js';
 
 const bins = 96;
 const height = 76;
@@ -17,7 +17,7 @@ export class Histogram {
     element.append(this.canvas, ...this.ends, this.scale);
     this.element = element;
     this.canvas.addEventListener('pointerdown', (event) => this.brush(event));
-    new ResizeObserver(() => this.draw()).observe(element);
+    onResize(element, () => this.draw());
   }
 
   handle(label, which) {

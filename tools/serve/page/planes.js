@@ -1,7 +1,7 @@
 // Three planes of a volume through one place: each shows where the other two cut it, and is moved in with mouse or keys.
 
 import { Painter, percentiles } from './colour.js';
-import { el, sharpen, theme } from './dom.js';
+import { el, onResize, sharpen, theme } from './dom.js';
 import { aspectOf } from './slice.js';
 import { TileStore } from './tiles.js';
 
@@ -31,7 +31,7 @@ export class Planes {
     });
     panel.replaceChildren(el('div', { class: 'planes' }, ...this.planes.map(({ box }) => box),
                              el('p', { class: 'note' }, 'Drag or use the arrow keys to move the cursor; a double click or Enter shows a plane as the picture.')));
-    new ResizeObserver(() => this.draw()).observe(panel);
+    onResize(panel, () => this.draw());
   }
 
   /** `volume`: three dimensions; `view` says where the cursor is, and the colours. */

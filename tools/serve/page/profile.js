@@ -4,7 +4,7 @@
 import { aborted, json } from './api.js';
 import { Dimension, roundTicks, tickText } from './axes.js';
 import { numberText } from './colour.js';
-import { el, sharpen, theme } from './dom.js';
+import { el, onResize, sharpen, theme } from './dom.js';
 
 const plain = { text: numberText };
 
@@ -19,7 +19,7 @@ export class Plot {
     this.canvas = el('canvas', { role: 'img', 'aria-label': 'No line yet' });
     this.note = el('p', { class: 'note' });
     element.replaceChildren(this.canvas, this.note);
-    new ResizeObserver(() => this.draw()).observe(element);
+    onResize(element, () => this.draw());
     this.canvas.addEventListener('pointermove', (event) => {
       if (!this.line || !this.area) return;
       const x = event.clientX - this.canvas.getBoundingClientRect().left;

@@ -1,7 +1,7 @@
 // Tables as a grid that scrolls over any number of rows: what is in view is asked for in pages of rows and columns.
 
 import { aborted, json } from './api.js';
-import { el, settled } from './dom.js';
+import { el, onResize, settled } from './dom.js';
 
 const rowHeight = 26;
 const leastWidth = 132;
@@ -24,7 +24,7 @@ export class Table {
     this.scroller.addEventListener('scroll', () => this.draw());
     this.scroller.addEventListener('keydown', (event) => this.key(event));
     this.scroller.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
-    new ResizeObserver(() => this.draw()).observe(element);
+    onResize(element, () => this.draw());
   }
 
   /** `slice`: {path, field, axes, at, version}; a structure has its fields as columns. */
