@@ -1,15 +1,15 @@
 // Which links are followed for reading
 // ------------------------------------
-// An array may come from an untrusted sender, who put links to the reader's own files in the places of chunks. So a link
-// in an array's folder is followed only if it stays in that folder, and another one if it stays in the folder that was
-// opened. A link that leads straight to an array, or to a group with metadata, is followed wherever that lies, because
-// groups are gathered in this way. It is a new start: links behind it have to stay there.
+// An array may come from an untrusted sender, who put links to the reader's own files in the places of chunks. So a
+// link in an array's folder is followed only if it stays in that folder, and another one if it stays in the folder that
+// was opened. A link that leads straight to an array, or to a group with metadata, is followed wherever that lies,
+// because groups are gathered in this way. It is a new start: links behind it have to stay there.
 //
 // What it costs
 // -------------
-// The first call for a value fails at a link (open_without_links). Only then is its path walked part by part. The kernel
-// says where an opened link led, so that a name that changes meanwhile does no harm. The array or group behind a link
-// stays open. A value below it then takes two calls more, which see whether the link still leads there.
+// The first call for a value fails at a link (open_without_links). Only then is its path walked part by part. The
+// kernel says where an opened link led, so that a name that changes meanwhile does no harm. The array or group behind a
+// link stays open. A value below it then takes two calls more, which see whether the link still leads there.
 #include "followed_links.h"
 
 #include <fcntl.h>

@@ -19,7 +19,7 @@ namespace tessera {
 class FollowedLinks {
 public:
     struct Opened {
-        Descriptor value;  ///< none: errno says why, unless a link leads out
+        Descriptor value;                                ///< none: errno says why, unless a link leads out
         std::optional<std::string> left = std::nullopt;  ///< the prefix that a link on the way leads out of
         bool is_folder = false;                          ///< whether that link is one to a folder
     };

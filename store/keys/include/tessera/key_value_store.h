@@ -74,8 +74,8 @@ struct StoreOptions {
     bool process_locks = true;
     /// Not owned; must outlive everything opened with these options. Null: waits silently and without limit.
     Waiter* waiter = nullptr;
-    /// Whether writing and erasing values follows symbolic links to directories below the opened path. Reading always
-    /// follows them. Removing or moving a folder never follows the links in it.
+    /// Whether values are read, written and erased through all symbolic links below the opened path. If not, reading
+    /// alone follows links: within an array's folder, outside of arrays in the opened one, and to arrays and groups.
     bool follow_links = false;
     /// If not empty, a real path (see real_path). Links that lead out of it are then not followed for reading either:
     /// everything behind one is absent, except that a chunk there throws unsupported and does not read as the fill. For

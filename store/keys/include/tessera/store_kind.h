@@ -111,8 +111,8 @@ struct ReferenceOptions {
 /// Such a document may come from a stranger, who must not gain access to files that he could not read himself. A value
 /// is text in the document ("base64:…" for bytes), [file], or [file, offset, size]. Paths are relative to the folder of
 /// the document; an absolute one has to lie below it. Without `allow_outside`, a path with a part ".." or through a
-/// symbolic link is refused, and so are URLs. Templates and generated references are always refused. Each byte range is
-/// checked against the file before it is read.
+/// symbolic link is refused, and so are URLs and hidden files. Templates and generated references are never read. Each
+/// byte range is checked against the file before it is read.
 ///
 /// Throws io; corrupt if the file is not such a document; unsupported if it holds anything that is refused; and budget
 /// if it takes more memory than the thread's account has left. Opening the key of a dangling reference throws: a value
