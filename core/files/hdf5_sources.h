@@ -1,4 +1,5 @@
-// What an HDF5 dataset draws on: other datasets, and other files. Private to core/files; compiled if libhdf5 is installed.
+// What an HDF5 dataset draws on: other datasets, and other files. Private to core/files; compiled if libhdf5 is
+// installed.
 #pragma once
 
 #include "hdf5_file.h"

@@ -101,7 +101,9 @@ ZipDirectory::ZipDirectory(const std::string& archive, const ZipEnd& end, const 
     offsets_.reserve(static_cast<std::size_t>(end.members));
     std::uint64_t at = end.offset;
     for (std::uint64_t i = 0; i < end.members; ++i) {
-        const auto fail = [&] { return corrupt("{}: entry {} of its directory is not where it should be", archive, i); };
+        const auto fail = [&] {
+            return corrupt("{}: entry {} of its directory is not where it should be", archive, i);
+        };
         const ByteSpan fixed = pieces.at(at, entry_size);
         if (fixed.empty() || text_of(fixed).substr(0, 4) != "PK\x01\x02") throw fail();
         const std::size_t name = number<std::uint16_t>(fixed, 28);
@@ -119,46 +121,54 @@ ZipDirectory::ZipDirectory(const std::string& archive, const ZipEnd& end, const 
     std::ranges::sort(sorted_);
 }
 
+namespace {
+
+/// Throws corrupt where a member's own header, up to its name, says something else than the directory. `large` are its
+/// large numbers.
+void require_same(ByteSpan header, ByteSpan large, const ZipEntry& entry, const std::string& name) {
+    const auto compare = [&](std::string_view what, const auto& said, const auto& found) {
+        if (found == said) return;
+        throw corrupt("{}: the archive's directory gives it the {} {}, and the header of the member itself {}", name,
+                      what, said, found);
+    };
+    // What was not known when the header was written is 0, and stands behind the bytes.
+    const bool later = (number<std::uint16_t>(header, 6) & 8U) != 0;
+    const auto compare_known = [&](std::string_view what, std::uint64_t said, std::uint64_t found) {
+        if (!later || (found != 0 && found != elsewhere32)) compare(what, said, found);
+    };
+    compare("method", entry.method, number<std::uint16_t>(header, 8));
+    const auto size = number<std::uint32_t>(header, 22);
+    if (large.size() >= 16 && size != elsewhere32) large = large.subspan(8);  // it has both
+    compare_known("size", entry.size, in_full(size, large));
+    compare_known("compressed size", entry.compressed, in_full(number<std::uint32_t>(header, 18), large));
+    compare_known("CRC-32", entry.crc, number<std::uint32_t>(header, 14));
+}
+
+}  // namespace
+
 std::uint64_t ZipDirectory::data_offset(std::size_t index, const ZipEntry& entry, const std::string& name,
                                         const ZipRead& read) const {
     const std::uint64_t at = offsets_[index];
-    Buffer header(header_size + entry.name.size());
-    const auto differs = [&](std::string_view what, const auto& said, const auto& found) {
-        return corrupt("{}: the archive's directory gives it the {} {}, and the header of the member itself {}", name,
-                       what, said, found);
-    };
-    const auto fail = [&] { return corrupt("{}: no header of a member is at byte {}, where the directory has it", name, at); };
-    if (!read(header.span(), at)) throw fail();
-    const ByteSpan bytes = std::as_const(header).span();
-    const std::size_t name_size = number<std::uint16_t>(bytes, 26);
-    if (text_of(bytes).substr(0, 4) != "PK\x03\x04") throw fail();
-    const std::string_view found = text_of(bytes).substr(header_size, std::min(name_size, entry.name.size()));
-    if (name_size != entry.name.size() || found != entry.name) throw differs("name", entry.name, found);
-    const auto method = number<std::uint16_t>(bytes, 8);
-    if (method != entry.method) throw differs("method", entry.method, method);
-    const std::size_t fields_size = number<std::uint16_t>(bytes, 28);
-    const std::uint64_t begin = at + header.size() + fields_size;
-    // What was not known when the header was written is 0, and stands behind the bytes.
-    const bool later = (number<std::uint16_t>(bytes, 6) & 8U) != 0;
-    Buffer fields(number<std::uint32_t>(bytes, 18) == elsewhere32 || number<std::uint32_t>(bytes, 22) == elsewhere32 ? fields_size : 0);
-    if (!fields.empty() && !read(fields.span(), at + header.size())) throw fail();
-    ByteSpan large = large_numbers(std::as_const(fields).span());
-    if (large.size() >= 16 && number<std::uint32_t>(bytes, 22) != elsewhere32) large = large.subspan(8);  // it has both
-    const std::uint64_t size = in_full(number<std::uint32_t>(bytes, 22), large);
-    const std::uint64_t compressed = in_full(number<std::uint32_t>(bytes, 18), large);
-    const auto crc = number<std::uint32_t>(bytes, 14);
-    if (size != entry.size && !(later && (size == 0 || size == elsewhere32))) throw differs("size", entry.size, size);
-    if (compressed != entry.compressed && !(later && (compressed == 0 || compressed == elsewhere32))) {
-        throw differs("compressed size", entry.compressed, compressed);
-    }
-    if (crc != entry.crc && !(later && crc == 0)) throw differs("CRC-32", entry.crc, crc);
     const auto after = std::ranges::upper_bound(sorted_, at);
-    if (after == sorted_.end()) throw fail();
-    const std::uint64_t next = *after;
-    if (begin > next || entry.compressed > next - begin) {
-        throw corrupt("{}: its {} bytes from byte {} on reach into what begins at byte {}", name, entry.compressed, begin,
-                      next);
+    Buffer header(header_size);
+    const ByteSpan bytes = std::as_const(header).span();
+    if (after == sorted_.end() || !read(header.span(), at) || text_of(bytes).substr(0, 4) != "PK\x03\x04") {
+        throw corrupt("{}: no header of a member is at byte {}, where the directory has it", name, at);
     }
+    const std::size_t name_size = number<std::uint16_t>(bytes, 26);
+    const std::uint64_t begin = at + header_size + name_size + number<std::uint16_t>(bytes, 28);
+    if (begin > *after || entry.compressed > *after - begin) {
+        throw corrupt("{}: its {} bytes from byte {} on reach into what begins at byte {}", name, entry.compressed,
+                      begin, *after);
+    }
+    Buffer more(static_cast<std::size_t>(begin - at - header_size));
+    if (!read(more.span(), at + header_size)) throw corrupt("{}: its header is cut off", name);
+    const std::string_view found = text_of(std::as_const(more).span()).substr(0, name_size);
+    if (found != entry.name) {
+        throw corrupt("{}: the archive's directory gives it the name {}, and the header of the member itself {}", name,
+                      entry.name, found);
+    }
+    require_same(bytes, large_numbers(std::as_const(more).span().subspan(name_size)), entry, name);
     return begin;
 }
 

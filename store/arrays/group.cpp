@@ -102,6 +102,18 @@ StoreLock lock_to_remove(const PlaceRef& place) {
     }
 }
 
+/// Throws for files that belong to no node, and without `force` for metadata that are broken.
+void require_only_own(const PlaceView& at, const std::vector<Node>& nodes, const std::vector<std::string>& links,
+                      bool force) {
+    try {
+        require_nothing_foreign(at.store, nodes, links, ErrorCode::invalid_argument,
+                                force ? BrokenNodes::guess : BrokenNodes::refuse);
+    } catch (const Error& e) {
+        if (force || (e.code() != ErrorCode::corrupt && e.code() != ErrorCode::unsupported)) throw;
+        throw e.advising(Action::remove, "removes it all the same", at.name());
+    }
+}
+
 /// The node at a place. `force`: also a group whose document is broken, which could be an array's as well, and what has
 /// no document any more.
 std::optional<Node> node_to_remove(const PlaceView& at, bool force) {
@@ -149,13 +161,7 @@ void remove_node(const PlaceRef& at, RemoveOptions options) {
     }
     for (Node& below : all) below.path = at.key(below.path);
     all.insert(all.begin(), node.value_or(Node{std::string(at.prefix)}));
-    try {
-        require_nothing_foreign(at.store, all, links, ErrorCode::invalid_argument,
-                                options.force ? BrokenNodes::guess : BrokenNodes::refuse);
-    } catch (const Error& e) {
-        if (options.force || (e.code() != ErrorCode::corrupt && e.code() != ErrorCode::unsupported)) throw;
-        throw e.advising(Action::remove, "removes it all the same", at.name());
-    }
+    require_only_own(at, all, links, options.force);
     // Metadata is removed first, so that a partly removed node does not open.
     for (const Node& one : all) {
         if (one.dialect == nullptr) continue;

@@ -132,14 +132,23 @@ bool sums_are_whole(const PlaceView& place, const SnapshotInfo& info) {
     return sum && (info.sums_sum.empty() || hex(*sum) == info.sums_sum);
 }
 
-SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, std::string_view part,
-                                const IoOptions& io) {
+namespace {
+
+/// Throws corrupt if the list of files is not the one that the record is of.
+void require_whole_list(const PlaceView& at, const SnapshotInfo& info) {
     const std::string list = at.key(snapshot_files_key);
     const auto list_sum = info.files_sum.empty() ? std::nullopt : sum_of(at.store, list);
     if (list_sum && hex(*list_sum) != info.files_sum) {
         throw corrupt("{}: not as it was written, so that nothing tells whether the files are", at.store.name_of(list))
             .advising(Action::copy, "takes the snapshot as it is");
     }
+}
+
+}  // namespace
+
+SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, std::string_view part,
+                                const IoOptions& io) {
+    require_whole_list(at, info);
     SnapshotState state;
     KnownSums known(at, info);
     // With sums of its own, all files of the part, because size and time do not show a flipped bit.
@@ -163,7 +172,7 @@ SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, s
         }
     });
     if (state.files != info.files) {
-        throw corrupt("{} has {} files, and the snapshot was made of {}", at.store.name_of(list), state.files,
+        throw corrupt("{} has {} files, and the snapshot was made of {}", at.name_of(snapshot_files_key), state.files,
                       info.files)
             .advising(Action::copy, "takes the snapshot as it is");
     }
