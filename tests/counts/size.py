@@ -28,9 +28,11 @@ CONTROL = re.compile(r"\b(?:if|for|while|switch|catch|else|do|try|return|namespa
 
 
 def tracked():
-    """Every file of the four modules that git knows and that is there."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--", *MODULES], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [name for name in listed.stdout.split("\0") if (ROOT / name).is_file()]
+    """Every file of the four modules that git knows and that is there; in a release without git, all that are there."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--", *MODULES], cwd=ROOT, capture_output=True, text=True)
+    names = listed.stdout.split("\0") if listed.returncode == 0 else [
+        str(path.relative_to(ROOT)) for module in MODULES for path in sorted((ROOT / module).rglob("*"))]
+    return [name for name in names if (ROOT / name).is_file()]
 
 
 def is_counted(name):
