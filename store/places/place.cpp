@@ -107,8 +107,9 @@ Place find_place(const fs::path& path, const StoreOptions& options) {
     if (const std::size_t colons = path.string().find("::"); colons != std::string::npos) {
         const fs::path file = path.string().substr(0, colons);
         if (fs::exists(file, ignored)) {
-            throw not_found("{}: a part of {}, which open_source() reads; no array or group by itself", path.string(),
-                            file.string());
+            throw not_found("{}: a part of the array file {}, and no array or group that can be changed", path.string(),
+                            file.string())
+                .advising(Action::copy, "makes one of it", path.string());
         }
     }
     if (fs::is_directory(part, ignored) || part.empty()) {

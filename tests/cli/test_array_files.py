@@ -175,6 +175,29 @@ class Safetensors(ProgramTest):
 
 
 @unittest.skipIf(netCDF4 is None, "no netCDF4")
+class Attributes(ProgramTest):
+    def test_those_of_files_are_shown_and_not_changed(self):
+        for form, extension in ("NETCDF3_CLASSIC", "nc"), ("NETCDF4", "nc4"):
+            name = f"f.{extension}"
+            with netCDF4.Dataset(self.folder / name, "w", format=form) as data:
+                data.title = "of the file"
+                data.createDimension("x", 3)
+                variable = data.createVariable("t", "f4", ("x",))
+                variable.units = "K"
+            before = (self.folder / name).read_bytes()
+            self.assertEqual(self.tessera_json("attrs", f"{name}::t")["units"], "K")
+            self.assertEqual(self.tessera("attrs", f"{name}::t", "get", "units"), '"K"\n')
+            self.assertEqual(self.tessera_json("attrs", name)["title"], "of the file")
+            self.refused("attrs", f"{name}::t", "get", "nothing", says="no attribute 'nothing'")
+            self.refused("attrs", f"{name}::u", says="u")
+            for words in (["attrs", f"{name}::t", "set", "units", "m"], ["resize", f"{name}::t", "3"], ["undo", f"{name}::t"]):
+                refused = self.refused(*words, says=[f"a part of the array file {name}", f"`tessera copy {name}::t"])
+                self.assertNotIn("()", refused)
+            self.assertEqual((self.folder / name).read_bytes(), before)
+        self.save("p.npy", np.zeros(3))
+        self.assertEqual(self.tessera_json("attrs", "p.npy"), {})
+
+
 class NetCDF3(ProgramTest):
     def write(self, name, form, records=4):
         """Every type of the form; fixed and record variables, attributes of each kind."""

@@ -113,17 +113,22 @@ void change(Session& session, const AttrsOptions& o, const Make& make) {
     report_change(session, o);
 }
 
-/// The attributes of an array, a group or an array file.
-Value attribute_values_at(const std::string& path) {
-    return at_located(path, [&](const Located& at) {
-        if (at.place && !at.file.member) return attributes_of(at).all();
-        return about_path(path, [&] { return open_source(at)->attribute_values(); });
+/// The attributes of an array, a group or an array file; those of a file of several arrays are its own.
+Value attribute_values(const Located& at) {
+    const bool file = at.kind == PathKind::array_file || (at.file.member && at.kind != PathKind::array);
+    if (!file) return attributes_of(at).all();
+    return about_path(at.path, [&] {
+        if (at.file.member || at.format->groups == nullptr) return open_source(at)->attribute_values();
+        for (const ArrayFileGroup& group : at.format->groups(at.file)) {
+            if (group.name.empty()) return group.attributes;
+        }
+        return Value::object();
     });
 }
 
 /// Copies all attributes except those that are specific to FROM.
 void copy_attributes(Session& session, const AttrsOptions& o) {
-    Value values = attribute_values_at(o.key);
+    Value values = at_located(o.key, attribute_values);
     for (const std::string_view own : {dimensions_attribute, null_fill_attribute}) {
         if (values.erase(own)) {
             session.note(fmt::format("{}: {} is not copied, because it describes that array only{}", o.key, own,
@@ -149,7 +154,8 @@ bool move_or_copy(Session& session, const AttrsOptions& o) {
 }
 
 Value attribute_at(const AttrsOptions& o, const Located& at) {
-    if (std::optional<Value> value = attributes_of(at).get(o.key)) return *std::move(value);
+    const Value all = attribute_values(at);
+    if (const Value* const value = all.find(o.key)) return *value;
     const auto named = array_of_names(at, o.key);
     if (!named || named->metadata().dimension_names.empty()) {
         throw not_found("{}: no attribute '{}'", o.path, o.key);
@@ -188,7 +194,7 @@ int attrs(Session& session, const AttrsOptions& o) {
         }
     };
     if (o.action.empty()) {
-        const Value all = at_located(o.path, [](const Located& at) { return attributes_of(at).all(); });
+        const Value all = at_located(o.path, attribute_values);
         // Without --json in Python's spelling, with bare NaN.
         session.options().json ? print_json(all) : print(unsteering(all.dump({.indent = 2})) + "\n");
     } else if (o.action == "get") {
@@ -212,7 +218,7 @@ int attrs(Session& session, const AttrsOptions& o) {
 
 Run declare_attrs(CLI::App& app) {
     auto o = std::make_shared<AttrsOptions>();
-    app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
+    app.add_option("PATH", o->path, "an array or a group; to read, also an array file")->required()->option_text(" ");
     app.add_option("ACTION", o->action, "get, set, rm, mv or copy")->option_text(" ");
     app.add_option("KEY", o->key, "the attribute's name; for copy the array, group or file to copy from")
         ->option_text(" ");
