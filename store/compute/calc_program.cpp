@@ -18,6 +18,7 @@
 #include <tessera/error_text.h>
 
 #include "expression.h"
+#include "text_comparison.h"
 
 namespace tessera {
 
@@ -65,11 +66,10 @@ public:
         used_.assign(operands.size(), false);
     }
 
-    Program compile() {
-        const auto tree = parse_expression(text_);
-        const Term term = compile(*tree);
-        if (term.nat) throw error(*tree, "NaT alone has no unit");
-        program_.result = term.literal ? constant(*tree, *term.literal, own_number(*term.literal)) : term.place;
+    Program compile_tree(const Expression& tree) {
+        const Term term = compile(tree);
+        if (term.nat) throw error(tree, "NaT alone has no unit");
+        program_.result = term.literal ? constant(tree, *term.literal, own_number(*term.literal)) : term.place;
         for (std::size_t i = 0; i < used_.size(); ++i) {
             if (used_[i]) continue;
             throw invalid_argument("'{}': the operand {} is not used", text_, operands_[i].name);
@@ -89,7 +89,9 @@ private:
             case Expression::Type::name:
                 return name(node);
             case Expression::Type::text:
-                throw error(node, "text stands in datetime64('2020-01-31') and timedelta64(5, 'D') only");
+                throw error(node,
+                            "text stands in datetime64('2020-01-31') and timedelta64(5, 'D'), or beside text: "
+                            "station == 'Graz'");
             default:
                 return call(node);
         }
@@ -527,9 +529,11 @@ std::optional<CalledReduction> called_reduction(std::string_view expression) {
     return {};
 }
 
-Program compile_expression(std::string_view text, std::span<const CalcOperand> operands) {
+Program compile_expression(std::string_view text, std::vector<CalcOperand>& operands) {
     try {
-        return Compiler(text, operands).compile();
+        const auto tree = parse_expression(text);
+        replace_text_comparisons(*tree, operands);
+        return Compiler(text, operands).compile_tree(*tree);
     } catch (const Error& e) {
         const auto called = called_reduction(text);
         if (!called) throw;

@@ -45,7 +45,8 @@ struct Program {
     RowPlace result;
 };
 
-/// Throws invalid_argument, with the place in the text, as calc_source().
-[[nodiscard]] Program compile_expression(std::string_view text, std::span<const CalcOperand> operands);
+/// Operands of text become those of Booleans that they are compared for. Throws invalid_argument, with the place in the
+/// text, as calc_source().
+[[nodiscard]] Program compile_expression(std::string_view text, std::vector<CalcOperand>& operands);
 
 }  // namespace tessera

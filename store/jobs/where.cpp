@@ -22,6 +22,21 @@ namespace tessera {
 
 namespace {
 
+/// An expression with spaces in place of what stands between quotes.
+std::string without_text(std::string_view expression) {
+    std::string left(expression);
+    char quote = 0;
+    for (char& c : left) {
+        if (quote == 0 && (c == '\'' || c == '"')) {
+            quote = c;
+        } else if (quote != 0) {
+            if (c == quote) quote = 0;
+            c = ' ';
+        }
+    }
+    return left;
+}
+
 /// Whether an expression names an operand: the name stands in it as a word of its own.
 bool names_operand(std::string_view expression, std::string_view name) {
     const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
@@ -43,11 +58,12 @@ CountedVector<std::int64_t> matching_rows(const std::shared_ptr<const ArraySourc
             "of shape {}",
             table->name(), info.dtype.to_string(), info.shape.to_string());
     }
+    const std::string names = without_text(condition);
     // The rows of a slice are read once, whatever the number of fields that the condition names.
     const auto mask_of = [&](const std::shared_ptr<const ArraySource>& some) {
         std::vector<CalcOperand> operands;
         for (const Field& field : info.dtype.fields()) {
-            if (field.unnamed || !field.shape.empty() || !names_operand(condition, field.name)) continue;
+            if (field.unnamed || !field.shape.empty() || !names_operand(names, field.name)) continue;
             operands.push_back({field.name, field_source(shared_source(some), field.name)});
         }
         return calc_source(condition, std::move(operands), some->info().shape);

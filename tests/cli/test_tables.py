@@ -105,6 +105,27 @@ class Table(ProgramTest):
         self.assertEqual(self.tessera("get", "t.csv", "--where", "close > 100", "--csv"),
                          "day,close\n2020-01-02,101\n2020-01-03,103\n")
 
+    def test_rows_by_text(self):
+        names = np.array(["Graz", "Wien", "Linz", "", "Graz ", "close"])
+        for dtype in ("U6", "S6", ">U8"):
+            v = np.zeros(6, [("station", dtype), ("close", "i4")])
+            v["station"], v["close"] = names, range(6)
+            self.save("s.npy", v)
+            self.tessera("import", "s.npy", "s.zarr", "--overwrite", "--quiet")
+            for condition, rows in (("station == 'Graz'", names == "Graz"), ('"Graz" != station', names != "Graz"),
+                                    ("(station >= 'Linz') & (close > 1)", (names >= "Linz") & (v["close"] > 1)),
+                                    ("'Linz' > station", names < "Linz"), ("station == 'close'", names == "close"),
+                                    ("~(station == 'a text of more than six')", names == names),
+                                    ("(station == 'Graz') | (station == 'Wien')", (names == "Graz") | (names == "Wien"))):
+                for path in ("s.zarr", "s.npy"):
+                    with self.subTest(condition=condition, path=path, dtype=dtype):
+                        np.testing.assert_array_equal(self.got(path, "--where", condition), v[rows])
+        (self.folder / "t.csv").write_text("station,t\nGraz,9\nWien,8\nGraz,7\n")
+        self.assertEqual(self.tessera("get", "t.csv", "--where", "station == 'Graz'", "--csv"), "station,t\nGraz,9\nGraz,7\n")
+        self.refused("get", "t.csv", "--where", "t == 'Graz'", says="station == 'Graz'")
+        self.refused("get", "t.csv", "--where", "t + 'Graz' == 7", says="text stands")
+        self.refused("get", "t.csv", "--where", "station == 7", says="not computed with")
+
     def test_refusals(self):
         self.refused("get", "t.zarr", "--where", "volume + 1", says="true or false")
         self.refused("get", "t.zarr", "--where", "nothing > 1", says="nothing")

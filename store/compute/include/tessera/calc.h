@@ -35,6 +35,8 @@ struct CalcOperand {
 /// that divides the units of both operands, as in NumPy; NaT stays NaT. Every other operation throws, and so do months
 /// with days. Reading a time that does not fit its unit throws too.
 ///
+/// Text (U, S, or of any length) is compared with text between quotes: "station == 'Graz'".
+///
 /// Throws invalid_argument, with the position in the text, for an expression that cannot be parsed, unknown names,
 /// unused operands, shapes that do not broadcast, and operations that are undefined for their operands.
 [[nodiscard]] std::unique_ptr<ArraySource> calc_source(std::string_view expression, std::vector<CalcOperand> operands,
