@@ -2,6 +2,7 @@
 #include <tessera/array_file.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <utility>
 
@@ -20,6 +21,17 @@ namespace {
 
 // The start of every rows_apart-th row is kept; reading begins at the last such row before.
 constexpr std::int64_t rows_apart = 1024;
+
+/// What other programs write between columns.
+struct Separator {
+    char sign;
+    std::string_view name, hint;
+};
+constexpr std::array<Separator, 2> separators{{{'\t', "tabs", " (tr '\\t' ,)"}, {';', "semicolons", ""}}};
+
+std::ptrdiff_t count_of(const CsvRow& row, char sign) {
+    return std::ranges::count(row.text, sign);
+}
 
 /// Runs `body` with a field; errors get its place.
 template <class Body>
@@ -56,6 +68,8 @@ public:
         table_.header = options_.header.value_or(looks_like_header(first));
         const bool unsure = !options_.header && !options_.dtype && table_.header;
         if (!options_.dtype) kinds_.resize(table_.width);
+        if (!options_.dtype) missing_at_.resize(table_.width);
+        note_separators(first, begin);
         for (std::size_t i = 0; i < rows.size(); ++i) {
             about_field(rows, i, [&] { CsvKind().add(first.field(i)); });
         }
@@ -114,13 +128,39 @@ private:
                       options_.dtype->to_string(), table_.columns.size());
     }
 
+    /// Of a first row without commas: how often other separators are in it, unless it is quoted.
+    void note_separators(const CsvRow& first, const CsvPlace& begin) {
+        if (options_.dtype || table_.width != 1 || read_range(file_, begin.offset, 1).data()[0] == std::byte{'"'})
+            return;
+        for (std::size_t i = 0; i < separators.size(); ++i) counts_[i] = count_of(first, separators[i].sign);
+    }
+
+    /// Other separators than commas divide the rows if each of them has as many.
+    void compare_separators(const CsvRows& rows) {
+        for (std::size_t i = 0; i < separators.size(); ++i) {
+            if (counts_[i] > 0 && count_of(rows.row(), separators[i].sign) != counts_[i]) counts_[i] = 0;
+        }
+    }
+
+    /// Throws if there are such separators.
+    void require_commas() const {
+        for (std::size_t i = 0; i < separators.size(); ++i) {
+            if (counts_[i] == 0) continue;
+            throw corrupt("{}: {} separate the columns, and commas are expected: write it with commas{}", file_.name(),
+                          separators[i].name, separators[i].hint)
+                .advising(Action::dtype, "reads each line as one text", "U80");
+        }
+    }
+
     void add_row(const CsvRows& rows) {
         if (rows.size() != table_.width) {
+            require_commas();
             throw corrupt("{}: line {}, column {}: the row has {} columns, but the first one has {}", file_.name(),
                           rows.place().line, std::min(rows.size(), table_.width) + 1, rows.size(), table_.width);
         }
         if (count_ % rows_apart == 0) table_.places.push_back(rows.place());
         ++count_;
+        if (table_.width == 1) compare_separators(rows);
         for (std::size_t i = 0; i < table_.width; ++i) check(rows, i);
     }
 
@@ -128,12 +168,14 @@ private:
         if (options_.dtype) {
             const DType& dtype = table_.columns.empty() ? *options_.dtype : table_.columns[i].dtype;
             element_.resize(static_cast<std::size_t>(dtype.size()));
-            about_field(rows, i, [&] { parse_csv(dtype, rows.field(i), element_.data()); });
+            about_field(rows, i, [&] { parse_csv(dtype, rows.field(i), element_.data(), missing()); });
             return;
         }
         about_field(rows, i, [&] { kinds_[i].add(rows.field(i)); });
-        if (kinds_[i].has_gap() && !gap_) gap_ = {rows.place().line, i};
+        if (missing_at_[i] == 0 && kinds_[i].has_missing()) missing_at_[i] = rows.place().line;
     }
+
+    [[nodiscard]] const std::string* missing() const { return options_.missing ? &*options_.missing : nullptr; }
 
     void take_back_header(const CsvPlace& begin, const CsvRow& first) {
         table_.header = false;
@@ -147,15 +189,29 @@ private:
         }
     }
 
-    void require_no_gap() const {
-        if (!gap_ || kinds_[gap_->second].is_text() || kinds_[gap_->second].is_time()) return;
-        throw corrupt("{}: line {}, column {}: nothing is there, where other rows have numbers", file_.name(),
-                      gap_->first, gap_->second + 1);
+    /// What stands for missing numbers has its part in the dtypes, which have to hold it.
+    void settle_missing() {
+        for (std::size_t i = 0; i < table_.width; ++i) {
+            CsvKind& kind = kinds_[i];
+            if (!kind.has_missing() || kind.is_text() || kind.is_time()) continue;
+            if (kind.is_missing() && !options_.missing) continue;
+            in_context([&] { return fmt::format("{}: line {}, column {}", file_.name(), missing_at_[i], i + 1); },
+                       [&] {
+                           if (options_.missing) kind.add(*options_.missing);
+                           const DType dtype = kind.dtype();
+                           std::vector<std::byte> element(static_cast<std::size_t>(dtype.size()));
+                           if (dtype.kind() == Kind::text) {
+                               throw invalid_argument("'{}' cannot stand for a missing number", *options_.missing);
+                           }
+                           parse_csv(dtype, "", element.data(), missing());
+                       });
+        }
     }
 
     void settle(const CsvRow& names) {
+        require_commas();
         if (!options_.dtype) {
-            require_no_gap();
+            settle_missing();
             choose(names);
         } else {
             table_.dtype = *options_.dtype;
@@ -219,13 +275,14 @@ private:
     std::int64_t count_ = 0;
     CountedVector<CsvKind> kinds_;  ///< of the columns, if no dtype is given
     std::vector<std::byte> element_;
-    std::optional<std::pair<std::int64_t, std::size_t>> gap_;  ///< the first one: line and column
+    CountedVector<std::int64_t> missing_at_;                  ///< the first line of each column that lacks an element
+    std::array<std::ptrdiff_t, separators.size()> counts_{};  ///< in each row so far; 0: other in some
 };
 
 class CsvSource final : public ArraySource {
 public:
     CsvSource(std::shared_ptr<const ByteSource> file, const CsvOptions& options)
-        : file_(std::move(file)), table_(TableReader(*file_, options).read()) {}
+        : file_(std::move(file)), missing_(options.missing), table_(TableReader(*file_, options).read()) {}
 
     [[nodiscard]] ArrayInfo info() const override {
         Shape chunks = table_.shape;
@@ -254,7 +311,8 @@ public:
                 const auto column = static_cast<std::size_t>(first + k);
                 const CsvColumn& to = columns[flat ? 0 : static_cast<std::size_t>(k)];
                 std::byte* p = row + (flat ? k * out.strides[1] : to.offset);
-                about_field(rows, column, [&] { parse_csv(to.dtype, rows.field(column), p); });
+                about_field(rows, column,
+                            [&] { parse_csv(to.dtype, rows.field(column), p, missing_ ? &*missing_ : nullptr); });
             }
         }
     }
@@ -264,6 +322,7 @@ public:
 
 private:
     std::shared_ptr<const ByteSource> file_;
+    std::optional<std::string> missing_;
     Table table_;
 };
 
@@ -357,7 +416,7 @@ std::unique_ptr<CsvSource> open_table(const std::shared_ptr<const ByteSource>& f
 
 std::unique_ptr<ArraySource> csv_open(const ArrayPath& path, const ArrayFileOptions& options) {
     require_no_member(path);
-    return open_csv(path.bytes(), {.dtype = options.dtype, .header = options.header});
+    return open_csv(path.bytes(), {.dtype = options.dtype, .header = options.header, .missing = options.missing});
 }
 
 std::unique_ptr<ArraySink> csv_create(const ArrayPath& path, const DType& dtype, const Shape& shape,

@@ -1,6 +1,7 @@
 #include "csv_columns.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <limits>
@@ -301,7 +302,53 @@ void append_csv(std::string& out, const DType& dtype, const std::byte* p, bool a
     out += element_to_text(dtype, p);
 }
 
-void parse_csv(const DType& dtype, std::string_view text, std::byte* p) {
+bool is_missing_csv(std::string_view text) {
+    constexpr std::array<std::string_view, 8> words{"", "NA", "N/A", "n/a", "<NA>", "NULL", "null", "None"};
+    // Most fields begin with a digit.
+    return (text.empty() || text.front() < '0' || text.front() > '9') &&
+           std::ranges::find(words, trimmed(text)) != words.end();
+}
+
+namespace {
+
+/// What is parsed where a number is missing.
+std::string_view in_place_of_missing(const DType& dtype, std::string_view text, const std::string* missing) {
+    if (missing != nullptr && dtype.kind() != Kind::datetime && dtype.kind() != Kind::timedelta) return *missing;
+    switch (dtype.kind()) {
+        case Kind::real:
+        case Kind::bfloat16:
+        case Kind::complex:
+            return "nan";
+        case Kind::datetime:
+        case Kind::timedelta:
+            return "NaT";
+        default:
+            throw invalid_argument(
+                "expected {}, found '{}': say what stands for missing numbers, such as -9999 or, for floats, nan",
+                dtype.to_string(), text);
+    }
+}
+
+bool takes_missing(const DType& dtype) {
+    switch (dtype.kind()) {
+        case Kind::boolean:
+        case Kind::integer:
+        case Kind::unsigned_integer:
+        case Kind::real:
+        case Kind::bfloat16:
+        case Kind::complex:
+        case Kind::datetime:
+        case Kind::timedelta:
+            return true;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+void parse_csv(const DType& dtype, std::string_view text, std::byte* p, const std::string* missing) {
+    if (is_missing_csv(text) && takes_missing(dtype)) text = in_place_of_missing(dtype, text, missing);
     switch (dtype.kind()) {
         case Kind::boolean: {
             const std::string_view word = trimmed(text);
@@ -332,7 +379,7 @@ void parse_csv(const DType& dtype, std::string_view text, std::byte* p) {
 bool CsvKind::is_word(std::string_view text) {
     text = trimmed(text);
     bool out_of_range = false;
-    return !text.empty() && !number_of<double>(text, &out_of_range) && !out_of_range && !boolean_of(text) &&
+    return !is_missing_csv(text) && !number_of<double>(text, &out_of_range) && !out_of_range && !boolean_of(text) &&
            !time_of(text);
 }
 
@@ -367,8 +414,8 @@ void CsvKind::add(std::string_view text) {
         throw invalid_argument("found text that is not UTF-8");
     }
     text = trimmed(text);
-    if (text.empty()) {
-        ++gaps_;
+    if (is_missing_csv(text)) {
+        ++missing_;
     } else if (const auto integer = number_of<std::int64_t>(text)) {
         ++integers_;
         if (*integer < 0) ++negative_;
@@ -395,7 +442,7 @@ void CsvKind::add(std::string_view text) {
 
 void CsvKind::add(const CsvKind& o) {
     fields_ += o.fields_;
-    gaps_ += o.gaps_;
+    missing_ += o.missing_;
     integers_ += o.integers_;
     large_ += o.large_;
     negative_ += o.negative_;
@@ -410,12 +457,12 @@ void CsvKind::add(const CsvKind& o) {
 
 bool CsvKind::is_time() const {
     const bool fits = finest_ != static_cast<int>(TimeUnit::Base::ns) || far_times_ == 0;
-    return times_ > 0 && times_ + no_times_ + gaps_ == fields_ && fits;
+    return times_ > 0 && times_ + no_times_ + missing_ == fields_ && fits;
 }
 
 bool CsvKind::is_text() const {
     const std::int64_t numbers = integers_ + reals_;
-    return numbers + gaps_ != fields_ && booleans_ + gaps_ != fields_ && !is_time();
+    return numbers + missing_ != fields_ && booleans_ + missing_ != fields_ && !is_time();
 }
 
 bool CsvKind::same_kind(const CsvKind& o) const {
@@ -423,7 +470,7 @@ bool CsvKind::same_kind(const CsvKind& o) const {
 }
 
 DType CsvKind::dtype() const {
-    if (is_text() || gaps_ == fields_) return DType::text(longest_, ByteOrder::little);
+    if (is_text() || missing_ == fields_) return DType::text(longest_, ByteOrder::little);
     if (is_time()) {
         return DType::time(Kind::datetime, {static_cast<TimeUnit::Base>(finest_), 1}, ByteOrder::little);
     }

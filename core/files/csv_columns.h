@@ -25,8 +25,11 @@ struct CsvColumn {
 void append_csv(std::string& out, const DType& dtype, const std::byte* p, bool alone);
 /// Appends text that may need quotes.
 void append_csv_text(std::string& out, std::string_view text, bool alone);
-/// The reverse, for every dtype of fixed length. Throws invalid_argument, saying what was expected.
-void parse_csv(const DType& dtype, std::string_view text, std::byte* p);
+/// The reverse, for every dtype of fixed length. `missing`: the number that stands where there is none; nullptr: NaN,
+/// if the dtype has it. Throws invalid_argument, saying what was expected.
+void parse_csv(const DType& dtype, std::string_view text, std::byte* p, const std::string* missing = nullptr);
+/// Whether a field among numbers says that there is none: it is empty, or "NA", as R writes it, or another such word.
+[[nodiscard]] bool is_missing_csv(std::string_view text);
 
 /// The kind and type that the fields of one column have in common.
 class CsvKind {
@@ -35,9 +38,11 @@ public:
     void add(std::string_view text);
     void add(const CsvKind& other);
     [[nodiscard]] bool empty() const { return fields_ == 0; }
-    [[nodiscard]] bool has_gap() const { return gaps_ > 0; }
+    [[nodiscard]] bool has_missing() const { return missing_ > 0; }
+    /// Whether every field is missing: it is a column of text then.
+    [[nodiscard]] bool is_missing() const { return missing_ == fields_; }
     [[nodiscard]] bool is_text() const;
-    /// Dates of ISO 8601, "NaT" and gaps, which are NaT.
+    /// Dates of ISO 8601, "NaT" and missing ones, which are NaT.
     [[nodiscard]] bool is_time() const;
     /// Numbers, Booleans, times and texts are different kinds.
     [[nodiscard]] bool same_kind(const CsvKind& other) const;
@@ -49,7 +54,7 @@ public:
 private:
     bool add_plain_number(std::string_view text);
 
-    std::int64_t fields_ = 0, gaps_ = 0, integers_ = 0, large_ = 0, negative_ = 0, reals_ = 0, booleans_ = 0;
+    std::int64_t fields_ = 0, missing_ = 0, integers_ = 0, large_ = 0, negative_ = 0, reals_ = 0, booleans_ = 0;
     std::int64_t times_ = 0, far_times_ = 0, no_times_ = 0;
     int finest_ = 0;            ///< TimeUnit::Base of the times
     std::int64_t longest_ = 1;  ///< characters

@@ -119,7 +119,7 @@ class Csv(ProgramTest):
                 ("1,2\n3,x\n", ["--dtype", "f8"], ["line 2, column 2", "<f8", "'x'"]),
                 ("1\n300\n", ["--dtype", "u1"], ["line 2, column 1", "'300'", "does not fit"]),
                 ("1\n-1\n", ["--dtype", "u4"], ["line 2, column 1", "'-1'"]), ("1\n2.5\n", ["--dtype", "i4"], ["line 2", "'2.5'"]),
-                ("1,2\n3,\n", [], ["line 2, column 2", "nothing is there"]), ('1,"2\n3', [], ["line 1, column 2", "never closed"]),
+                ("1,2\n3,\n", [], ["line 2, column 2", "missing"]), ('1,"2\n3', [], ["line 1, column 2", "never closed"]),
                 ('1,"2"x\n', [], ["line 1, column 2", "closing quote"]), ("", [], ["no row"]), ("a,b\n", [], ["a header and no row"]),
                 ("1\n99999999999999999999\n", [], ["line 2, column 1", "--dtype f8"]),
                 ("1\n-1\n18446744073709551615\n", [], ["--dtype f8"]), ("abc\nabcd\n", ["--dtype", "U3"], ["line 2, column 1"]),
@@ -136,6 +136,62 @@ class Csv(ProgramTest):
         self.refused("export", "cube.npy", "cube.csv", says=["(2, 2, 2)", "--sel"])
         self.tessera("export", "cube.npy", "cube.csv", "--sel", "0", "--quiet")
         self.refused("import", "cube.npy", "x.zarr", "--header", "no", says=["--header", "only for .csv"])
+
+    def test_numbers_that_are_missing(self):
+        nan = np.nan
+        for text, words, dtype, values in [
+                ("1.5,2\n,4\n", [], "<f8", [[1.5, 2], [nan, 4]]),
+                ("a,b,n\n1.5,x,1\nNA,,2\n N/A ,NA,3\n", [], "[('a', '<f8'), ('b', '<U2'), ('n', '<i8')]",
+                 [(1.5, "x", 1), (nan, "", 2), (nan, "NA", 3)]),
+                ("NA\n1.5\nnull\n", [], "<f8", [nan, 1.5, nan]), ("day\n2020-01-01\nNA\n", [], "[('day', '<M8[D]')]", None),
+                ("1,2\n3,\n", ["--missing", "-9999"], "<i8", [[1, 2], [3, -9999]]),
+                ("1,2\n3,\n", ["--missing", "nan"], "<f8", [[1, 2], [3, nan]]),
+                ("a,b\n1,0.5\nNA,\n", ["--missing", "0"], "[('a', '<i8'), ('b', '<f8')]", [(1, 0.5), (0, 0.0)]),
+                ("a,day\n1,2020-01-01\n,\n", ["--missing", "-1"], "[('a', '<i8'), ('day', '<M8[D]')]", None),
+                ("1,2\n3,\n", ["--dtype", "f4"], "<f4", [[1, 2], [3, nan]]),
+                ("true\n\nfalse\n", ["--missing", "false"], "|b1", [True, False, False]),
+                ("a,b\n1,NA\n2,\n", [], "[('a', '<i8'), ('b', '<U2')]", [(1, "NA"), (2, "")]),
+                ("1,NA\n2,\n", ["--missing", "nan"], "<f8", [[1, nan], [2, nan]])]:
+            with self.subTest(text=text, words=words):
+                (self.folder / "t.csv").write_text(text)
+                self.tessera("copy", "t.csv", "t.npy", "--overwrite", "--quiet", *words)
+                back = np.load(self.folder / "t.npy")
+                self.assertEqual(str(back.dtype.descr if back.dtype.names else back.dtype.str), dtype)
+                if values is not None:
+                    wanted = np.array(values, back.dtype)
+                    for name in back.dtype.names or [...]:
+                        np.testing.assert_array_equal(back[name], wanted[name])
+                else:
+                    self.assertTrue(np.isnat(back["day"][1]))
+        for text, words, says in [
+                ("1,2\n3,\n", [], ["line 2, column 2", "''", "missing"]), ("a,b\n1,2\nNA,3\n", [], ["line 3, column 1", "missing"]),
+                ("1,NA\n2,\n", [], ["line 1, column 2", "missing"]),
+                ("1,2\n3,NA\n", ["--dtype", "i4"], ["line 2, column 2", "'NA'", "missing"]),
+                ("1\nNA\n", ["--missing", "none"], ["line 2, column 1", "'none'"]),
+                ("true\nNA\n", ["--missing", "7"], ["line 2, column 1", "'7'"]),
+                ("1\nNA\n", ["--dtype", "u1", "--missing", "-1"], ["line 2, column 1", "'-1'"])]:
+            with self.subTest(text=text, words=words):
+                (self.folder / "t.csv").write_text(text)
+                self.refused("import", "t.csv", "t.zarr", *words, says=says)
+                self.assertFalse((self.folder / "t.zarr").exists())
+        self.save("plain.npy", np.zeros(3))
+        self.refused("import", "plain.npy", "t.zarr", "--missing", "0", says=["--missing", "only for .csv"])
+
+    def test_other_separators_are_named(self):
+        for text, name in [("1\t2\n3\t4\n5\t6\n", "tabs"), ("a;b\n1,5;2,5\n", "semicolons"), ("a;b\n1;2\n3;4\n", "semicolons"),
+                           ("a\tb\n1\t2\n", "tabs"), ("x y\tz\n", "tabs")]:
+            with self.subTest(text=text):
+                (self.folder / "t.csv").write_text(text)
+                self.refused("import", "t.csv", "t.zarr", says=["t.csv", name, "commas"])
+                self.refused("info", "t.csv", says=name)
+        # Text is no table: as many in each line are needed, and no quotes.
+        for text in ('"a;b"\n"c;d"\n', "name\nx;y\nz\n", "a; b\nc\n", "one\ttwo\nthree\n"):
+            with self.subTest(text=text):
+                (self.folder / "t.csv").write_text(text)
+                self.tessera("copy", "t.csv", "t.npy", "--overwrite", "--quiet")
+        (self.folder / "t.csv").write_text("1\t2\n3\t4\n")
+        self.tessera("copy", "t.csv", "t.npy", "--dtype", "U3", "--overwrite", "--quiet")
+        self.assertEqual(np.load(self.folder / "t.npy").tolist(), ["1\t2", "3\t4"])
 
     def test_many_rows_within_the_budget(self):
         values = np.random.default_rng(8).integers(0, 10**9, (300000, 4))

@@ -307,6 +307,7 @@ constexpr Command table[] = {
      "Datetimes and timedeltas: + and - of them, comparisons, minimum, maximum, fmin, fmax, clip, where, isnat, NaT, "
      "and\n"
      "datetime64('2020-01-31'), timedelta64(5, 'D'), in the largest unit that divides both. All else is refused.\n"
+     "Text is compared with text between quotes: station == 'Graz'.\n"
      "The result is made as `copy` makes one. With --in-place, OUT is changed as one batch, which `undo` takes "
      "back.\n\n"
      "Examples:\n"

@@ -76,8 +76,8 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
 
 void declare_where(CLI::App& app, TransferOptions& o) {
     app.add_option("--where", o.where,
-                   "of a table only rows for which this holds, as in `tessera calc`: 'close > 100';\n"
-                   "SELECTION is then a part of these")
+                   "of a table only rows for which this holds, as in `tessera calc`: 'close > 100',\n"
+                   "\"station == 'Graz'\"; SELECTION is then a part of these")
         ->option_text("CONDITION");
 }
 
@@ -97,6 +97,10 @@ void declare_reading_options(CLI::App& app, TransferOptions& o) {
         ->option_text("FORMAT");
     app.add_option("--header", o.header, "whether a .csv begins with a line of names: yes or no (default: found out)")
         ->option_text("yes|no");
+    app.add_option("--missing", o.missing,
+                   "what stands where a .csv has no number, but nothing or NA: -9999, nan (default: NaN among floats;\n"
+                   "integers must not be missing)")
+        ->option_text("VALUE");
 }
 
 namespace {
@@ -104,7 +108,9 @@ namespace {
 /// `text`: the source is a .csv.
 ArrayFileOptions options_for(const TransferOptions& o, bool text, std::string_view name) {
     ArrayFileOptions options{.reverse_dims = o.reverse_dims};
-    if (!o.header && !o.dtype) return options;
+    if (!o.header && !o.dtype && !o.missing) return options;
+    if (!text && o.missing) throw invalid_argument("--missing: only for .csv, but found {}", name);
+    options.missing = o.missing;
     if (!text && o.header) throw invalid_argument("--header: only for .csv, but found {}", name);
     if (text && o.dtype) options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(*o.dtype); });
     if (o.header && *o.header != "yes" && *o.header != "no") {
@@ -318,13 +324,18 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
         if (at.dialect != nullptr && !options.arrays.like_format)
             options.arrays.like_format = std::string(at.dialect->name);
     }
-    if (!o.open && (o.header || o.dtype)) {
+    options.open = o.open;
+    options.made_from = o.state;
+    if (!o.open && (o.header || o.dtype || o.missing)) {
         const ArrayFileOptions reading = reading_options(o, locate(o.source));
         options.dtype = reading.dtype;
         options.header = reading.header;
+        if (o.missing) {
+            if (o.resume)
+                throw invalid_argument("--resume: not with --missing; such a file is read from its beginning");
+            options.open = [path = o.source, reading] { return open_source(locate(path), reading); };
+        }
     }
-    options.open = o.open;
-    options.made_from = o.state;
     set_fills(o, options);
     return options;
 }

@@ -36,6 +36,7 @@ struct TransferOptions {
     std::optional<std::string> deflate;  ///< for an array file as destination
     std::optional<std::string> dtype, cast;  ///< --dtype and the cast rule; for a source without a dtype, its dtype
     std::optional<std::string> as;           ///< the format of an array file that is a pipe
+    std::optional<std::string> missing;      ///< what stands where a .csv has no number
     std::optional<std::string> header;       ///< "yes" or "no": whether a .csv begins with a header
     bool link = false;
     bool verify = false;  ///< chunk files that stay valid are decoded before they are copied

@@ -52,6 +52,8 @@ struct ArrayFileOptions {
     std::optional<DType> dtype = std::nullopt;
     /// For .csv: whether the first line is a header; nullopt: detect it.
     std::optional<bool> header = std::nullopt;
+    /// For .csv: the number that stands where one is missing; nullopt: NaN, and integers must not be missing.
+    std::optional<std::string> missing = std::nullopt;
     /// Attributes of a new array, for formats that keep any; as ArraySource::attribute_values().
     Value attributes = Value::object();
     Shape chunks = {};  ///< for .h5: of a new array; empty: chosen
@@ -208,6 +210,9 @@ struct CsvOptions {
     std::optional<DType> dtype = std::nullopt;
     /// Whether the first line is a header. nullopt: it is one if nothing in it is a number or a Boolean.
     std::optional<bool> header = std::nullopt;
+    /// What stands where a number is missing, because the field is empty or NA, N/A, null or None. nullopt: NaN;
+    /// integers and Booleans must not be missing then. Times are NaT.
+    std::optional<std::string> missing = std::nullopt;
 };
 
 /// Reads the whole file once, for its shape. Throws corrupt, naming line and column, for rows of other lengths and
