@@ -16,6 +16,7 @@
 #ifdef TESSERA_HDF5
 #include "apart_format.h"
 #include "convert_source.h"
+#include "hdf5_absent.h"
 #include "hdf5_driver.h"
 #include "hdf5_file.h"
 #include "hdf5_index.h"
@@ -52,7 +53,13 @@ public:
         : name_(fmt::format("{}::{}", path.path.native(), member)),
           elsewhere_(path.is_elsewhere()),
           file_(open_hdf5_file(path)) {
-        in_context([&] { return name_; }, [&] { open(member); });
+        in_context([&] { return name_; },
+                   [&] {
+                       open(member);
+                       if (chunk_bytes_ > 0) {
+                           absent_ = Hdf5Absent::find(file_.get(), dataset_.get(), *path.bytes(), type_, info_.shape);
+                       }
+                   });
         rethrow_hdf5();
     }
     ~Hdf5Source() override {
@@ -72,12 +79,28 @@ public:
                        require_inside(region, info_.shape);
                        if (region.empty()) return;
                        if (io.stop.stop_requested()) throw cancelled("stopped on request");
-                       require_memory(chunk_bytes_);
-                       type_.dtype.is_variable() ? read_texts(region, out) : read_elements(region, out);
+                       absent_ ? read_stored(region, out) : read(region, out);
                    });
     }
 
 private:
+    void read(const Region& region, const MutableArrayView& out) const {
+        require_memory(chunk_bytes_);
+        type_.dtype.is_variable() ? read_texts(region, out) : read_elements(region, out);
+    }
+
+    void read_stored(const Region& region, const MutableArrayView& out) const {
+        const Region chunks = absent_->grid().overlapping(region);
+        if (!absent_->any_stored(chunks)) return absent_->fill(out);
+        if (!type_.dtype.is_variable() || chunks.count() == 1) return read(region, out);
+        for (std::int64_t n = 0; n < chunks.count(); ++n) {
+            const ChunkPart part = chunk_part(absent_->grid(), region, chunks, n);
+            Region piece = part.in_request;
+            for (int d = 0; d < piece.rank(); ++d) piece.start[d] += region.start[d];
+            read_stored(piece, out.part(part.in_request));
+        }
+    }
+
     void open(const std::string& member) {
         dataset_ = open_hdf5_object(file_.get(), member);
         if (H5Iget_type(dataset_.get()) != H5I_DATASET) throw not_found("is a group; name an array in it");
@@ -204,6 +227,7 @@ private:
     ArrayInfo info_;
     Value attributes_ = Value::object(), facts_ = Value::object();
     std::uint64_t chunk_bytes_ = 0;
+    std::optional<Hdf5Absent> absent_;
 };
 
 Hdf5Tree tree_of(const ArrayPath& path) {

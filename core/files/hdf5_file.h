@@ -23,7 +23,7 @@ class Hdf5Id {
 public:
     using Close = herr_t (*)(hid_t);
     Hdf5Id() = default;
-    Hdf5Id(hid_t id, Close close) : id_(id), close_(close) {}
+    Hdf5Id(hid_t id, Close function) : id_(id), close_(function) {}
     Hdf5Id(Hdf5Id&& o) noexcept : id_(std::exchange(o.id_, -1)), close_(o.close_) {}
     Hdf5Id& operator=(Hdf5Id&& o) noexcept {
         std::swap(id_, o.id_);

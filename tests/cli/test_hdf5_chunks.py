@@ -187,6 +187,26 @@ class Chunks(ProgramTest):
         (self.folder / "jam.h5").write_bytes(b"#" * 1024 + (self.folder / "x.h5").read_bytes())
         np.testing.assert_array_equal(self.read("jam.h5::d"), array)
 
+    def test_text_that_was_never_written(self):
+        for trust in [], ["--in-process"]:
+            said = self.tessera("get", f"{program.GOLDEN / 'hdf5/never-written.nc'}::s", *trust)
+            self.assertEqual(said.split(), ['[[""', '""]', '["x"', '""]]'])
+
+    def test_chunks_that_are_not_stored_cost_no_look_each(self):
+        """2^40 chunks, of which two are stored, where only libhdf5 has the filter."""
+        with self.file() as f:
+            d = f.create_dataset("d", (1 << 21, 1 << 21), "<i2", chunks=(2, 2), scaleoffset=0, fillvalue=7)
+            d[0, 0], d[-1, -1] = 3, 4
+        for trust in [], ["--in-process"]:
+            for rows, columns in ("0:2", "0:3"), ("1000:1100", "::1000"), ("-3:", "-2:"), ("5:6", ":"):
+                self.tessera("copy", "x.h5::d", "got.npy", "--overwrite", "--quiet", "--sel", f"{rows},{columns}", *trust)
+                got = np.load(self.folder / "got.npy")
+                with h5py.File(self.folder / "x.h5") as f:
+                    d = f["d"]
+                    self.assertEqual((got[0, 0], got[-1, -1]),
+                                     {"0:2": (3, 7), "1000:1100": (7, 7), "-3:": (7, 4), "5:6": (7, 7)}[rows])
+                self.assertEqual((got != 7).sum(), {"0:2": 1, "-3:": 1}.get(rows, 0))
+
     def test_files_of_hdf5_2(self):
         for trust in [], ["--in-process"]:
             self.refused("get", f"{program.GOLDEN / 'hdf5/hdf5-2.h5'}::d", *trust,

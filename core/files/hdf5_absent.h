@@ -1,0 +1,42 @@
+// Chunks of an HDF5 dataset that are not stored. Private to core/files; compiled if libhdf5 is installed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/byte_io.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/memory_account.h>
+#include <tessera/view.h>
+
+#include "hdf5_file.h"
+
+namespace tessera {
+
+/// libhdf5 takes as much time for a chunk that is not stored as for another, and cannot read one of texts in files that
+/// it does not write.
+class Hdf5Absent {
+public:
+    /// nullopt if all chunks are stored, or only libhdf5 knows which. Throws corrupt. Under an Hdf5Lock.
+    [[nodiscard]] static std::optional<Hdf5Absent> find(hid_t file, hid_t dataset, const ByteSource& bytes,
+                                                        const Hdf5Type& type, const Shape& shape);
+    [[nodiscard]] const ChunkGrid& grid() const { return grid_; }
+    /// Whether a chunk of these numbers along each dimension is stored.
+    [[nodiscard]] bool any_stored(const Region& chunks) const;
+    /// Gives elements of absent chunks their value.
+    void fill(const MutableArrayView& out) const;
+
+private:
+    explicit Hdf5Absent(ChunkGrid grid) : grid_(std::move(grid)) {}
+    void read_fill(hid_t list, const Hdf5Type& type);
+
+    ChunkGrid grid_;
+    std::vector<std::int64_t> stored_;  ///< numbers in C order, ascending
+    std::vector<std::byte> fill_;       ///< an element; empty for texts
+    std::string text_;
+    MemoryHold held_;
+};
+
+}  // namespace tessera
