@@ -215,6 +215,8 @@ struct JobWorker::State {
     void flush() {
         if (!pending.empty()) {
             const auto begun = Clock::now();
+            // A folder of records goes with the end of the job; an object would be made anew.
+            if (made && is_far()) require_own_target(job, job.arrays.back());
             if (made && (is_far() || options.durability != Durability::none)) {
                 KeyValueStore& chunks = *ArrayAccess::state(made->array)->store;
                 chunks.sync();

@@ -131,6 +131,29 @@ class RemoteJobs(remote.InBucket, JobTest):
         self.assertTrue(self.state()["finished"])
         self.is_right()
 
+    def test_wakes_after_the_end(self):
+        """A worker that sleeps while others finish the job writes nothing any more, neither chunks nor records."""
+        self.planned("rechunk", "cube.zarr", OUT, "--chunks", "20,20,30", parts=6)
+        self.double.faults.delay = 0.03
+        run = self.begin("work", "job.json", "--threads", "1", "--json", "--claim", "--lease", "300ms", text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        run.stderr.readline()  # a unit is done
+        run.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)  # what was being sent arrives
+        self.double.faults.delay = 0
+        self.works("--claim", "--lease", "300ms", "--quiet")
+        self.assertTrue(self.state()["finished"])
+        self.tessera("set", OUT, "...", "7", "--quiet")
+        before = self.keys()
+        time.sleep(1)  # it looks once in a second
+        run.send_signal(signal.SIGCONT)
+        _, err = run.communicate(timeout=120)
+        self.assertEqual(run.returncode, 2, err)
+        self.assertIn("the job is finished", err)
+        self.assertEqual(self.keys(), before)
+        self.tessera("copy", OUT, "after.npy", "--quiet")
+        self.assertTrue((np.load(self.folder / "after.npy") == 7).all())
+
     def test_another_target_in_its_place(self):
         """Also one with the same metadata."""
         self.planned()
