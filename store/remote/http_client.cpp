@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
+#include <tessera/memory_account.h>
 #include <tessera/parallel.h>
 
 #include <algorithm>
@@ -118,7 +119,10 @@ public:
         }
     }
 
-    void reuse(Buffer body) { spares_.give_back(std::move(body)); }
+    void reuse(Buffer body) {
+        const auto& account = MemoryAccount::current();
+        spares_.give_back(std::move(body), account == nullptr ? UINT64_MAX : account->limit());
+    }
 
     [[nodiscard]] HttpCounts counts() const { return {requests_.load(), bytes_.load()}; }
     [[nodiscard]] RemoteActivity activity() {
@@ -202,6 +206,7 @@ private:
         ++work.tries;
         work.response = {};
         work.too_long = false;
+        work.header_bytes = 0;
         work.easy = ::curl_easy_init();
         work.spares = &spares_;
         try {
@@ -228,18 +233,15 @@ private:
         const char* next = nullptr;
         ::curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &next);
         const std::string redirect = next == nullptr ? "" : next;
-        curl_off_t stated = -1;
-        ::curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
-        long version = 0;
-        ::curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
+        if (work.redirects == 0 && next != nullptr) work.origin = nearness_of(work);
+        const bool framed = is_framed(work);
         bytes_ += work.response.body.size();
         if (work.request.log && !work.abandoned) tell(work, code);
         close(work);
         if (work.abandoned) return;
         try {
             if (work.failure) std::rethrow_exception(std::exchange(work.failure, nullptr));
-            const bool framed = stated >= 0 || version >= CURL_HTTP_VERSION_2_0 ||
-                                lower(work.response.header("transfer-encoding")).ends_with("chunked");
+            const MemoryScope scope(work.account);
             if (judge(work, code, framed, redirect)) {
                 finish(shared);
             } else {
@@ -257,11 +259,11 @@ private:
         const int status = work.response.status;
         if (work.too_long && request.gives_up) {
             work.response.body = {};
-            work.response.total = limit_of(request) + 1;
+            work.response.total = limit_of(request, status) + 1;
             return true;
         }
         if (work.too_long) {
-            throw corrupt("{}: larger than {} bytes{}", request.name, limit_of(request),
+            throw corrupt("{}: larger than {} bytes{}", request.name, limit_of(request, status),
                           status == 200 && request.range ? ", and its server ignores ranges" : "");
         }
         if (request.once && !is_before_sending(code) && (code != CURLE_OK || is_tried_again(status))) {
@@ -280,6 +282,9 @@ private:
         if (is_tried_again(status)) {
             return later(work, most_tries, fmt::format("the server answers {}", status),
                          status == 429 || status == 503);
+        }
+        if (!request.once && is_collision(work.response)) {
+            return later(work, most_tries, fmt::format("the server answers {}", status), false);
         }
         if (request.follow && is_redirect(status)) return redirected(work, redirect);
         window_ = std::min<double>(most_in_flight, window_ + (slow_start_ ? 1 : 1 / window_));
@@ -317,6 +322,7 @@ private:
         const bool safe = to.starts_with("https://") || (to.starts_with("http://") && work.url.starts_with("http://"));
         if (!safe) throw unsupported("{}: a redirection to \"{}\" is not followed", name, to.substr(0, to.find('?')));
         work.url = to;
+        require_not_inward(work, nearness_of(work.url));
         --work.tries;
         return false;
     }
@@ -375,6 +381,7 @@ private:
                 ended_.pop_front();
             }
             const auto after = std::exchange(work->after, nullptr);
+            const MemoryScope scope(work->account);
             if (!work->abandoned && after(*work)) {
                 add(std::move(work));
             } else {
@@ -602,7 +609,7 @@ HttpResponse HttpClient::wait(HttpTicket ticket) {
 }
 
 void HttpClient::reuse(HttpResponse response) {
-    if (response.fetched) loop_->reuse(std::move(response.body));
+    if (response.fetched && !response.counted) loop_->reuse(std::move(response.body));
 }
 
 HttpCounts HttpClient::counts() const {

@@ -47,6 +47,8 @@ struct HttpRequest {
     std::string if_match = {};         ///< an ETag that the value must still have; empty: any
     std::uint64_t limit = UINT64_MAX;  ///< bytes of the body; more is an error, and not read
     bool gives_up = false;             ///< more is no error: the answer has no body, and a `total` above the limit
+    /// Bytes of the body that are counted already, by who asks. What is beyond counts against its account.
+    std::uint64_t held = 0;
     /// More header lines, made anew for every try, because signatures hold the time. Called in the client's thread.
     std::function<std::vector<std::string>(const HttpRequest&)> headers = nullptr;
     /// Called by wait() with an answer of 301, 307, 400, 401 or 403: whether to send the request again, which happens
@@ -76,7 +78,8 @@ struct HttpResponse {
     int status = 0;
     std::map<std::string, std::string, std::less<>> headers;  ///< by names in lower case
     Buffer body;
-    bool fetched = false;     ///< the body came over the network: no account counts its memory
+    bool fetched = false;     ///< the body came over the network, and
+    bool counted = false;     ///< counts against the account of who asked
     std::uint64_t first = 0;  ///< of the value: where the body begins
     std::uint64_t total = 0;  ///< of the value: its size
     /// For a request that is sent once: it may have been carried out, or more than once. With status 0 no answer came.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer_text.h"
 #include "http_cache.h"
 #include "keys.h"
 #include "node_documents.h"
@@ -29,8 +30,9 @@ constexpr std::uint64_t longest_document = std::uint64_t{64} << 20;
 
 class HttpService final : public RemoteService {
 public:
-    HttpService(Url url, std::shared_ptr<const RemoteOptions> options)
-        : url_(std::move(url)), options_(std::move(options)), cache_(HttpCache::of(*options_)) {}
+    /// `waiter` is notified of names that cannot be, and may be null.
+    HttpService(Url url, std::shared_ptr<const RemoteOptions> options, Waiter* waiter)
+        : url_(std::move(url)), options_(std::move(options)), cache_(HttpCache::of(*options_)), waiter_(waiter) {}
 
     [[nodiscard]] HttpRequest request(std::string_view key) const override {
         HttpRequest request;
@@ -96,6 +98,7 @@ private:
         for (auto& [name, ticket] : asked) {
             const HttpResponse response = HttpClient::shared().wait(std::move(ticket));
             if (is_absent(response, name)) continue;
+            require_plain(*this, response, name);
             keys.emplace(name, 0);
             if (name != v3_document_name && name != v2_consolidated_name && name != v2_attributes_name) continue;
             const Value document =
@@ -106,8 +109,25 @@ private:
         return keys;
     }
 
+    /// A document may name what is no key, such as "../x": that is left out, and the rest of the group is there.
+    void add(const std::string& key, const std::string& name, Keys& keys) const {
+        try {
+            require_key(key);
+        } catch (const Error& e) {
+            const std::string text =
+                fmt::format("{}: names what is left out: {}", join_key(url_.name(), name), e.what());
+            if (options_->note) {
+                options_->note(text);
+            } else if (waiter_ != nullptr) {
+                waiter_->notes(text);
+            }
+            return;
+        }
+        keys.emplace(key, 0);
+    }
+
     /// The arrays that an image of OME-Zarr names.
-    static void add_levels(const std::string& name, const Value& document, Keys& keys) {
+    void add_levels(const std::string& name, const Value& document, Keys& keys) const {
         const auto in = [](const Value* value, std::string_view member) {
             return value != nullptr && value->is_object() ? value->find(member) : nullptr;
         };
@@ -120,28 +140,25 @@ private:
             for (const Value& level : levels->as_array()) {
                 const Value* const path = in(&level, "path");
                 if (path == nullptr || !path->is_string()) continue;
-                const std::string key =
-                    join_key(path->as_string(), name == v2_attributes_name ? std::string(v2_array_name) : name);
-                require_key(key);
-                keys.emplace(key, 0);
+                add(join_key(path->as_string(), name == v2_attributes_name ? std::string(v2_array_name) : name), name,
+                    keys);
             }
         }
     }
 
-    static void add_consolidated(const std::string& name, const Value& document, Keys& keys) {
+    void add_consolidated(const std::string& name, const Value& document, Keys& keys) const {
         const Value* all = name == v2_consolidated_name ? &document : document.find("consolidated_metadata");
         const Value* nodes = all != nullptr && all->is_object() ? all->find("metadata") : nullptr;
         if (nodes == nullptr || !nodes->is_object()) return;
         for (const auto& [path, node] : nodes->as_object()) {
-            const std::string key = name == v2_consolidated_name ? path : join_key(path, v3_document_name);
-            require_key(key);
-            keys.emplace(key, 0);
+            add(name == v2_consolidated_name ? path : join_key(path, v3_document_name), name, keys);
         }
     }
 
     Url url_;
     std::shared_ptr<const RemoteOptions> options_;
     std::shared_ptr<HttpCache> cache_;
+    Waiter* waiter_;
     mutable std::mutex mutex_;
     mutable std::optional<Keys> known_;
 };
@@ -149,9 +166,8 @@ private:
 Place http_place(const std::filesystem::path& path, const StoreOptions& options) {
     Url url = parse_url(path.native());
     std::string name = url.name();
-    return {remote_store(std::move(name), std::make_unique<HttpService>(std::move(url), remote_options_of(options)),
-                         options),
-            ""};
+    auto service = std::make_unique<HttpService>(std::move(url), remote_options_of(options), options.waiter);
+    return {remote_store(std::move(name), std::move(service), options), ""};
 }
 
 }  // namespace

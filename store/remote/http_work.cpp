@@ -4,9 +4,12 @@
 #include <tessera/error_text.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+
+#include "aws_signature.h"
 
 namespace tessera {
 
@@ -14,6 +17,7 @@ namespace {
 
 constexpr long connect_seconds = 10;
 constexpr long stall_seconds = 60;
+constexpr std::size_t longest_header = std::size_t{512} << 10;
 constexpr std::size_t longest_error_body = std::size_t{64} << 10;
 /// A server that ignores ranges sends the whole value; so much of it is taken.
 constexpr std::uint64_t most_unasked = std::uint64_t{64} << 20;
@@ -31,6 +35,12 @@ std::string host_of(std::string_view url) {
 
 std::size_t take_header(char* text, std::size_t size, std::size_t count, void* user) {
     auto& work = *static_cast<HttpWork*>(user);
+    work.header_bytes += size * count;
+    if (work.header_bytes > longest_header) {
+        work.failure = std::make_exception_ptr(corrupt("{}: the header of the server's answer has more than {}",
+                                                       work.request.name, memory_text(longest_header)));
+        return 0;
+    }
     const std::string_view line = trimmed({text, size * count});
     if (line.starts_with("HTTP/")) {
         work.response.headers.clear();
@@ -38,6 +48,24 @@ std::size_t take_header(char* text, std::size_t size, std::size_t count, void* u
         work.response.headers[lower(line.substr(0, colon))] = trimmed(line.substr(colon + 1));
     }
     return size * count;
+}
+
+/// Makes room for the body of an answer, as far as its length is known. Throws what is wrong with it before it comes.
+void begin_body(HttpWork& work) {
+    if (is_reading(work.request) && !is_framed(work)) {
+        throw corrupt("{}: the server's answer does not state how long it is, so that it may be cut",
+                      work.request.name);
+    }
+    curl_off_t stated = 0;
+    ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
+    const auto length = static_cast<std::uint64_t>(std::max<curl_off_t>(stated, 0));
+    work.response.fetched = true;
+    if (work.account == nullptr || length <= work.request.held) {
+        work.response.body = work.spares->take(length);
+    } else {
+        work.response.body.reset(length);
+        work.response.body.resize(0);
+    }
 }
 
 std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* user) {
@@ -52,18 +80,19 @@ std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* us
         body.append({reinterpret_cast<const std::byte*>(bytes), taken});
         return more;
     }
-    if (body.size() + work.kept.size() + more > limit_of(work.request)) {
+    curl_off_t stated = 0;
+    ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
+    const std::uint64_t all =
+        std::max<std::uint64_t>(body.size() + more, static_cast<std::uint64_t>(std::max<curl_off_t>(stated, 0)));
+    if (all + work.kept.size() > limit_of(work.request, static_cast<int>(status))) {
         work.too_long = true;
         return CURL_WRITEFUNC_ERROR;
     }
     try {
-        if (body.empty()) {
-            curl_off_t stated = 0;
-            ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
-            const std::uint64_t most = std::min(limit_of(work.request), most_unasked);
-            work.response.fetched = true;
-            body = work.spares->take(std::min(most, static_cast<std::uint64_t>(std::max<curl_off_t>(stated, 0))));
-        }
+        // What the caller has counted is not counted again.
+        work.response.counted = work.account != nullptr && all > work.request.held;
+        const MemoryScope scope(work.response.counted ? work.account : nullptr);
+        if (body.empty()) begin_body(work);
         body.append({reinterpret_cast<const std::byte*>(bytes), more});
     } catch (...) {
         work.failure = std::current_exception();
@@ -79,6 +108,18 @@ std::size_t give_body(char* out, std::size_t size, std::size_t count, void* user
     if (more > 0) std::memcpy(out, work.request.body->data() + work.sent, more);
     work.sent += more;
     return more;
+}
+
+/// Before a request is sent whose URL came from a server: its name may lead anywhere.
+int check_address(void* user, char* address, char* /*own*/, int port, int /*own_port*/) {
+    auto& work = *static_cast<HttpWork*>(user);
+    try {
+        require_not_inward(work, nearness_of(work.url, address, port));
+        return CURL_PREREQFUNC_OK;
+    } catch (...) {
+        work.failure = std::current_exception();
+        return CURL_PREREQFUNC_ABORT;
+    }
 }
 
 /// libcurl sends a body again, unasked, if a connection that was used before dies without an answer.
@@ -124,8 +165,53 @@ bool is_reading(const HttpRequest& request) {
     return request.method == "GET" || request.method == "HEAD";
 }
 
-std::uint64_t limit_of(const HttpRequest& request) {
-    return request.range ? std::max(std::min(request.limit, most_unasked), request.range->length) : request.limit;
+std::uint64_t limit_of(const HttpRequest& request, int status) {
+    if (!request.range) return request.limit;
+    constexpr int partial = 206;
+    if (status == partial) return request.range->length;
+    return std::max(std::min(request.limit, most_unasked), request.range->length);
+}
+
+bool is_framed(const HttpWork& work) {
+    curl_off_t stated = -1;
+    ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
+    long version = 0;
+    ::curl_easy_getinfo(work.easy, CURLINFO_HTTP_VERSION, &version);
+    return stated >= 0 || version >= CURL_HTTP_VERSION_2_0 ||
+           lower(work.response.header("transfer-encoding")).ends_with("chunked");
+}
+
+/// libcurl's own for each transfer, of which there are many: no account counts them.
+long buffer_bytes(const HttpWork& work) {
+    constexpr std::uint64_t least = std::uint64_t{16} << 10;
+    constexpr std::uint64_t most = std::uint64_t{256} << 10;
+    constexpr std::uint64_t share = 4'096;
+    return static_cast<long>(work.account == nullptr ? most : std::clamp(work.account->limit() / share, least, most));
+}
+
+bool is_collision(const HttpResponse& response) {
+    constexpr int conflict = 409;
+    constexpr std::array<std::string_view, 3> codes{"ConditionalRequestConflict", "OperationAborted",
+                                                    "ConcurrentModification"};
+    return response.status == conflict &&
+           std::ranges::count(codes, std::string_view(xml_element(response.text(), "Code"))) > 0;
+}
+
+Nearness nearness_of(const HttpWork& work) {
+    const char* address = nullptr;
+    long port = 0;
+    ::curl_easy_getinfo(work.easy, CURLINFO_PRIMARY_IP, &address);
+    ::curl_easy_getinfo(work.easy, CURLINFO_PRIMARY_PORT, &port);
+    return nearness_of(work.url, address == nullptr ? "" : address, port);
+}
+
+void require_not_inward(const HttpWork& work, Nearness to) {
+    if (to <= work.origin) return;
+    throw unsupported("{}: a redirection to \"{}\" is not followed: it leads {}", work.request.name,
+                      work.url.substr(0, work.url.find('?')),
+                      to == Nearness::network   ? "from outside into a private network"
+                      : to == Nearness::machine ? "from elsewhere to this machine"
+                                                : "to a link-local address");
 }
 
 void set_options(HttpWork& work) {
@@ -141,9 +227,13 @@ void set_options(HttpWork& work) {
         set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.patience.count()));
         set(CURLOPT_PROXY, "");
     }
+    if (work.redirects > 0) {
+        set(CURLOPT_PREREQFUNCTION, check_address);
+        set(CURLOPT_PREREQDATA, static_cast<void*>(&work));
+    }
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, stall_seconds);
-    set(CURLOPT_BUFFERSIZE, 256L << 10);
+    set(CURLOPT_BUFFERSIZE, buffer_bytes(work));
     set(CURLOPT_ERRORBUFFER, work.trouble.data());
     set(CURLOPT_HEADERFUNCTION, take_header);
     set(CURLOPT_HEADERDATA, static_cast<void*>(&work));
@@ -165,7 +255,7 @@ void set_options(HttpWork& work) {
         set(CURLOPT_READDATA, static_cast<void*>(&work));
         set(CURLOPT_SEEKFUNCTION, rewind_body);
         set(CURLOPT_SEEKDATA, static_cast<void*>(&work));
-        set(CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+        set(CURLOPT_UPLOAD_BUFFERSIZE, buffer_bytes(work));
     }
     if (!is_reading(request)) set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
     const auto line = [&](const std::string& text) { work.lines = ::curl_slist_append(work.lines, text.c_str()); };

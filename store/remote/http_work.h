@@ -17,12 +17,15 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/memory_account.h>
+
 #include "http_client.h"
+#include "nearness.h"
 
 namespace tessera {
 
-/// A few bodies that were read, whose memory serves the next: the first touch of new memory takes as long as copying
-/// it.
+/// A few bodies that were read and that no account counts, whose memory serves the next: the first touch of new memory
+/// takes as long as copying it.
 class HttpSpares {
 public:
     /// An empty buffer, with room for `size` bytes.
@@ -41,9 +44,11 @@ public:
         buffer.resize(0);
         return buffer;
     }
-    void give_back(Buffer buffer) {
-        const std::lock_guard guard(mutex_);
+    /// `limit` is that of the caller's account.
+    void give_back(Buffer buffer, std::uint64_t limit) {
+        const std::uint64_t most = std::min(most_bytes, limit / 8);
         if (buffer.capacity() < least || buffer.capacity() > most) return;
+        const std::lock_guard guard(mutex_);
         buffers_.push_back(std::move(buffer));
         std::size_t bytes = 0;
         for (const Buffer& each : buffers_) bytes += each.capacity();
@@ -56,7 +61,7 @@ public:
 
 private:
     static constexpr std::size_t least = std::size_t{64} << 10;
-    static constexpr std::size_t most = std::size_t{64} << 20;
+    static constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
     std::mutex mutex_;
     std::vector<Buffer> buffers_;
 };
@@ -73,11 +78,14 @@ struct HttpWork {
     std::string kept_version;  ///< its ETag
     int tries = 0;
     int redirects = 0;
+    Nearness origin = Nearness::anywhere;  ///< of the first URL, once it leads elsewhere
     std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
     std::chrono::steady_clock::time_point not_before = begun;
     bool too_long = false;
     CURL* easy = nullptr;
     HttpSpares* spares = nullptr;
+    std::shared_ptr<MemoryAccount> account = MemoryAccount::current();  ///< of who asks: counts the body
+    std::size_t header_bytes = 0;
     curl_slist* lines = nullptr;
     std::array<char, CURL_ERROR_SIZE> trouble{};
     std::size_t sent = 0;  ///< of the request's body
@@ -100,9 +108,17 @@ struct ContentRange {
 [[nodiscard]] std::string lower(std::string_view text);
 [[nodiscard]] std::optional<std::uint64_t> number_in_header(std::string_view text);
 [[nodiscard]] bool is_reading(const HttpRequest& request);
-/// How long a body may get.
-[[nodiscard]] std::uint64_t limit_of(const HttpRequest& request);
+/// How long the body of an answer may get.
+[[nodiscard]] std::uint64_t limit_of(const HttpRequest& request, int status);
+/// Whether an answer says where its body ends.
+[[nodiscard]] bool is_framed(const HttpWork& work);
 
+/// Of where the last try was sent.
+[[nodiscard]] Nearness nearness_of(const HttpWork& work);
+/// Throws unsupported for a redirection that leads further inside than where it comes from.
+void require_not_inward(const HttpWork& work, Nearness to);
+/// The server says that the value was being changed just now: S3, and Ceph.
+[[nodiscard]] bool is_collision(const HttpResponse& response);
 /// Prepares `work.easy` for the next try.
 void set_options(HttpWork& work);
 /// The bytes that are still lacking, as the header asks for them.

@@ -139,6 +139,7 @@ void KeptValue::fetch_claimed(const std::vector<Run>& runs, std::size_t at_once)
     std::size_t done = 0;
     try {
         MemoryHold held;
+        bool is_held = false;
         for (at_once = std::min(at_once, runs.size()); at_once > 1; at_once /= 2) {
             try {
                 held = MemoryHold(at_once * longest_);
@@ -150,7 +151,7 @@ void KeptValue::fetch_claimed(const std::vector<Run>& runs, std::size_t at_once)
         for (std::size_t next = 0; done < runs.size(); ++done) {
             for (; next < runs.size() && tickets.size() < at_once; ++next) {
                 const std::uint64_t begin = runs[next].begin * piece_;
-                tickets.push_back(source_->start(begin, std::min(runs[next].end * piece_, size()) - begin));
+                tickets.push_back(source_->start(begin, std::min(runs[next].end * piece_, size()) - begin, is_held));
             }
             HttpResponse response = source_->finish(std::move(tickets.front()));
             tickets.pop_front();

@@ -25,7 +25,8 @@ constexpr std::uint64_t a_request = std::uint64_t{4} << 20;
 class RangedSource : public ByteSource {
 public:
     [[nodiscard]] std::uint64_t worth_skipping() const override { return a_request; }
-    [[nodiscard]] virtual HttpTicket start(std::uint64_t offset, std::uint64_t length) const = 0;
+    /// `held`: the caller has counted the memory for them.
+    [[nodiscard]] virtual HttpTicket start(std::uint64_t offset, std::uint64_t length, bool held) const = 0;
     /// The answer. Throws if the value was replaced.
     [[nodiscard]] virtual HttpResponse finish(HttpTicket ticket) const = 0;
     /// Copies bytes that came with the first answer; false if not all of them did.

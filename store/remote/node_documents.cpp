@@ -59,7 +59,7 @@ std::shared_ptr<const HttpResponse> NodeDocuments::find(std::string_view key, co
             entry->asked = now;
             entry->written = written;
             for (const std::string_view each : documents) {
-                entry->answers[std::string(each)].ticket = ask(join_key(prefix, each));
+                entry->answers[std::string(each)].ticket = ask(join_key(prefix, each), false);
             }
         }
         node = entry;
@@ -67,8 +67,12 @@ std::shared_ptr<const HttpResponse> NodeDocuments::find(std::string_view key, co
     const std::lock_guard guard(node->mutex);
     Answer& answer = node->answers.find(*name)->second;
     if (answer.response == nullptr) {
-        HttpTicket ticket = answer.ticket ? std::move(answer.ticket) : ask(key);
-        answer.response = std::make_shared<const HttpResponse>(HttpClient::shared().wait(std::move(ticket)));
+        const bool asked = answer.ticket != nullptr;
+        HttpResponse response = HttpClient::shared().wait(asked ? std::move(answer.ticket) : ask(key, true));
+        if (asked && response.body.empty() && response.total > 0 && response.status < 300) {
+            response = HttpClient::shared().wait(ask(key, true));  // it is longer than most
+        }
+        answer.response = std::make_shared<const HttpResponse>(std::move(response));
     }
     return answer.response;
 }

@@ -33,8 +33,8 @@ void note_documents_written();
 /// called from several threads at once.
 class NodeDocuments {
 public:
-    /// Asks for a key.
-    using Ask = std::function<HttpTicket(std::string_view key)>;
+    /// Asks for a key: as one of many, if they are short, or alone, whatever its length.
+    using Ask = std::function<HttpTicket(std::string_view key, bool alone)>;
 
     /// The answer for a document of a node; null for other keys.
     [[nodiscard]] std::shared_ptr<const HttpResponse> find(std::string_view key, const Ask& ask);

@@ -36,7 +36,7 @@ void RemoteSource::read(std::uint64_t offset, MutableByteSpan out) const {
         fetched = std::make_shared<Fetched>();
         fetched->first = offset;
         fetched->length = out.size();
-        fetched->ticket = start(offset, out.size());
+        fetched->ticket = start(offset, out.size(), false);
     }
     const std::lock_guard guard(fetched->mutex);
     if (fetched->ticket) fetched->response = finish(std::move(fetched->ticket));
@@ -64,17 +64,17 @@ void RemoteSource::expect(std::span<const Extent> extents) const {
         }
         if (end - begin > room - bytes) break;
         if (end > size() || begin >= size() - std::min<std::uint64_t>(size(), tail_.body.size())) continue;
-        auto fetched = std::make_shared<Fetched>();
-        fetched->first = begin;
-        fetched->length = end - begin;
-        fetched->ticket = start(begin, end - begin);
-        ahead_.push_back(std::move(fetched));
-        bytes += end - begin;
         try {
             held_.add(end - begin);
         } catch (const Error&) {  // another thread has that room now
             break;
         }
+        auto fetched = std::make_shared<Fetched>();
+        fetched->first = begin;
+        fetched->length = end - begin;
+        fetched->ticket = start(begin, end - begin, true);
+        ahead_.push_back(std::move(fetched));
+        bytes += end - begin;
     }
 }
 
@@ -82,10 +82,11 @@ bool RemoteSource::take_first(std::uint64_t offset, MutableByteSpan out) const {
     return take(tail_, offset, out);
 }
 
-HttpTicket RemoteSource::start(std::uint64_t offset, std::uint64_t length) const {
+HttpTicket RemoteSource::start(std::uint64_t offset, std::uint64_t length, bool held) const {
     HttpRequest request = service_->request(key_);
     request.cached = true;
     request.range = HttpRange{.first = offset, .length = length};
+    if (held) request.held = length;
     const std::string_view version = tail_.etag();
     if (version.starts_with('"')) request.if_match = version;
     return HttpClient::shared().start(std::move(request));

@@ -28,7 +28,7 @@ public:
     void read(std::uint64_t offset, MutableByteSpan out) const override;
     void expect(std::span<const Extent> extents) const override;
     [[nodiscard]] bool take_first(std::uint64_t offset, MutableByteSpan out) const override;
-    [[nodiscard]] HttpTicket start(std::uint64_t offset, std::uint64_t length) const override;
+    [[nodiscard]] HttpTicket start(std::uint64_t offset, std::uint64_t length, bool held) const override;
     [[nodiscard]] HttpResponse finish(HttpTicket ticket) const override;
 
 private:

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer_text.h"
 #include "kept_value.h"
 #include "keys.h"
 #include "lock_table.h"
@@ -42,6 +43,8 @@ namespace tessera {
 namespace {
 
 constexpr std::uint64_t tail_bytes = std::uint64_t{64} << 10;
+/// Documents of a node are asked for together; so much of each, where a server knows no ranges.
+constexpr std::uint64_t usual_document = std::uint64_t{4} << 20;
 /// Fetched before anybody asked, at most.
 constexpr std::uint64_t most_ahead_together = std::uint64_t{128} << 20;
 
@@ -105,6 +108,7 @@ public:
             return true;
         }
         HttpTicket ticket = announced(key);
+        if (ticket == nullptr) out = {};  // what comes takes its place
         HttpResponse response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_whole(key, limit));
         if (is_absent(response, key)) return false;
         if (response.body.size() != response.total) {  // longer than what was announced
@@ -112,6 +116,10 @@ public:
             if (is_absent(response, key)) return false;
         }
         require_size(join_key(name_, key), response.body.size(), limit);
+        if (response.counted) {
+            out = std::move(response.body);
+            return true;
+        }
         out.reset(response.body.size());
         if (!response.body.empty()) std::memcpy(out.data(), response.body.data(), out.size());
         HttpClient::shared().reuse(std::move(response));
@@ -147,9 +155,14 @@ public:
         require_prefix(prefix);
         sent_.settle_all();
         Listing listing;
+        MemoryHold names;
+        const auto add = [&](std::vector<std::string>& to, std::string_view name) {
+            names.add(sizeof(std::string) + name.size());
+            to.emplace_back(name);
+        };
         service_->list(
-            prefix, [&](std::string_view name, std::uint64_t, std::string_view) { listing.keys.emplace_back(name); },
-            [&](std::string_view name, std::uint64_t, std::string_view) { listing.prefixes.emplace_back(name); });
+            prefix, [&](std::string_view name, std::uint64_t, std::string_view) { add(listing.keys, name); },
+            [&](std::string_view name, std::uint64_t, std::string_view) { add(listing.prefixes, name); });
         std::ranges::sort(listing.keys);
         std::ranges::sort(listing.prefixes);
         return listing;
@@ -339,6 +352,7 @@ private:
     /// As RemoteService::is_absent(); notes the version for whoever changes the value.
     bool is_absent(const HttpResponse& response, std::string_view key) const {
         const bool absent = service_->is_absent(response, key);
+        if (!absent) require_plain(*service_, response, key);
         constexpr int wrong_range = 416;  // of an empty value; the answer does not say which version it is
         if (response.status == wrong_range) return absent;
         changes_.note(key, [&] { return absent ? RemoteVersion() : service_->version_of(response); });
@@ -399,15 +413,17 @@ private:
         if (is_absent(response, key)) return std::nullopt;
         return ValueStamp{.size = response.total, .id = version_id(response.etag())};
     }
-    [[nodiscard]] HttpTicket start_tail(std::string_view key) const {
+    [[nodiscard]] HttpTicket start_tail(std::string_view key, bool held = false) const {
         HttpRequest request = to_read(key);
         request.range = HttpRange{.length = tail_bytes, .suffix = true};
+        if (held) request.held = tail_bytes;
         return HttpClient::shared().start(std::move(request));
     }
     [[nodiscard]] HttpTicket start_whole(std::string_view key, std::uint64_t limit, bool gives_up = false) const {
         HttpRequest request = to_read(key);
         request.limit = limit;
         request.gives_up = gives_up;
+        if (gives_up) request.held = limit;
         return HttpClient::shared().start(std::move(request));
     }
     [[nodiscard]] HttpTicket announced(std::string_view key) const {
@@ -524,7 +540,13 @@ private:
 
     /// The answer for a document of a node; null for other keys.
     [[nodiscard]] std::shared_ptr<const HttpResponse> document(std::string_view key) const {
-        return documents_.find(key, [&](std::string_view each) { return start_tail(each); });
+        return documents_.find(key, [&](std::string_view each, bool alone) {
+            HttpRequest request = to_read(each);
+            request.range = HttpRange{.length = tail_bytes, .suffix = true};
+            request.gives_up = !alone;
+            if (!alone) request.limit = usual_document;
+            return HttpClient::shared().start(std::move(request));
+        });
     }
 
     /// Of the answer for a document, which is mostly all of it.
@@ -603,8 +625,8 @@ private:
         void refill() {
             for (ReadWish wish; tickets_.size() < most_ && next_(wish);) {
                 if (passed_.erase(wish.key) > 0 || has(wish.key) || store_.is_here(wish.key)) continue;
-                tickets_.insert_or_assign(
-                    wish.key, wish.whole ? store_.start_whole(wish.key, usual_, true) : store_.start_tail(wish.key));
+                tickets_.insert_or_assign(wish.key, wish.whole ? store_.start_whole(wish.key, usual_, true)
+                                                               : store_.start_tail(wish.key, true));
             }
         }
 

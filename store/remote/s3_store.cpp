@@ -29,6 +29,7 @@
 #include "http_cache.h"
 #include "key_services.h"
 #include "keys.h"
+#include "listed_pages.h"
 #include "node_documents.h"
 #include "remote_store.h"
 #include "s3_credentials.h"
@@ -102,6 +103,7 @@ struct S3Access {
     int absent_status = 0;
     std::function<void(std::string_view line)> log;
     std::shared_ptr<HttpCache> cache;
+    std::shared_ptr<ListedFolders> listed = std::make_shared<ListedFolders>();
     bool google = false;
     bool endpoint_given = false;  ///< else it is AWS, where a bucket's name tells it from all others
 
@@ -136,18 +138,21 @@ public:
     void list(std::string_view prefix, const Each& value, const Each& folder) const override {
         std::string below = join_key(access_.prefix, prefix);
         if (!below.empty()) below += '/';
-        std::string token;
+        ListedPages pages(name_of(prefix));
         do {
             // Sorted by name, as the signature wants them.
             std::string query;
-            if (!token.empty()) query += "continuation-token=" + percent_encoded(token, false) + '&';
+            if (!pages.token().empty()) query += "continuation-token=" + percent_encoded(pages.token(), false) + '&';
             query += "delimiter=%2F&encoding-type=url&list-type=2&prefix=" + percent_encoded(below, false);
             HttpRequest page = request_of(access_.base.empty() ? "/" : access_.base, query, name_of(prefix));
             page.limit = longest_listing;
             const HttpResponse response = HttpClient::shared().send(std::move(page));
             if (is_absent(response, prefix)) throw not_found("{}: the server lists nothing", name_of(prefix));
-            token = read_page(response.text(), below, value, folder);
-        } while (!token.empty());
+            pages.turn(response);
+            read_page(response.text(), below, pages, value, folder);
+            pages.end();
+        } while (!pages.token().empty());
+        if (pages.has_folders()) shared_->listed->note(name_of(prefix), std::string(prefix), pages.content());
     }
 
     // ---- writing
@@ -404,30 +409,32 @@ private:
         return request;
     }
 
-    /// Returns the token of the next page, or nothing.
-    static std::string read_page(std::string_view xml, std::string_view below, const Each& value, const Each& folder) {
-        const auto name_in = [&](std::string_view item, std::string_view tag) {
+    static void read_page(std::string_view xml, std::string_view below, ListedPages& pages, const Each& value,
+                          const Each& folder) {
+        std::string last;  // a server that knows no delimiter lists what lies deeper, too
+        const auto take = [&](std::string_view item, std::string_view tag, bool is_folder) {
             std::string key = percent_decoded(xml_element(item, tag));
-            if (!key.starts_with(below)) return std::string();
+            if (!key.starts_with(below)) return pages.note(key, "");
             key.erase(0, below.size());
-            if (key.ends_with('/')) key.pop_back();
-            return key == "." || key == ".." || key.find('/') != std::string::npos ? std::string() : key;
-        };
-        std::size_t at = 0;
-        for (std::string_view item; next_xml_element(xml, "Contents", at, item);) {
-            const std::string name = name_in(item, "Key");
-            const std::string size = xml_element(item, "Size");
-            std::uint64_t bytes = 0;
-            std::from_chars(size.data(), size.data() + size.size(), bytes);
-            if (!name.empty() && !percent_decoded(xml_element(item, "Key")).ends_with('/')) {
+            pages.note(key, xml_element(item, "ETag"));
+            const std::size_t slash = key.find('/');
+            const std::string name = key.substr(0, slash);
+            if (name.empty() || name == "." || name == "..") return;
+            if (is_folder || slash < key.size() - 1) {
+                if (std::exchange(last, name) == name) return;
+                pages.note_folder();
+                folder(name, 0, "");
+            } else if (slash == std::string::npos) {
+                const std::string size = xml_element(item, "Size");
+                std::uint64_t bytes = 0;
+                std::from_chars(size.data(), size.data() + size.size(), bytes);
                 value(name, bytes, xml_element(item, "ETag"));
             }
-        }
+        };
+        std::size_t at = 0;
+        for (std::string_view item; next_xml_element(xml, "Contents", at, item);) take(item, "Key", false);
         at = 0;
-        for (std::string_view item; next_xml_element(xml, "CommonPrefixes", at, item);) {
-            if (const std::string name = name_in(item, "Prefix"); !name.empty()) folder(name, 0, "");
-        }
-        return xml_element(xml, "IsTruncated") == "true" ? xml_element(xml, "NextContinuationToken") : std::string();
+        for (std::string_view item; next_xml_element(xml, "CommonPrefixes", at, item);) take(item, "Prefix", true);
     }
 
     [[nodiscard]] std::string name_of_bucket() const { return (access_.google ? "gs://" : "s3://") + access_.bucket; }

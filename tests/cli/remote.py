@@ -56,6 +56,7 @@ class Faults:
         self.wants_query = None  # of files over HTTP, else 403
         self.wants_header = None  # Authorization, else 401
         self.redirect = None
+        self.answer = None  # a function of the request, which answers it or returns False
         self.random = random.Random(1)
         self.most = 4  # how often the same request fails in one way
         self.seen = {}
@@ -108,6 +109,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self, double):
         faults = double.faults
         time.sleep(faults.delay)
+        if faults.answer and faults.answer(self) is not False:
+            return None
         if faults.redirect:
             return self.send(302, b"", {"Location": faults.redirect})
         with double.lock:

@@ -227,6 +227,9 @@ struct CommonTexts {
         if (command.count("--verbose") > 0) {
             remote.log = [](std::string_view line) { fmt::print(stderr, "tessera: {}\n", printable(line)); };
         }
+        if (command.count("--quiet") == 0) {
+            remote.note = [](std::string_view text) { fmt::print(stderr, "tessera: note: {}\n", printable(text)); };
+        }
         set_remote_options(remote);
     }
 

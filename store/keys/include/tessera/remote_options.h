@@ -35,6 +35,9 @@ struct RemoteOptions {
     int absent_status = 0;
     /// Called with a line for each request that is answered, without secrets, in any thread; may be null.
     std::function<void(std::string_view line)> log = nullptr;
+    /// Called with what a server names and nobody can read, in any thread; may be null, and StoreOptions::waiter then
+    /// hears of it.
+    std::function<void(std::string_view text)> note = nullptr;
 };
 
 /// The options where StoreOptions::remote is null: those of the innermost RemoteScope, else those of
