@@ -3,10 +3,13 @@
 
 #include <fmt/ranges.h>
 #include <tessera/error_text.h>
+#include <tessera/folder_walk.h>
+#include <tessera/own_names.h>
 #include <tessera/place.h>
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -15,6 +18,7 @@
 #include "group_access.h"
 #include "keys.h"
 #include "node_files.h"
+#include "remove_array.h"
 
 namespace tessera {
 
@@ -124,6 +128,46 @@ std::optional<Node> node_to_remove(const PlaceView& at, bool force) {
     return node;
 }
 
+/// Adds the arrays below that were being removed, and the plain folders above them.
+void add_removals(const PlaceRef& at, std::vector<Node>& nodes) {
+    std::set<std::string> known;
+    for (const Node& node : nodes) known.insert(node.path);
+    FolderWalk walk(at, {});
+    while (walk.next()) {
+        const PlaceView folder{at.store, walk.prefix()};
+        if (is_being_removed(folder)) {
+            nodes.push_back({walk.path(), NodeKind::array, nullptr});
+            for (std::string_view above = parent_of(walk.path()); !above.empty(); above = parent_of(above)) {
+                if (known.emplace(above).second) nodes.push_back({std::string(above), NodeKind::group, nullptr});
+            }
+        } else if (probe_dialect(folder) == nullptr) {
+            for (const std::string& name : walk.listing().prefixes) {
+                if (!is_own_name(name)) walk.enter(name);
+            }
+        }
+    }
+}
+
+/// Where each value takes a request: an interrupted removal leaves nodes, and at most one array that says what it was.
+void remove_one_by_one(const PlaceRef& at, std::vector<Node> nodes) {
+    std::ranges::sort(nodes, std::greater(), &Node::path);  // what lies in a group before it
+    for (const Node& node : nodes) {
+        const PlaceRef place{at.store, node.path};
+        if (node.kind == NodeKind::array) {
+            remove_array(place);
+            continue;
+        }
+        const std::string document(node.dialect == nullptr ? "" : node.dialect->group_key);
+        const Listing rest = at.store.list(node.path);
+        for (const std::string& name : rest.prefixes) at.store.erase_below(place.key(name));
+        for (const std::string& name : rest.keys) {
+            if (name != document) at.store.erase(place.key(name));
+        }
+        if (!document.empty()) at.store.erase(place.key(document));
+    }
+    at.store.sync();
+}
+
 }  // namespace
 
 void remove_node(const PlaceRef& at, RemoveOptions options) {
@@ -134,11 +178,18 @@ void remove_node(const PlaceRef& at, RemoveOptions options) {
         at.store.sync();
         return;
     }
+    if (!node && is_being_removed(at)) {
+        require_nothing_foreign(at.store, {array_at(at)});
+        remove_array(at);
+        at.store.sync();
+        return;
+    }
     std::vector<Node> all;
     std::vector<std::string> links;  // to nodes elsewhere: removed, but not their targets
     if (!node || node->kind == NodeKind::group) {
         Hierarchy below = hierarchy_below(at, NodeLinks::pass);
         all = std::move(below.nodes);
+        if (at.store.is_far()) add_removals(at, all);
         for (const PassedFolder& passed : below.passed) {
             const std::string place = at.key(passed.path);
             if (passed.why == PassedFolder::Why::too_deep) {
@@ -162,6 +213,7 @@ void remove_node(const PlaceRef& at, RemoveOptions options) {
     for (Node& below : all) below.path = at.key(below.path);
     all.insert(all.begin(), node.value_or(Node{std::string(at.prefix)}));
     require_only_own(at, all, links, options.force);
+    if (at.store.is_far()) return remove_one_by_one(at, std::move(all));
     // Metadata is removed first, so that a partly removed node does not open.
     for (const Node& one : all) {
         if (one.dialect == nullptr) continue;

@@ -13,6 +13,7 @@
 #include "check_batch.h"
 #include "destination_lock_file.h"
 #include "keys.h"
+#include "remove_array.h"
 
 namespace tessera {
 
@@ -83,6 +84,14 @@ void OtherFiles::check_manifest_place(const Listing& own) const {
 
 bool OtherFiles::check_marker(const Listing& own) const {
     if (!holds(own.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
+    if (is_being_removed({*run_.store, run_.place(node_)})) {
+        run_.add({.kind = FindingKind::leftover,
+                  .remedy = Remedy::finish_removal,
+                  .node = node_,
+                  .key = join_key(node_, unfinished_marker_key),
+                  .text = "an array whose removal was interrupted"});
+        return true;
+    }
     // By itself nothing opens it. Beside sound arrays it is only left over, as is the mark of one that was completed.
     const bool alone = node_.empty() && probe_dialect({*run_.store, run_.place(node_)}) == nullptr;
     run_.add(

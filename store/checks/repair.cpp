@@ -19,6 +19,7 @@
 #include "copy_bytes.h"
 #include "destination_lock_file.h"
 #include "move_aside.h"
+#include "remove_array.h"
 #include "repair_seal.h"
 #include "resize.h"
 #include "sealed_file_store.h"
@@ -87,6 +88,8 @@ public:
                 return mend_chunk(finding, key);
             case Remedy::consolidate:
                 return consolidate();
+            case Remedy::finish_removal:
+                return finish_removal();
             case Remedy::remove_foreign:  // findings_without_foreign() did it
             case Remedy::restore:         // findings_after_parity() did it
             case Remedy::none:
@@ -104,6 +107,13 @@ private:
             if (e.code() != ErrorCode::sealed) throw;
             return {false, "left: it is sealed, and consolidated metadata are part of that"};
         }
+    }
+
+    Outcome finish_removal() {
+        const StoreLock building = place_.store->lock_destination(place_.prefix);
+        if (!is_being_removed(place_)) return {true, "gone by now"};
+        remove_array(place_);
+        return {true, "removed"};
     }
 
     Outcome remove_temporary(const std::string& key) {
@@ -277,6 +287,8 @@ std::string_view plan(Remedy remedy) {
             return "would be written anew without what follows it, and the old file set aside in .tessera/damaged";
         case Remedy::consolidate:
             return "would be consolidated anew";
+        case Remedy::finish_removal:
+            return "would be removed to the end";
         case Remedy::remove_foreign:
             return "would be removed; what a link leads to stays";
         case Remedy::restore:  // restore_from_parity() says it

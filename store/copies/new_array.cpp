@@ -17,7 +17,7 @@
 // the old chunks, and the new values are moved to their keys, the metadata last. So there is a moment without an array,
 // but none in which the metadata of one lead to chunks of the other. A program that has the old one open must open the
 // array again. In a store far away, whose values cannot be moved, the old array is removed before the new one is
-// written.
+// written (see remove_array.h).
 
 #include <fmt/format.h>
 
@@ -34,12 +34,12 @@
 
 #include "array_access.h"
 #include "array_state.h"
-#include "destination_lock_file.h"
 #include "dialects.h"
 #include "directory_store.h"
 #include "keys.h"
 #include "move_aside.h"
 #include "node_files.h"
+#include "remove_array.h"
 #include "replace_directory.h"
 #include "stored_chunks.h"
 
@@ -62,53 +62,9 @@ bool has_marker(const Place& place) {
     return place.store->open(place.key(marker_key)) != nullptr;
 }
 
-/// The array at a place; without dialect, an unfinished one.
-Node array_at(const Place& place) {
-    return {place.prefix, NodeKind::array, probe_dialect(place)};
-}
-
 void refuse_foreign(const fs::path& path, const StoreOptions& options) {
     const Place place = place_at(path, to_read(options));
     require_nothing_foreign(*place.store, {array_at(place)}, {}, ErrorCode::already_exists);
-}
-
-/// Removes the array's own values, except those in `.tessera/`, and locks of killed runs, which do not count as
-/// foreign.
-void erase_owned(const Place& place, const NodeFiles& files) {
-    const Listing top = place.store->list(place.prefix);
-    for (const auto* names : {&top.prefixes, &top.keys}) {
-        for (const std::string& name : *names) {
-            if (name == own_folder || !(files.owns(name) || is_destination_lock(name))) continue;
-            const std::string key = place.key(name);
-            place.store->erase(key);
-            place.store->erase_below(key);
-        }
-    }
-}
-
-/// Removes a whole array, the metadata first, so that nobody opens a part of it.
-void erase_array(const Place& place) {
-    place.store->abandon_uploads(place.prefix);
-    const Node array = array_at(place);
-    const NodeFiles files(*place.store, array);
-    if (array.dialect != nullptr) place.store->erase(place.key(array.dialect->metadata_key));
-    erase_owned(place, files);
-    place.store->erase_below(place.key(own_folder));  // last: until then its marker explains the rest
-}
-
-/// Empties `.tessera/`, except for these keys.
-void erase_own_but(const Place& place, std::initializer_list<std::string_view> kept) {
-    const std::string own = place.key(own_folder);
-    const Listing listing = place.store->list(own);
-    const auto is_kept = [&](const std::string& name) {
-        return std::ranges::count(kept, join_key(own_folder, name)) > 0;
-    };
-    for (const std::string& name : listing.keys) {
-        if (!is_kept(name)) place.store->erase(join_key(own, name));
-    }
-    for (const std::string& name : listing.prefixes) {
-        if (!is_kept(name)) place.store->erase_below(join_key(own, name));
-    }
 }
 
 /// Moves all values at and below a prefix to another one. Values named `last` are moved last.
@@ -160,7 +116,7 @@ void replace_elsewhere(const Place& place, const Dialect& dialect, const ArrayMe
 Occupant occupant_elsewhere(const fs::path& path, const StoreOptions& options) {
     const Place place = place_at(path, to_read(options));
     if (probe_dialect(place) != nullptr) return Occupant::array;
-    if (has_marker(place)) return Occupant::unfinished;
+    if (has_marker(place)) return is_being_removed(place) ? Occupant::removed : Occupant::unfinished;
     if (!is_anything_at(path, options)) return Occupant::nothing;
     const Listing top = place.store->list(place.prefix);
     const bool own = top.keys.empty() && top.prefixes == std::vector<std::string>{std::string(own_folder)};
@@ -184,7 +140,9 @@ Occupant occupant(const fs::path& path, const StoreOptions& options) {
     if (!fs::is_directory(status)) return Occupant::other;
     const auto store = directory_store(path, {.read_only = true});
     if (probe_dialect(*store) != nullptr) return Occupant::array;
-    if (store->open(marker_key) != nullptr) return Occupant::unfinished;
+    if (store->open(marker_key) != nullptr) {
+        return is_being_removed({*store, ""}) ? Occupant::removed : Occupant::unfinished;
+    }
     // If not even the marker could be written, temporary files and an empty .tessera/ are left.
     bool ours = true;
     fs::directory_iterator entry(path, error);
@@ -214,11 +172,11 @@ void require_may_replace(const fs::path& path, Occupant there, const Existing& e
 
 void remove_unfinished(const fs::path& path, const StoreOptions& options) {
     const DestinationLock lock(path, options);
-    if (occupant(path, options) != Occupant::unfinished) {
+    if (const Occupant there = occupant(path, options); there != Occupant::unfinished && there != Occupant::removed) {
         throw not_found("{}: no unfinished copy is there any more", path.string());
     }
     refuse_foreign(path, options);
-    erase_array(place_at(path, options));
+    remove_array(place_at(path, options));
     if (!is_local(path)) return;
     std::error_code error;
     fs::remove(path, error);
@@ -292,13 +250,13 @@ struct NewArray::State {
 
     void remove_unfinished() const {
         if (!in_folder) {
-            if (!rests || marker_stamp() == marker) store->erase_below(prefix);
+            if (!rests || marker_stamp() == marker) remove_array({*store, prefix});
             return;
         }
         if (!built_id || folder_id(built) != built_id) return;  // somebody else's by now
         if (rests && marker_stamp() != marker) return;          // or another directory with that inode
         if (built == place && !made_directory) {
-            erase_array(place_at(place, options));  // the directory existed, empty or with an unfinished copy
+            remove_array(place_at(place, options));  // the directory existed, empty or with an unfinished copy
         } else {
             remove_tree(built);
         }
@@ -337,6 +295,10 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     in_folder = is_local(place);
     if (there != Occupant::nothing) refuse_foreign(place, options);
     if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
+    if (there == Occupant::removed) {
+        remove_array(place_at(place, options));
+        there = Occupant::nothing;
+    }
     if (there == Occupant::array && !in_folder) {
         const Place old = place_at(place, options);
         if (old.store->is_far()) {
@@ -344,7 +306,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
                 options.waiter->notes(
                     fmt::format("{}: the old array was removed before the new one is written", place.string()));
             }
-            erase_array(old);
+            remove_array(old);
             there = Occupant::nothing;
         } else {
             built /= new_folder;
@@ -360,7 +322,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
         rescue_set_aside(built, place, options);
         remove_tree(built);  // leftovers of an earlier attempt: a copy, or a part of the replaced array
     } else if (built != place || before == Occupant::unfinished) {
-        erase_array(place_at(built, options));
+        remove_array(place_at(built, options));
     }
     if (in_folder) {
         const Durability waits = existing.together ? Durability::none : options.durability;
@@ -530,8 +492,13 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
     }
     require_node_names(path.string());
     const DestinationLock building(path, store);
-    require_may_replace(path, occupant(path, store), {});
+    const Occupant there = occupant(path, store);
+    require_may_replace(path, there, {});
     Place place = store_kind_of(path).place(path, store);
+    if (there == Occupant::removed) {
+        refuse_foreign(path, store);
+        remove_array(place);
+    }
     return ArrayAccess::create_whole(std::move(place), options, store.waiter);
 }
 

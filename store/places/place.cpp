@@ -16,6 +16,7 @@
 #include "directories.h"
 #include "directory_store.h"
 #include "keys.h"
+#include "remove_array.h"
 #include "store_in_file.h"
 
 namespace tessera {
@@ -148,6 +149,12 @@ bool is_n5(const PlaceView& place) {
 Error absence(const PlaceView& place, std::string_view wanted) {
     const std::string name = place.name();
     const std::string_view article = wanted.starts_with('a') ? "an" : "a";
+    if (is_being_removed(place)) {
+        return not_found(
+            "{}: an array that was being removed, not {} {}: rm goes on with that, and so does what makes "
+            "an array there",
+            name, article, wanted);
+    }
     if (place.store.open(place.key(unfinished_marker_key)) != nullptr) {
         return not_found("{}: an unfinished copy, not {} {} yet", name, article, wanted)
             .advising(Action::resume, "goes on with it where it was begun")

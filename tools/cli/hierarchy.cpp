@@ -143,7 +143,7 @@ int rm(Session& session, const RemoveOptions& o) {
     }
     require_no_zip(o.path);
     const fs::path node = local ? node_path(o.path) : fs::path(o.path);
-    if (occupant(node) == Occupant::unfinished) {
+    if (const Occupant there = occupant(node); there == Occupant::unfinished || there == Occupant::removed) {
         remove_unfinished(node, session.store());
     } else if (!local) {
         const Place place = find_place(node, session.store());

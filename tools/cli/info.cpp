@@ -235,19 +235,22 @@ int info_group(Session& session, const Located& at, const Group& group) {
 }
 
 int info_unfinished(Session& session, const std::string& path) {
-    constexpr const char* advice =
-        "repeat the command that made it with --resume to continue, or with --overwrite to start again; or delete the "
-        "directory";
+    const bool removed = occupant(path) == Occupant::removed;
+    const char* const advice =
+        removed ? "`tessera rm` removes the rest; so does what makes an array there"
+                : "repeat the command that made it with --resume to continue, or with --overwrite to start again; or "
+                  "delete the directory";
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));
-        report.set("kind", "unfinished");
+        report.set("kind", removed ? "removed" : "unfinished");
         report.set("advice", advice);
         print_json(report);
     } else {
         Facts facts;
         facts.add("path", path);
-        facts.add("what", "an unfinished array: the program that was making it ended too early");
+        facts.add("what", removed ? "an array that was being removed: the program that did so ended too early"
+                                  : "an unfinished array: the program that was making it ended too early");
         facts.add("to do", advice);
         facts.print();
     }

@@ -55,6 +55,7 @@ enum class Remedy : std::uint8_t {
     consolidate,       ///< write consolidated metadata anew
     remove_foreign,    ///< remove an entry in place of Tessera's own files that is neither file nor directory
     restore,           ///< restore a file from the parity of a seal
+    finish_removal,    ///< remove the rest of an array whose removal was interrupted
 };
 
 struct Finding {

@@ -39,12 +39,13 @@ namespace tessera {
 
 class DestinationLock;
 
-/// The present content of the place for a new array.
-enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
+/// The present content of the place for a new array. `removed`: the rest of an array whose removal was interrupted,
+/// which a new array takes the place of.
+enum class Occupant : std::uint8_t { nothing, array, unfinished, removed, other };
 [[nodiscard]] Occupant occupant(const std::filesystem::path& path, const StoreOptions& options = {});
 
-/// Removes an unfinished copy; waits for a run that is still making it. Throws not_found if there is none, and
-/// already_exists, naming it, if the directory holds anything else.
+/// Removes an unfinished copy, or the rest of an array that was being removed; waits for a run that is still making it.
+/// Throws not_found if there is none, and already_exists, naming it, if the directory holds anything else.
 void remove_unfinished(const std::filesystem::path& path, const StoreOptions& options = {});
 
 /// What NewArray may do if something is already there.
