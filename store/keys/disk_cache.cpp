@@ -135,6 +135,14 @@ void for_each_file(const fs::path& root, const Each& each) {
     }
 }
 
+bool holds_entry(const fs::path& root) {
+    bool found = false;
+    for_each_file(root, [&](const std::string& folder, const std::string& name, const fs::path&, const struct stat&) {
+        found = found || is_entry(folder, name);
+    });
+    return found;
+}
+
 }  // namespace
 
 DiskCache::DiskCache(fs::path folder, std::uint64_t most) : folder_(std::move(folder)), most_(most) {
@@ -146,17 +154,37 @@ DiskCache::DiskCache(fs::path folder, std::uint64_t most) : folder_(std::move(fo
     struct stat status {};
     if (!root_ || ::fstat(root_.get(), &status) != 0) throw io_error("opening the cache", name, errno);
     shared_ = (status.st_mode & 077U) != 0 || status.st_uid != ::geteuid();
-    mark_ = Descriptor(open_at(root_.get(), mark_name, O_RDWR | O_NOFOLLOW));
-    if (!mark_ && errno == ENOENT) {
-        // Another process may make the mark between the two looks: what is not empty is looked at once more.
-        const int create = fs::is_empty(folder_, error) ? O_CREAT : 0;
-        mark_ = Descriptor(open_at(root_.get(), mark_name, O_RDWR | create | O_NOFOLLOW, status.st_mode & 0666U));
-        if (!mark_ && errno == ENOENT) {
-            throw invalid_argument("{}: is no cache of Tessera, and not empty: name a folder that is new or empty",
-                                   name);
-        }
-    }
+    const bool counted = open_mark(status.st_mode & 0666U);
     writable_ = static_cast<bool>(mark_) && ::faccessat(root_.get(), ".", W_OK, AT_EACCESS) == 0;
+    if (writable_ && !counted) make_room(most_);
+}
+
+/// Opens the mark of a cache, and makes it: in a folder that is empty, or that holds entries and whose mark is gone or
+/// is another thing. Whether it says how many bytes there are.
+bool DiskCache::open_mark(unsigned mode) {
+    const auto open = [&](int create) {
+        mark_ = Descriptor(open_at(root_.get(), mark_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | create, mode));
+        struct stat status {};
+        if (!mark_ || ::fstat(mark_.get(), &status) != 0) return std::optional<std::int64_t>();
+        return std::optional<std::int64_t>(S_ISREG(status.st_mode) ? status.st_size : -1);
+    };
+    constexpr std::int64_t size = 8;
+    std::error_code error;
+    // Another process may make the mark between the two looks: what is not empty is looked at once more.
+    const auto found = open(0);
+    const int why = errno;
+    if (found >= 0 || (!found && (why == EACCES || why == EPERM || why == EROFS))) return found == size;
+    const bool was_one = holds_entry(folder_);
+    if (was_one && (found || why != ENOENT) && ::unlinkat(root_.get(), mark_name, 0) != 0) {
+        (void)::unlinkat(root_.get(), mark_name, AT_REMOVEDIR);
+    }
+    const auto made = open(was_one || fs::is_empty(folder_, error) ? O_CREAT : 0);
+    if (!made && errno == ENOENT) {
+        throw invalid_argument("{}: is no cache of Tessera, and not empty: name a folder that is new or empty",
+                               folder_.string());
+    }
+    if (made < 0) mark_ = Descriptor();
+    return !was_one;
 }
 
 std::shared_ptr<DiskCache> DiskCache::open(const fs::path& folder, std::uint64_t most) {

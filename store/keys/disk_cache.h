@@ -77,6 +77,7 @@ public:
 
 private:
     friend class Claim;
+    [[nodiscard]] bool open_mark(unsigned mode);
     void release(const std::string& key) noexcept;
     /// Adds to the number of bytes, and returns it.
     std::uint64_t add(std::int64_t bytes) noexcept;

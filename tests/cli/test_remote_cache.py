@@ -281,6 +281,31 @@ class RemoteCacheTest(program.ProgramTest):
         self.refused("digest", "s3://bucket/v2", "--cache-age", "soon", says=["--cache-age", "90s, 15m"])
         self.refused("digest", "s3://bucket/v2", env={"TESSERA_CACHE_SIZE": "much"}, says="TESSERA_CACHE_SIZE")
 
+    def test_a_damaged_mark_costs_a_fetch(self):
+        right = self.read("s3://bucket/v2")[0]
+        mark = self.cache / "tessera-cache"
+        _, requests, size = self.read("s3://bucket/v2")
+
+        def a_folder():
+            mark.mkdir()
+
+        def a_link():
+            mark.symlink_to("/nowhere")
+
+        for make in (lambda: None, a_folder, a_link, lambda: os.mkfifo(mark), lambda: mark.write_bytes(b""),
+                     lambda: mark.write_bytes(b"x" * 8)):
+            mark.unlink()
+            make()
+            for _ in range(2):
+                values, again, sent = self.read("s3://bucket/v2")
+                self.assertEqual(values, right)
+            self.assertEqual((len(again), sent), (len(requests), size))
+            self.assertTrue(mark.is_file())
+        kept = sum(-(-file.stat().st_size // 4096) * 4096 for file in self.cache.glob("??/*"))
+        mark.write_bytes(b"")
+        self.read("s3://bucket/v3")
+        self.assertGreaterEqual(int.from_bytes(mark.read_bytes(), "little"), kept)
+
     def test_commands(self):
         self.read("s3://bucket/v2")
         self.read("s3://bucket/v3")
