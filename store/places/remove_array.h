@@ -1,5 +1,5 @@
-// Removing an array value by value, so that whoever is killed meanwhile leaves a place that says what it was. Private to
-// the store module.
+// Removing an array value by value, so that whoever is killed meanwhile leaves a place that says what it was. Private
+// to the store module.
 #pragma once
 
 #include <initializer_list>
@@ -18,8 +18,8 @@ void erase_owned(const PlaceRef& place, const class NodeFiles& files);
 /// Empties `.tessera/`, except for these keys.
 void erase_own_but(const PlaceRef& place, std::initializer_list<std::string_view> kept);
 
-/// Removes a whole array: first a marker takes note of it, then the metadata go, so that nobody opens a part of it, then
-/// the rest, and the marker last.
+/// Removes a whole array: first a marker takes note of it, then the metadata go, so that nobody opens a part of it,
+/// then the rest, and the marker last.
 void remove_array(const PlaceRef& place);
 /// Whether remove_array() has begun there, and not ended: nobody wants what is left.
 [[nodiscard]] bool is_being_removed(const PlaceView& place);

@@ -54,7 +54,11 @@ std::string what_came(const HttpResponse& response) {
     const std::string_view beginning = from_first_sign(response.text());
     const std::string looks = lower(beginning.substr(0, 9));
     const bool page = looks.starts_with("<html") || looks.starts_with("<!doctype");
-    return fmt::format("{}{}{} bytes", !type.empty() ? type : page ? "text/html" : "", type.empty() && !page ? "" : ", ",
+    return fmt::format("{}{}{} bytes",
+                       !type.empty() ? type
+                       : page        ? "text/html"
+                                     : "",
+                       type.empty() && !page ? "" : ", ",
                        std::max<std::uint64_t>(response.total, response.body.size()));
 }
 
@@ -63,14 +67,16 @@ void require_plain(const RemoteService& service, const HttpResponse& response, s
     const std::string_view packing = packing_of(response);
     // Programs that write to S3 store packed chunks as they are, and say so there.
     if (!packing.empty() && (document || !service.writes()) && !key.ends_with(".gz") && !key.ends_with(".tgz")) {
-        throw unsupported("{}: the server sends it packed, unasked (Content-Encoding: {}), so that its bytes are not "
-                          "those of the value; let the server send it as it is, or copy it from there and unpack it",
-                          service.request(key).name, packing);
+        throw unsupported(
+            "{}: the server sends it packed, unasked (Content-Encoding: {}), so that its bytes are not "
+            "those of the value; let the server send it as it is, or copy it from there and unpack it",
+            service.request(key).name, packing);
     }
     if (!document || !looks_like_page(response) || !answers_for_nothing(service)) return;
-    throw corrupt("{}: {} came where a document was looked for: the server answers 200 for what is not there, too, so "
-                  "that nobody can tell what is; it should answer 404, or this is not the URL of the data",
-                  service.request(key).name, what_came(response));
+    throw corrupt(
+        "{}: {} came where a document was looked for: the server answers 200 for what is not there, too, so "
+        "that nobody can tell what is; it should answer 404, or this is not the URL of the data",
+        service.request(key).name, what_came(response));
 }
 
 }  // namespace tessera

@@ -69,9 +69,10 @@ void ListedPages::turn(const HttpResponse& response) {
 void ListedPages::end() {
     back_ = std::exchange(further_, false) ? 0 : back_ + 1;
     if (back_ > most_back) {
-        throw corrupt("{}: the last {} pages of the server's listing name nothing that follows on those before: it "
-                      "never ends",
-                      name_, back_);
+        throw corrupt(
+            "{}: the last {} pages of the server's listing name nothing that follows on those before: it "
+            "never ends",
+            name_, back_);
     }
 }
 
@@ -84,9 +85,10 @@ void ListedFolders::note(const std::string& name, const std::string& prefix, std
     const auto found = std::ranges::find(last_, above, &Folder::prefix);
     const int alike = !prefix.empty() && found != last_.end() && found->content == content ? found->alike + 1 : 0;
     if (alike >= most_alike) {
-        throw corrupt("{}: the server lists in each folder what it lists in the one above, {} times: they contain "
-                      "themselves",
-                      name, alike);
+        throw corrupt(
+            "{}: the server lists in each folder what it lists in the one above, {} times: they contain "
+            "themselves",
+            name, alike);
     }
     std::erase_if(last_, [&](const Folder& folder) { return folder.prefix == prefix; });
     last_.push_front({prefix, content, alike});

@@ -13,8 +13,8 @@
 
 namespace tessera {
 
-/// What was listed in folders, to see that they do not contain themselves: to go through such ends in none. Thread rule:
-/// every member may be called from any thread.
+/// What was listed in folders, to see that they do not contain themselves: to go through such ends in none. Thread
+/// rule: every member may be called from any thread.
 class ListedFolders {
 public:
     /// Throws corrupt if the folders above list just the same. `content` is of what lies in this one.

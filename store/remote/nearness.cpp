@@ -34,7 +34,8 @@ Nearness of_ipv4(std::uint32_t address) {
 }
 
 Nearness of_ipv6(std::span<const std::uint8_t, 16> a) {
-    const std::uint32_t last = std::uint32_t{a[12]} << 24U | std::uint32_t{a[13]} << 16U | std::uint32_t{a[14]} << 8U | a[15];
+    const std::uint32_t last =
+        std::uint32_t{a[12]} << 24U | std::uint32_t{a[13]} << 16U | std::uint32_t{a[14]} << 8U | a[15];
     const auto is_zero = [&](std::size_t begin, std::size_t end) {
         return std::all_of(a.begin() + static_cast<std::ptrdiff_t>(begin), a.begin() + static_cast<std::ptrdiff_t>(end),
                            [](std::uint8_t byte) { return byte == 0; });

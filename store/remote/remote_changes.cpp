@@ -32,6 +32,15 @@ public:
         const auto name = document_name(key);
         return name && join_key(key_, *name) == key;
     }
+    [[nodiscard]] const std::string& key() const { return key_; }
+    /// The documents that it set, with the mutex.
+    [[nodiscard]] std::vector<std::pair<std::string, RemoteVersion>> set_values() const {
+        std::vector<std::pair<std::string, RemoteVersion>> all;
+        for (const auto& [key, seen] : seen_) {
+            if (seen.set) all.emplace_back(key, *seen.version);
+        }
+        return all;
+    }
     void note(std::string_view key, RemoteVersion version) {
         Seen& seen = seen_[std::string(key)];
         seen.conflict = seen.conflict || (seen.version && !(*seen.version == version));
@@ -109,6 +118,28 @@ std::optional<std::pair<std::uint64_t, std::string>> RemoteChanges::set_value(st
     return std::nullopt;
 }
 
+void RemoteChanges::require_marks_above(std::string_view key) const {
+    std::vector<std::pair<std::string, RemoteVersion>> marks;
+    {
+        const std::lock_guard guard(mutex_);
+        for (const Change* const change : changes_) {
+            const std::string& above = change->key();
+            const bool is_below =
+                above.empty() || (key.starts_with(above) && key.size() > above.size() && key[above.size()] == '/');
+            if (!is_below || change->covers(key)) continue;
+            if (!holds_lease(service_.request(join_key(above, lease_key)).name)) continue;
+            for (auto& one : change->set_values()) marks.push_back(std::move(one));
+        }
+    }
+    for (const auto& [document, version] : marks) {
+        if (writer_.version(document) == version) continue;
+        throw Error(ErrorCode::io,
+                    fmt::format("{}: another program took over, which changes the shape, too: nothing of "
+                                "this change shows, and it can be repeated",
+                                join_key(place_, document)));
+    }
+}
+
 void RemoteChanges::put(std::string_view key, std::shared_ptr<const Buffer> body) {
     const std::uint64_t size = body->size();
     const auto conflict = [&] {
@@ -134,6 +165,7 @@ void RemoteChanges::put(std::string_view key, std::shared_ptr<const Buffer> body
     }
     bool set = false;
     try {
+        require_marks_above(key);
         set = writer_.put_if(key, std::move(body), *expected);
     } catch (...) {
         const std::lock_guard guard(mutex_);

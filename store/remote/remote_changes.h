@@ -47,6 +47,9 @@ private:
         std::uint64_t size = 0;
     };
     class Change;
+    /// Throws io if a document above a value, which a change of the shape set as a mark that it is the last to have
+    /// begun, is another one by now. Called after what the value depends on was read, and before it is set.
+    void require_marks_above(std::string_view key) const;
     /// With the mutex; null if there is none.
     [[nodiscard]] Change* change_of(std::string_view key) const;
 

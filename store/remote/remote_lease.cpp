@@ -1,5 +1,6 @@
 #include "remote_lease.h"
 
+#include <fmt/format.h>
 #include <tessera/error_text.h>
 #include <tessera/parallel.h>
 
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "http_work.h"
 #include "remote_writer.h"
 
 namespace tessera {
@@ -59,14 +61,20 @@ public:
     [[nodiscard]] std::string name() const { return service_->request(key_).name; }
     void release() {
         const std::lock_guard guard(mutex_);
-        if (!(writer_.version(key_) == own_)) return;
-        (void)HttpClient::shared().send(service_->erase(key_));
+        for (int tries = 1; tries < 5 && writer_.version(key_) == own_; ++tries) {
+            // Not sent again where it may have been carried out: the lease may be another program's by then. Else it
+            // ends by itself.
+            HttpRequest request = service_->erase(key_);
+            request.once = true;
+            if (!is_collision(HttpClient::shared().send(std::move(request)))) return;
+        }
     }
 
 private:
     bool write(RemoteVersion& expected) {
-        constexpr std::string_view text =
-            "somebody makes, grows or removes this array; ends a minute after it was written";
+        // Each is another value: the ETag, by which it is known again, is often the sum of the content.
+        const std::string text =
+            "somebody makes, grows or removes this array; ends a minute after it was written; " + random_id();
         if (!writer_.put_if(key_, std::make_shared<const Buffer>(std::as_bytes(std::span(text))), expected))
             return false;
         own_ = expected;
@@ -114,7 +122,10 @@ StoreLock take_lease(std::shared_ptr<const RemoteService> service, std::string k
     const auto lease = std::make_shared<Lease>(std::move(service), std::move(key));
     bool told = false;
     for (std::int64_t age = 0; !lease->take(age);) {
-        if (waiter != nullptr && !std::exchange(told, true)) waiter->waits(place, "another program");
+        if (waiter != nullptr && !std::exchange(told, true)) {
+            const std::int64_t left = std::max<std::int64_t>(life_seconds - age, 0) + 1;
+            waiter->waits(place, fmt::format("another program, or one that was killed (then for {} s),", left));
+        }
         const auto end = Clock::now() + std::chrono::milliseconds(500);
         while (Clock::now() < end) {
             require_not_stopped();

@@ -18,6 +18,7 @@
 
 #include <curl/curl.h>
 
+#include "http_work.h"
 #include "keys.h"
 #include "random_wait.h"
 #include "s3_credentials.h"
@@ -182,7 +183,7 @@ ServerConduct RemoteWriter::probe() const {
                       .etag = std::move(etag),
                       .generation = std::move(generation),
                       .once = true}));
-            unsure = unsure || last.unsure;
+            unsure = unsure || last.unsure || is_collision(last);
             return is_done(last.status);
         };
         const auto found = [&]() -> ServerConduct {
@@ -290,7 +291,11 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
         if (!(there == expected)) {
             if (!doubt) return false;
             if (std::ranges::find(there.writes, mark) != there.writes.end()) return false;
-            throw lost(there.etag.empty() ? "the value is gone now" : "others have written it since");
+            throw lost(there.writes.empty() && !there.etag.empty()
+                           ? "the value that is there now states no writes (x-amz-meta-tessera-writes), by which "
+                             "another program made it or the server drops them"
+                       : there.etag.empty() ? "the value is gone now"
+                                            : "others have written it since");
         }
         // Not carried out yet; if it still is, the condition or the id tell.
         if (tries >= most_writes || Clock::now() - begun > longest_write) {
