@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -130,6 +131,7 @@ void save_conduct(const fs::path& file, const ServerConduct& conduct) {
 struct Conducts {
     std::mutex mutex;
     std::map<std::string, ServerConduct> known;
+    std::set<std::string> confirmed;  ///< that were tested by this process, or by confirm()
 };
 
 Conducts& all_conducts() {
@@ -166,6 +168,7 @@ const ServerConduct& RemoteWriter::conduct() const {
         if (!conduct_) conduct_ = found;
         const std::lock_guard all_guard(all_conducts().mutex);
         all_conducts().known.emplace(server, found);
+        all_conducts().confirmed.insert(server);
     }
     return *conduct_;  // never changed once it is there
 }
@@ -238,6 +241,31 @@ std::pair<RemoteVersion, std::int64_t> RemoteWriter::look(std::string_view key) 
     return {std::move(version), now < 0 || made < 0 ? 0 : now - made};
 }
 
+void RemoteWriter::confirm(std::string_view key, const RemotePut& put, const RemoteVersion& now) const {
+    // If the content is the same, the version is, too; and what is to be absent may have been removed meanwhile.
+    if (put.condition != RemotePut::If::same || bare(put.etag) == bare(now.etag)) return;
+    const std::string server = service_->server();
+    Conducts& all = all_conducts();
+    {
+        const std::lock_guard guard(all.mutex);
+        if (all.confirmed.contains(server)) return;
+    }
+    const HttpResponse response = HttpClient::shared().send(service_->put(key, put));
+    const std::lock_guard guard(all.mutex);
+    if (!is_done(response.status)) {
+        if (response.status == 412) all.confirmed.insert(server);
+        return;
+    }
+    all.known.erase(server);
+    std::error_code error;
+    fs::remove(conduct_file(server), error);
+    throw Error(ErrorCode::io,
+                fmt::format("{}: it was written, but the server does not hold the condition that a value is still the "
+                            "one that was read (If-Match), though it did when it was tested: what others wrote "
+                            "meanwhile may be lost, and it is tested anew before the next change",
+                            service_->request(key).name));
+}
+
 bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> body, RemoteVersion& expected) const {
     const std::string mark = mark_of(expected);
     RemotePut put{.body = std::move(body), .writes = {random_id(), mark}, .once = true};
@@ -270,6 +298,7 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
         if (is_done(response.status) && !response.etag().empty()) {
             expected = service_->version_of(response);
             expected.writes = put.writes;
+            confirm(key, put, expected);
             return true;
         }
         const bool refused = is_refusal(response, expected);

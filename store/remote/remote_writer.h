@@ -53,6 +53,9 @@ public:
 
 private:
     [[nodiscard]] ServerConduct probe() const;
+    /// After the first write on a condition that replaced a value: repeats it, which the server has to refuse now.
+    /// Throws io if it does not, whatever it promised when it was tested.
+    void confirm(std::string_view key, const RemotePut& put, const RemoteVersion& now) const;
 
     std::shared_ptr<const RemoteService> service_;
     mutable std::mutex mutex_;

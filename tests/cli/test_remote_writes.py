@@ -280,6 +280,16 @@ assert bytes(store["a"]) == b"123" and list(store) == ["a"]
             self.tessera("import", "a.npy", f"s3://bucket/{switch}", "--quiet")
             np.testing.assert_array_equal(self.read(f"s3://bucket/{switch}"), self.values)
 
+    def test_a_server_that_holds_less_than_yesterday(self):
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,9", "--quiet")
+        self.tessera("set", "s3://bucket/x", "0,0", "7")
+        self.double.faults.ignore_conditions = True
+        self.refused("set", "s3://bucket/x", "0,0", "8", says=["does not hold the condition", "when it was tested"])
+        self.refused("set", "s3://bucket/x", "0,0", "9", says=["If-Match", "--no-locks"])
+        self.double.faults.ignore_conditions = False
+        self.double.forget()
+        self.tessera("set", "s3://bucket/x", "0,0", "9")
+
     def test_etags_without_quotes(self):
         self.double.faults.bare_etags = True
         self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v2", "--chunks", "10,9", "--quiet")
