@@ -241,6 +241,11 @@ def test_errors_of_functions_that_are_given_stay():
 
     with raises(TypeError, "of their own"):
         array().update(..., wrong, threads=np.int64(1))
+    def lacks(*_):
+        raise AttributeError("of their own")
+
+    with raises(AttributeError, "of their own"):
+        array().update(..., lacks, progress=None)
     with raises(TypeError, "of their own"):
         tessera.copy("a.zarr", "b.zarr", progress=wrong)
 

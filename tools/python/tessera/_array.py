@@ -309,7 +309,7 @@ class Array(Indexed):
 
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, (bool, int, float, complex, str, bytes, list, tuple, np.generic, np.ndarray)):
-            raise TypeError(f"{self._shown}: an array in chunks is not compared with values; a[...] == value compares its "
+            raise TypeError(f"{self._display}: an array in chunks is not compared with values; a[...] == value compares its "
                             "elements")
         return super().__eq__(other)
 

@@ -149,7 +149,7 @@ def _about_types(function: Callable[..., Any], args: Any, options: Any, error: E
     for parameter, value in given.items():
         if parameter in hints and not _fits(value, hints[parameter]):
             return TypeError(f"{name}(): {parameter}: expected {_words(hints[parameter])}, found {shown(value)}")
-        if isinstance(error, AttributeError) and getattr(error, "obj", function) is value:
+        if isinstance(error, AttributeError) and error.name is not None and error.obj is value:
             return TypeError(f"{name}(): {parameter}: expected something with `{error.name}`, found {shown(value)}")
     if "arguments. The following argument types are supported" in str(error) or "Unable to cast" in str(error):
         found = ", ".join(f"{parameter}={shown(value)}" for parameter, value in given.items())

@@ -187,9 +187,9 @@ class Described(Node):
 
     def __repr__(self) -> str:
         if self._handle.closed:
-            return f"<tessera.Array {self._shown!r}, closed>"
+            return f"<tessera.Array {self._display!r}, closed>"
         layout = self._handle.layout()
-        text = f"<tessera.Array {self._shown!r} {self.shape} {self._handle.dtype_text}"
+        text = f"<tessera.Array {self._display!r} {self.shape} {self._handle.dtype_text}"
         if layout["chunks"] is not None:
             text += f", chunks {layout['chunks']}"
         if layout["shards"] is not None:

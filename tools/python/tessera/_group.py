@@ -72,7 +72,7 @@ class Group(Node, Mapping[str, Any]):
         try:
             return open_node(place, self._mode, **self._options)
         except NotFound as error:
-            raise NotFound(f"{name}: not in {self._shown}; there are: {', '.join(self) or 'no arrays or groups'}") \
+            raise NotFound(f"{name}: not in {self._display}; there are: {', '.join(self) or 'no arrays or groups'}") \
                 from error
 
     def __iter__(self) -> Iterator[str]:
@@ -293,8 +293,8 @@ class Group(Node, Mapping[str, Any]):
 
     def __repr__(self) -> str:
         if self._handle.closed:
-            return f"<tessera.Group {self._shown!r}, closed>"
-        return f"<tessera.Group {self._shown!r} {self.format or 'plain folder'}, {self._mode}>"
+            return f"<tessera.Group {self._display!r}, closed>"
+        return f"<tessera.Group {self._display!r} {self.format or 'plain folder'}, {self._mode}>"
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.tree())}</pre>"
@@ -375,7 +375,7 @@ class Members(Node, Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._handle:
-            raise NotFound(f"{name}: not in {self._shown}; there are: {', '.join(self._handle)}")
+            raise NotFound(f"{name}: not in {self._display}; there are: {', '.join(self._handle)}")
         member: Array = open_node(f"{self._path}::{name}", **self._options)
         return member
 
@@ -389,7 +389,7 @@ class Members(Node, Mapping[str, Array]):
         """Does nothing: each member that is asked for opens the file by itself."""
 
     def __repr__(self) -> str:
-        return f"<tessera.Members {self._shown!r}: {', '.join(self._handle)}>"
+        return f"<tessera.Members {self._display!r}: {', '.join(self._handle)}>"
 
 
 class GroupEdit(Committing, Mapping[str, Array]):

@@ -26,7 +26,7 @@ class Node(Closing):
         return self._path
 
     @property
-    def _shown(self) -> str:
+    def _display(self) -> str:
         return _tessera.without_secrets(self._path)
 
     @property
@@ -49,7 +49,7 @@ class Node(Closing):
 
     def _require_writable(self) -> None:
         if self._mode == "r":
-            raise InvalidArgument(f'{self._shown}: was opened for reading; tessera.open(path, "r+") can change it')
+            raise InvalidArgument(f'{self._display}: was opened for reading; tessera.open(path, "r+") can change it')
 
 
 # The class for each kind of handle. They stand in files above this one, and _commands.py enters them.
