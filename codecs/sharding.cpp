@@ -423,6 +423,16 @@ bool ShardWriter::empty() const {
     return true;
 }
 
+std::vector<std::int64_t> ShardWriter::dropped() const {
+    std::vector<std::int64_t> numbers;
+    for (std::int64_t i = 0; i < codec_.grid().chunk_count(); ++i) {
+        const std::size_t n = codec_.number(codec_.grid().index(i));
+        const bool was_there = !old_ || old_->places()[n].present();
+        if (edited_[n] && !places_[n].present() && was_there) numbers.push_back(i);
+    }
+    return numbers;
+}
+
 void ShardWriter::finish() {
     if (old_ && old_->bytes().mapped().empty()) {
         std::vector<ByteSource::Extent> kept;

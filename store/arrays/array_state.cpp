@@ -3,6 +3,7 @@
 #include <tessera/action.h>
 #include <tessera/chunk_layout.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 #include <tessera/shard.h>
 #include <algorithm>
 #include <map>
@@ -10,6 +11,7 @@
 
 #include "batch.h"
 #include "dialects.h"
+#include "directory_store.h"
 
 namespace tessera {
 
@@ -204,6 +206,13 @@ ArrayInfo array_info(const LoadedArray& loaded) {
 ArrayState::ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d)
     : NodeState(std::move(s), p, &d) {}
 
+void drop_lock_file(const PlaceRef& place) {
+    if (!is_directory_store(place.store)) return;
+    const std::string own = place.key(own_folder);
+    const Listing there = place.store.list(own);
+    if (there.prefixes.empty() && there.keys == std::vector<std::string>{"lock"}) place.store.erase_below(own);
+}
+
 std::shared_ptr<const LoadedArray> ArrayState::loaded() const {
     const std::lock_guard lock(mutex_);
     return loaded_;
@@ -226,6 +235,31 @@ std::shared_ptr<const LoadedArray> ArrayState::refresh() {
         if (loaded_ && document.size() > 0 && std::ranges::equal(document.span(), document_.span())) return loaded_;
     }
     return take(std::move(document));
+}
+
+void ArrayState::require_chunk(const LoadedArray& l, const Index& chunk) const {
+    const std::string document_key = key(dialect->metadata_key);
+    const auto stamp = store->stamp(document_key);
+    const std::lock_guard lock(mutex_);
+    if (stamp && (!seen_ || !(seen_->first == *stamp))) {
+        Buffer document;
+        if (store->get(document_key, document, metadata_limit)) {
+            const bool same = std::ranges::equal(document.span(), document_.span());
+            seen_ = {*stamp,
+                     same ? loaded_->metadata.shape : parse_metadata(*dialect, {*store, prefix}, document).shape};
+        }
+    }
+    if (!stamp || !seen_) {
+        throw not_found("the array is gone: it was removed, moved, or another took its place; open it again");
+    }
+    const Shape& now = seen_->second;
+    const Region region = l.grid.chunk_region(chunk);
+    for (int d = 0; d < std::min(now.rank(), region.rank()); ++d) {
+        if (region.start[d] < now[d]) continue;
+        throw Error(ErrorCode::out_of_bounds,
+                    fmt::format("others have shortened the array from {} to {} since it was opened; open it again",
+                                l.grid.shape().to_string(), now.to_string()));
+    }
 }
 
 namespace {

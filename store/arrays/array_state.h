@@ -118,6 +118,10 @@ struct NodeState : Place {
     void sync() const;
 };
 
+/// After a change that was refused, under the exclusive lock of its shape: removes the node's `.tessera/` if nothing
+/// but the file of this lock is in it.
+void drop_lock_file(const PlaceRef& place);
+
 struct ArrayState : NodeState {
     ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d);
 
@@ -139,11 +143,16 @@ struct ArrayState : NodeState {
     void place_documents(HeldValues& held, const std::vector<std::string>& keys);
 
     [[nodiscard]] std::string chunk_key(const LoadedArray& l, const Index& chunk) const;
+    /// For a chunk of `l` that is absent. Removing and shrinking change the metadata first: throws not_found if they
+    /// are gone, and out_of_bounds if the chunk lies beyond the shape that they give now.
+    void require_chunk(const LoadedArray& l, const Index& chunk) const;
 
 private:
     mutable std::mutex mutex_;
     std::shared_ptr<const LoadedArray> loaded_;
     Buffer document_;  ///< the metadata as last read, to detect changes
+    /// What require_chunk() last read: the stamp of the metadata, and their shape.
+    mutable std::optional<std::pair<ValueStamp, Shape>> seen_;
 };
 
 /// The shape of a unit, which is decoded and encoded as a whole: a chunk, or with shards an inner chunk.

@@ -51,6 +51,10 @@ bool ChunkOutput::erase() {
     return true;
 }
 
+void ChunkOutput::leave_out(const ShardWriter& writer) {
+    if (array_.published && !array_.store->has_versions()) notes_.add_inner(key_, writer.dropped());
+}
+
 bool ChunkOutput::place(const std::function<void()>& placed) {
     const StoreLock lock = lock_chunk(array_, loaded_, chunk_);
     if (keeps_ && array_.store->stamp(key_) != before_) return false;

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include <tessera/shard.h>
 #include "array_state.h"
 #include "stored_record.h"
 
@@ -39,6 +40,8 @@ public:
     /// For a value that equals the fill: removes it, or leaves it absent. False if it has to be put nevertheless: where
     /// others' writes are told by versions, only an array that shrinks removes values.
     [[nodiscard]] bool erase();
+    /// Before a new shard is finished: notes which inner chunks it leaves out.
+    void leave_out(const ShardWriter& writer);
 
     // For change_chunks, once the value is held: puts it in place, or removes the old one, and then calls placed()
     // under the chunk's lock. False if the chunk must be changed again.

@@ -1,15 +1,13 @@
 #include <tessera/copy_array.h>
 
-#include <stdlib.h>
 #include <tessera/action.h>
+#include <tessera/apart.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
-#include <tessera/npy.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,7 +16,6 @@
 
 #include "picked_part.h"
 #include "region_io.h"
-#include "spool.h"
 
 namespace tessera {
 
@@ -323,26 +320,6 @@ Side with_dropped(Side side, const Selection& selection) {
     side.chunks = full_shape(side.chunks, selection);
     if (!side.shards.empty()) side.shards = full_shape(side.shards, selection);
     return side;
-}
-
-/// A plain temporary file with the selected elements of a source, for a copy whose two sides need orders that cannot be
-/// reconciled within the memory budget. It takes one pass in and one pass out, whatever the orders. Closing it deletes
-/// it.
-std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOptions& options) {
-    const Selection selection = options.selection ? *options.selection : Selection::all(source.info().shape);
-    std::string folder = (std::filesystem::path(large_files_folder()) / "tessera-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) throw io_error("cannot make a temporary directory", folder, errno);
-    struct Remove {
-        std::filesystem::path path;
-        ~Remove() {
-            std::error_code ignored;
-            std::filesystem::remove_all(path, ignored);
-        }
-    } const remove{folder};
-    const std::filesystem::path file = remove.path / "spool.npy";
-    const auto sink = create_npy(create_file(file, false), source.info().dtype, selection.shape(), source.info().order);
-    copy_array(source, *sink, {.io = options.io, .selection = selection, .done = nullptr});
-    return open_npy(open_file(file));  // the open file survives the removal of its name
 }
 
 void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,

@@ -154,7 +154,7 @@ void read_touched_chunk(const ArrayState& array, const LoadedArray& loaded, cons
                    const Region box = touches.units.chunk_region(index);
                    for (const Touch& touch : touches.of(n)) {
                        const Common common = common_of(parts[touch.part].region, box);
-                       read_absent(array, loaded, parts[touch.part].out.part(common.in_part));
+                       read_absent(array, loaded, index, parts[touch.part].out.part(common.in_part));
                    }
                });
 }

@@ -169,12 +169,10 @@ inline void require_text(const LoadedArray& loaded, const ArrayView& v, const In
     }
 }
 
-/// Reads an absent chunk as the fill, as long as the array exists. Deletion removes metadata first, so missing metadata
-/// means that the array is gone.
-inline void read_absent(const ArrayState& array, const LoadedArray& loaded, const MutableArrayView& out) {
-    if (array.published && !array.store->contains(array.key(array.dialect->metadata_key))) {
-        throw not_found("the array is gone: it was removed, moved, or another took its place; open it again");
-    }
+/// Reads an absent chunk as the fill, as long as the array has it.
+inline void read_absent(const ArrayState& array, const LoadedArray& loaded, const Index& chunk,
+                        const MutableArrayView& out) {
+    if (array.published) array.require_chunk(loaded, chunk);
     // In v3, "c" is the only chunk of a 0-d array, and the folder of all chunks of any other array.
     if (loaded.grid.shape().rank() == 0) {
         const std::string key = array.chunk_key(loaded, {});

@@ -221,9 +221,10 @@ public:
     [[nodiscard]] const Strides& steps() const { return steps_; }
 
     /// Decodes elements. `encoded` is nullptr for an absent unit.
-    void elements(std::span<ElementPlace> places, const ByteSource* encoded, WorkerScratch& scratch) const {
+    void elements(const Index& chunk, std::span<ElementPlace> places, const ByteSource* encoded,
+                  WorkerScratch& scratch) const {
         if (encoded != nullptr) return pipeline_.decode_elements(*encoded, places, dtype_, scratch.codec);
-        read_absent(array_, loaded_, one(places[0]));
+        read_absent(array_, loaded_, chunk, one(places[0]));
         const auto size = static_cast<std::size_t>(dtype_.size());
         for (const ElementPlace& place : places) std::memmove(place.to, places[0].to, size);
     }
@@ -277,7 +278,7 @@ void read_from_chunks(const ArrayState& array, const LoadedArray& loaded, ByUnit
         if (reader.apart()) {
             const std::string key = array.chunk_key(loaded, index);
             in_context([&] { return where(array, index, key); },
-                       [&] { reader.elements(chosen, array.store->open(key).get(), *scratch); });
+                       [&] { reader.elements(index, chosen, array.store->open(key).get(), *scratch); });
             return;
         }
         const auto read = [&](const Region& region, const MutableArrayView& out, WorkerScratch&) {
@@ -317,7 +318,7 @@ void read_from_shards(const ArrayState& array, const LoadedArray& loaded, ByUnit
                        if (!reader.apart() || encoded == nullptr)
                            return reader.whole(chosen, box.extent, read, *scratch);
                        in_context([&] { return fmt::format("inner chunk {}", number.to_string()); },
-                                  [&] { reader.elements(chosen, encoded, *scratch); });
+                                  [&] { reader.elements(shard, chosen, encoded, *scratch); });
                    });
     });
 }

@@ -100,8 +100,8 @@ std::unique_ptr<ReadAhead> announce(const ArrayState& array, const LoadedArray& 
     return array.store->read_ahead(shards ? 0 : usual_bytes(loaded), wishes_of(array, loaded, selection));
 }
 
-void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
-                const Request<MutableArrayView>& request) {
+void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                const Picked& part, const Request<MutableArrayView>& request) {
     ScratchPool::Loan scratch(array.scratch);
     const MutableArrayView out = request.elements.part(part.in_request);
     if (part.in_request.extent == loaded.grid.chunks()) {
@@ -115,7 +115,7 @@ void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::s
         loaded.pipeline.decode_part(*source, ascending.region, ascending.out, scratch->codec, ascending.steps);
         return;
     }
-    read_absent(array, loaded, out);
+    read_absent(array, loaded, index, out);
 }
 
 // ---- writing
@@ -214,7 +214,7 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
                    [&] {
                        in_chunk_memory(own, [&] {
                            if (own.pipeline.shard() == nullptr) {
-                               read_chunk(array, own, key, part, request);
+                               read_chunk(array, own, key, index, part, request);
                            } else {
                                read_shard(array, own, key, index, part, request, within);
                            }

@@ -294,9 +294,20 @@ public:
         if (versions) begin_version();
     }
 
+    ~ShapeChange() {
+        if (saved_) return;
+        try {
+            drop_lock_file(array_);
+        } catch (const Error&) {  // it only lies there
+        }
+    }
+    ShapeChange(const ShapeChange&) = delete;
+    ShapeChange& operator=(const ShapeChange&) = delete;
+
     [[nodiscard]] const std::shared_ptr<const LoadedArray>& old() const { return old_; }
 
     void save(std::shared_ptr<const LoadedArray> changed) {
+        saved_ = true;
         guarded([&] { array_.save(std::move(changed)); });
     }
 
@@ -330,6 +341,7 @@ private:
     StoreLock lock_;
     std::unique_ptr<ValueChange> versions_;
     std::shared_ptr<const LoadedArray> old_;
+    bool saved_ = false;
 };
 
 }  // namespace

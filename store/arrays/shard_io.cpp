@@ -56,7 +56,7 @@ void read_shard(const ArrayState& array, const LoadedArray& loaded, const std::s
                 const Picked& part, const Request<MutableArrayView>& request, const IoOptions& io) {
     const std::unique_ptr<const Shard> shard = open_shard(array, loaded, key);
     if (!shard) {
-        read_absent(array, loaded, request.elements.part(part.in_request));
+        read_absent(array, loaded, index, request.elements.part(part.in_request));
         return;
     }
     const ShardCodec& codec = *loaded.pipeline.shard();
@@ -87,7 +87,9 @@ ShardWriter shard_writer(const ArrayState& array, const LoadedArray& loaded, con
 }
 
 void finish_shard(ShardWriter& writer, ChunkOutput& output) {
-    if (!writer.empty() || !output.erase()) writer.finish();
+    if (writer.empty() && output.erase()) return;
+    output.leave_out(writer);
+    writer.finish();
 }
 
 void write_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
@@ -130,7 +132,7 @@ void read_units(const ArrayState& array, const LoadedArray& all, const Index& ch
                    const auto read = [&](std::size_t i, const ByteSource* encoded) {
                        const auto part = [&](const Region& region, const MutableArrayView& out,
                                              WorkerScratch& scratch) {
-                           if (!shard) return read_absent(array, loaded, out);
+                           if (!shard) return read_absent(array, loaded, chunk, out);
                            const Index index = loaded.pipeline.shard()->grid().index(inner[i]);
                            shard->read(index, encoded, region, out, scratch.codec);
                            show_json(loaded, out);

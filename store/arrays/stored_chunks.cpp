@@ -12,10 +12,13 @@
 #include <tessera/error.h>
 #include <tessera/own_names.h>
 #include <tessera/parallel.h>
+#include <tessera/shard.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "directory_store.h"
 #include "keys.h"
@@ -152,10 +155,45 @@ void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const S
     StoredWalk(array, loaded, visitor).run();
 }
 
+CountedVector<std::int64_t> stored_units(const ArrayState& array, const LoadedArray& loaded,
+                                         std::span<const std::int64_t> chunks, const IoOptions& io) {
+    CountedVector<std::int64_t> numbers;
+    if (loaded.pipeline.shard() == nullptr) numbers.assign(chunks.begin(), chunks.end());
+    const ChunkGrid units = unit_grid(loaded);
+    std::mutex mutex;
+    const auto read = [&](std::int64_t n) {
+        const Index index = loaded.grid.index(chunks[static_cast<std::size_t>(n)]);
+        const auto own = loaded.of(index);
+        const ShardCodec& codec = *own->pipeline.shard();
+        const auto shard = array.store->open(array.chunk_key(loaded, index));
+        std::optional<std::vector<ShardCodec::Place>> places;
+        try {
+            if (shard != nullptr) places = codec.read_index(*shard);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::budget || e.code() == ErrorCode::cancelled) throw;
+        }
+        const Index first = first_unit(loaded, index);
+        const std::lock_guard lock(mutex);
+        for (std::int64_t i = 0; i < codec.grid().chunk_count(); ++i) {
+            Index unit = codec.grid().index(i);
+            const bool there = !places || (*places)[codec.number(unit)].present();
+            for (int d = 0; d < unit.rank(); ++d) unit[d] += first[d];
+            if (there && in_grid(units, unit)) numbers.push_back(units.linear(unit));
+        }
+    };
+    if (loaded.pipeline.shard() != nullptr) parallel_in_memory(std::ssize(chunks), {.threads = io.threads}, read);
+    std::ranges::sort(numbers);
+    return numbers;
+}
+
 StoredGrid stored_grid(const LoadedArray& loaded) {
-    return {.grid = loaded.grid.grid(),
-            .chunks = loaded.grid.chunks(),
-            .key = loaded.metadata.keys.key(Index::filled(loaded.grid.shape().rank(), 0))};
+    StoredGrid grid{.grid = loaded.grid.grid(),
+                    .chunks = loaded.grid.chunks(),
+                    .key = loaded.metadata.keys.key(Index::filled(loaded.grid.shape().rank(), 0))};
+    if (loaded.pipeline.shard() == nullptr) return grid;
+    grid.units = unit_grid(loaded).grid();
+    grid.unit = unit_shape(loaded);
+    return grid;
 }
 
 void record_stored_chunks(const ArrayState& array, const LoadedArray& loaded) {
@@ -167,8 +205,7 @@ void record_stored_chunks(const ArrayState& array, const LoadedArray& loaded) {
         };
         for_each_stored(array, loaded,
                         {.each = each, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
-        std::ranges::sort(numbers);
-        write_stored_record(array, stored_grid(loaded), numbers);
+        write_stored_record(array, stored_grid(loaded), stored_units(array, loaded, numbers, {}));
     } catch (const Error& e) {
         if (e.code() != ErrorCode::budget) throw;
     }

@@ -1,7 +1,9 @@
 // Which chunks are stored. Private to the store module.
 #pragma once
 
+#include <tessera/counted.h>
 #include <functional>
+#include <span>
 #include <string>
 #include "array_state.h"
 #include "stored_record.h"
@@ -23,6 +25,12 @@ void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const S
 
 /// What a record of the array's stored chunks says of itself.
 [[nodiscard]] StoredGrid stored_grid(const LoadedArray& loaded);
+/// What is stored of the chunks with these numbers in `loaded.grid`, as ascending numbers in unit_grid(): themselves,
+/// or with shards the inner chunks in them, for which the index of each is read. A shard whose index cannot be read
+/// counts as full. Throws Error(budget) if the list does not fit in memory.
+[[nodiscard]] CountedVector<std::int64_t> stored_units(const ArrayState& array, const LoadedArray& loaded,
+                                                       std::span<const std::int64_t> chunks, const IoOptions& io);
+
 /// Writes the record of the chunks that are stored now (stored_record.h), of an array that nobody can open yet. Without
 /// the memory for it there is none.
 void record_stored_chunks(const ArrayState& array, const LoadedArray& loaded);

@@ -238,6 +238,7 @@ private:
             ErasedNotes(place_).add({&key, 1});
             place_.store->erase(key);
         } else {
+            ErasedNotes(place_).add_inner(key, writer.dropped());
             writer.finish();
         }
         return {true, fmt::format("written anew without {} damaged chunks; the old shard is {}", bad.size(), aside),

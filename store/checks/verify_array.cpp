@@ -11,6 +11,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -97,14 +98,22 @@ public:
 
     void check() {
         list();
-        run_.report.chunks += std::ssize(stored_);
+        std::ranges::sort(stored_);
+        CountedVector<std::int64_t> inner;
+        const bool sharded = loaded_.pipeline.shard() != nullptr;
+        if (sharded) {
+            run_.guarded({.node = node_, .key = metadata_key()},
+                         [&] { inner = stored_units(array_, loaded_, stored_, run_.options.io); });
+        }
+        const std::span<const std::int64_t> units = sharded ? std::span<const std::int64_t>(inner) : stored_;
+        run_.report.chunks += std::ssize(units);
         run_.report.bytes += bytes_;
-        const std::int64_t missing = loaded_.grid.chunk_count() - std::ssize(stored_);
+        const std::int64_t missing = unit_grid(loaded_).chunk_count() - std::ssize(units);
         run_.report.missing += missing;
         if (auto text = undefined_chunks_note(loaded_.metadata, missing)) {
             run_.add({.kind = FindingKind::note, .node = node_, .key = metadata_key(), .text = *std::move(text)});
         }
-        verify_complete(run_, node_, array_, loaded_, stored_);
+        verify_complete(run_, node_, array_, loaded_, stored_, units);
         if (!stored_.empty()) decode_within_memory();
     }
 

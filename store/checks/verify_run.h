@@ -78,9 +78,10 @@ void verify_array(VerifyRun& run, const std::string& node, const Dialect& dialec
 
 // ---- chunks that are not stored (verify_stored.cpp)
 
-/// Finds chunks that are not stored and have to be. `stored` are the numbers of those that are.
+/// Finds chunks that are not stored and have to be. `stored` and `units` are the ascending numbers of those that are:
+/// of chunks or shards, and of units.
 void verify_complete(VerifyRun& run, const std::string& node, const ArrayState& array, const LoadedArray& loaded,
-                     const std::vector<std::int64_t>& stored);
+                     std::span<const std::int64_t> stored, std::span<const std::int64_t> units);
 /// Removes findings of absent chunks whose loss a seal noticed, too.
 void forget_absent_in_seals(VerifyReport& report);
 

@@ -44,23 +44,22 @@ bool is_within(const Index& index, const Shape& grid) {
     return std::ranges::equal(index, grid, std::ranges::less());
 }
 
-/// The check for chunks that are not stored, though they have to be, of one array. `stored` are the numbers of those
-/// that are.
+/// The check for chunks that are not stored, though they have to be, of one array. `stored` are the ascending
+/// numbers of the chunks or shards that are, and `units` those of chunks and inner chunks, in unit_grid().
 class AbsentChunks {
 public:
     AbsentChunks(VerifyRun& run, const std::string& node, const LoadedArray& loaded,
-                 const std::vector<std::int64_t>& stored)
-        : run_(run), node_(node), loaded_(loaded), stored_(stored) {}
+                 std::span<const std::int64_t> stored, std::span<const std::int64_t> units)
+        : run_(run), node_(node), loaded_(loaded), grid_(unit_grid(loaded)), stored_(stored), units_(units) {}
 
     void check_all() {
         const std::int64_t absent = not_stored();
         if (absent == 0) return;
-        CountedVector<std::int64_t> known(stored_.begin(), stored_.end());
-        std::ranges::sort(known);
-        const std::pair<std::int64_t, std::int64_t> all{0, loaded_.grid.chunk_count() - 1};
+        const std::pair<std::int64_t, std::int64_t> all{0, grid_.chunk_count() - 1};
         const std::int64_t before = run_.report.absent;
-        for_each_other(std::span(&all, 1), known, [&](std::int64_t number) {
-            add(loaded_.grid.index(number), "is not stored, so that its elements read as the fill value");
+        for_each_other(std::span(&all, 1), units_, [&](std::int64_t number) {
+            const Index unit = grid_.index(number);
+            add(chunk_of(unit), unit, "is not stored, so that its elements read as the fill value");
             return count_ < most_absent;
         });
         run_.report.absent = before + absent;  // a sparse array may lack more than can be listed
@@ -71,9 +70,11 @@ public:
         try {
             const auto file = run_.store->open(key);
             if (file == nullptr) return add_unknown("no import or copy left a record of stored chunks");
-            const StoredRecord record = read(*file);
+            StoredRecord record = read(*file);
             const StoredGrid now = stored_grid(loaded_);
-            if (record.of.grid.rank() != rank() || record.of.chunks != now.chunks || record.of.key != now.key) {
+            const bool same_unit = record.of.unit.empty() || record.of.unit == now.unit;
+            if (record.of.grid.rank() != rank() || record.of.chunks != now.chunks || record.of.key != now.key ||
+                !same_unit) {
                 return add_unknown("another program made another array here since its chunks were recorded");
             }
             compare(record);
@@ -85,43 +86,80 @@ public:
 
 private:
     [[nodiscard]] int rank() const { return loaded_.grid.shape().rank(); }
-    [[nodiscard]] std::int64_t not_stored() const { return loaded_.grid.chunk_count() - std::ssize(stored_); }
+    [[nodiscard]] std::int64_t not_stored() const { return grid_.chunk_count() - std::ssize(units_); }
 
     [[nodiscard]] StoredRecord read(const ByteSource& file) const {
-        return read_stored_record(file, [&](const StoredGrid& of, std::string_view key) -> std::optional<std::int64_t> {
+        return read_stored_record(file, [&](const StoredGrid&, std::string_view key) -> std::optional<std::int64_t> {
             const auto index = loaded_.metadata.keys.parse(key, rank());
-            if (!index || !is_within(*index, of.grid)) return {};
-            return number_in(of.grid, *index);
+            return index && in_grid(loaded_.grid, *index) ? std::optional(loaded_.grid.linear(*index)) : std::nullopt;
         });
     }
 
-    void compare(const StoredRecord& record) {
-        CountedVector<std::int64_t> known = record.erased;
-        for (const std::int64_t number : stored_) {
-            const Index index = loaded_.grid.index(number);
-            if (is_within(index, record.of.grid)) known.push_back(number_in(record.of.grid, index));
+    /// The chunk or shard that holds a unit, which lies in the grid.
+    [[nodiscard]] Index chunk_of(const Index& unit) const {
+        if (loaded_.pipeline.shard() == nullptr) return unit;
+        Index chunk = grid_.chunk_region(unit).start;
+        for (int d = 0; d < chunk.rank(); ++d) chunk[d] = loaded_.grid.chunk_at(d, chunk[d]);
+        return chunk;
+    }
+
+    /// Where a unit lies in its shard.
+    [[nodiscard]] Index inner_of(const Index& chunk, Index unit) const {
+        const Index first = first_unit(loaded_, chunk);
+        for (int d = 0; d < unit.rank(); ++d) unit[d] -= first[d];
+        return unit;
+    }
+
+    void compare(StoredRecord& record) {
+        const bool of_units = !record.of.unit.empty() || loaded_.pipeline.shard() == nullptr;
+        const ChunkGrid& grid = of_units ? grid_ : loaded_.grid;
+        const Shape& counted = record.of.counted();
+        CountedVector<std::int64_t> known;
+        for (const std::int64_t number : of_units ? units_ : stored_) {
+            const Index index = grid.index(number);
+            if (is_within(index, counted)) known.push_back(number_in(counted, index));
         }
         std::ranges::sort(known);
-        const Region whole = Region::whole(record.of.grid);
+        std::ranges::sort(record.erased, {}, &ErasedChunk::chunk);
+        const Region whole = Region::whole(counted);
         for_each_other(record.ranges, known, [&](std::int64_t number) {
             require_not_stopped();
-            const Index index = index_in(whole, number);
-            if (!is_within(index, record.within) || !in_grid(loaded_.grid, index)) return true;
-            add(index,
+            const Index unit = index_in(whole, number);
+            if (!in_grid(grid, unit)) return true;
+            const Index chunk = of_units ? chunk_of(unit) : unit;
+            if (!is_within(chunk, record.within) || is_erased(record, chunk, of_units ? unit : Index())) return true;
+            add(chunk, of_units ? unit : Index(),
                 "is not stored, though it was when the array was imported or copied, so that its elements read as the "
                 "fill value");
             return true;
         });
     }
 
-    /// Adds a finding for a chunk, unless the array has too many.
-    void add(const Index& index, std::string_view text) {
+    /// Whether a chunk was erased on purpose; with shards the inner chunk `unit`, or if that is empty all of the shard.
+    [[nodiscard]] bool is_erased(const StoredRecord& record, const Index& chunk, const Index& unit) const {
+        std::int64_t inner = 0;
+        if (loaded_.pipeline.shard() != nullptr && !unit.empty()) {
+            inner = loaded_.of(chunk)->pipeline.shard()->grid().linear(inner_of(chunk, unit));
+        }
+        const auto [first, last] =
+            std::ranges::equal_range(record.erased, loaded_.grid.linear(chunk), {}, &ErasedChunk::chunk);
+        return std::any_of(first, last,
+                           [&](const ErasedChunk& one) { return one.first <= inner && inner <= one.last; });
+    }
+
+    /// Adds a finding for an inner chunk, or for all of a chunk that is not there; unless the array has too many.
+    void add(const Index& chunk, const Index& unit, std::string_view text) {
         ++run_.report.absent;
-        if (count_++ >= most_absent) return;
+        if (count_ >= most_absent) return;
+        const std::int64_t number = loaded_.grid.linear(chunk);
+        const bool inner = loaded_.pipeline.shard() != nullptr && std::ranges::binary_search(stored_, number);
+        if (!inner && loaded_.pipeline.shard() != nullptr && !whole_.insert(number).second) return;
+        ++count_;
         run_.add({.kind = FindingKind::absent,
                   .node = node_,
-                  .key = join_key(node_, loaded_.metadata.keys.key(index)),
-                  .chunk = index,
+                  .key = join_key(node_, loaded_.metadata.keys.key(chunk)),
+                  .chunk = chunk,
+                  .inner = inner ? std::optional(inner_of(chunk, unit)) : std::nullopt,
                   .text = std::string(text)});
     }
 
@@ -140,15 +178,18 @@ private:
     VerifyRun& run_;
     const std::string& node_;
     const LoadedArray& loaded_;
-    const std::vector<std::int64_t>& stored_;
-    std::int64_t count_ = 0;  ///< of those found
+    ChunkGrid grid_;
+    std::span<const std::int64_t> stored_;
+    std::span<const std::int64_t> units_;
+    std::set<std::int64_t> whole_;  ///< shards that are not there and were found
+    std::int64_t count_ = 0;        ///< of the findings
 };
 
 }  // namespace
 
 void verify_complete(VerifyRun& run, const std::string& node, const ArrayState& array, const LoadedArray& loaded,
-                     const std::vector<std::int64_t>& stored) {
-    AbsentChunks absent(run, node, loaded, stored);
+                     std::span<const std::int64_t> stored, std::span<const std::int64_t> units) {
+    AbsentChunks absent(run, node, loaded, stored, units);
     if (run.options.complete) {
         absent.check_all();
     } else if (is_directory_store(*run.store)) {
@@ -171,6 +212,10 @@ void forget_stored_chunks(KeyValueStore& store, std::string_view key) {
         key = parent_of(key);
         store.erase(join_key(key, stored_record_key));
     }
+}
+
+void note_replaced_chunk(KeyValueStore& store, std::string_view key) {
+    note_replaced(store, key);
 }
 
 }  // namespace tessera

@@ -15,9 +15,15 @@
 #include <fmt/format.h>
 
 #include <tessera/array.h>
+#include <tessera/array_file.h>
 #include <tessera/calendar.h>
+#include <tessera/copy.h>
+#include <tessera/derived_source.h>
+#include <tessera/dialect.h>
 #include <tessera/dimensions.h>
+#include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/group.h>
 #include <tessera/numbers.h>
 #include <tessera/round_bits.h>
 
@@ -213,8 +219,14 @@ Value record_of(const Rounding& rounding) {
     return record;
 }
 
-KeptElements kept_elements(const ArraySource& array, const DType& native) {
+KeptElements kept_elements(const ArraySource& array, const DType& native, const Rounding& rounding) {
     KeptElements kept{.elements = missing_elements(array.attribute_values(), native)};
+    for (const Value& value : rounding.fills) {
+        try {
+            kept.elements.push_back(element_from_value(native, value, Assign::exact));
+        } catch (const Error&) {  // of another array, or refused by the copy
+        }
+    }
     kept.missing = kept.elements.size();
     const auto fill = array.fill_bytes();
     if (!fill || std::ssize(*fill) != native.size()) return kept;
@@ -224,8 +236,10 @@ KeptElements kept_elements(const ArraySource& array, const DType& native) {
     copy_elements(one.view(), host.view());
     const auto bytes = std::as_const(host).bytes();
     kept.elements.emplace_back(bytes.begin(), bytes.end());
-    const auto* stored = as_array(array);
-    if (stored != nullptr && stored->dialect().fill_is_missing) kept.missing = kept.elements.size();
+    const auto* stored = as_array(before_cast(array));
+    const bool zero = std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+    const bool marks = rounding.fill_is_missing || (stored != nullptr && stored->dialect().fill_is_missing);
+    if (marks || !zero) kept.missing = kept.elements.size();
     return kept;
 }
 
@@ -256,6 +270,16 @@ std::optional<Rounding> Rounding::parse(std::string_view keep_bits, std::string_
     return Rounding{.keep_bits = bits};
 }
 
+void Rounding::copied_to(const std::string& destination, const HierarchyOptions& options) {
+    fills.clear();
+    if (options.arrays.fill) fills.push_back(*options.arrays.fill);
+    for (const auto& [name, value] : options.fills) fills.push_back(value);
+    const Dialect* const dialect =
+        options.arrays.format ? &dialect_named(*options.arrays.format) : format_above(destination, options.store);
+    fill_is_missing =
+        named_array_file_format(destination) != nullptr || (dialect != nullptr && dialect->fill_is_missing);
+}
+
 std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const Rounding& rounding, std::string* why,
                                      const IoOptions& io) {
     const auto say = [&](std::string text) {
@@ -268,7 +292,7 @@ std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const R
     const DType dtype = array->info().dtype;
     const DType native = native_dtype(dtype);
     const bool complex = dtype.kind() == Kind::complex;
-    const KeptElements kept = complex ? KeptElements() : kept_elements(*array, native);
+    const KeptElements kept = complex ? KeptElements() : kept_elements(*array, native, rounding);
     Rounding how = rounding;
     if (how.keep_information) {
         if (complex) {

@@ -286,6 +286,7 @@ std::unique_ptr<Destination> open_destination(const std::string& path, Existing 
     require_destination(path);
     if (!is_local(path)) return std::make_unique<PlaceDestination>(path, existing);
     if (is_zip_name(path)) return std::make_unique<ZipDestination>(path, existing);
+    require_outside_arrays(path);
     return std::make_unique<DirectoryDestination>(path, existing);
 }
 

@@ -23,6 +23,7 @@
 
 #include <tessera/action.h>
 #include <tessera/copy.h>
+#include <tessera/destination.h>
 #include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
 #include <tessera/own_names.h>
@@ -152,6 +153,20 @@ Occupant occupant(const fs::path& path, const StoreOptions& options) {
     }
     if (error) throw io_error("listing", path.string(), error.value());
     return ours ? Occupant::nothing : Occupant::other;
+}
+
+void require_outside_arrays(const fs::path& path) {
+    if (!is_local(path)) return;
+    const fs::path place = real_path(path);
+    for (fs::path above = place.parent_path(); above.has_relative_path(); above = above.parent_path()) {
+        if (!fs::is_directory(above)) continue;
+        const auto store = directory_store(above, {.read_only = true});
+        if (probe_dialect(*store) != nullptr) {
+            throw invalid_argument("{}: nothing can lie in an array, and {} is one; choose another place",
+                                   path.string(), above.string());
+        }
+        if (probe_group_dialect(*store) != nullptr) return;
+    }
 }
 
 void require_may_replace(const fs::path& path, Occupant there, const Existing& existing) {
@@ -375,7 +390,10 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     const auto name = [&] { return path.string(); };
     require_node_names(path.string());
     in_context(name, [&] { dialect.require_expressible(metadata); });
-    if (existing.lock == nullptr) state_->own_lock = DestinationLock(path, existing.store);
+    if (existing.lock == nullptr) {
+        require_outside_arrays(path);
+        state_->own_lock = DestinationLock(path, existing.store);
+    }
     state_->lock = existing.lock == nullptr ? &state_->own_lock : existing.lock;
     const Occupant there = occupant(path, existing.store);
     require_may_replace(path, there, existing);
@@ -491,6 +509,7 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
         return NewArray(path, options, {.store = store}, "Array::create").commit();
     }
     require_node_names(path.string());
+    require_outside_arrays(path);
     const DestinationLock building(path, store);
     const Occupant there = occupant(path, store);
     require_may_replace(path, there, {});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/action.h>
+#include <tessera/apart.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/destination_lock.h>
@@ -131,6 +132,11 @@ private:
         }
         ArrayMetadata grown = to->metadata;
         grown.shape = from->metadata.shape;
+        const auto goes_on = [](const ChunkEdges& a, const ChunkEdges& b) { return a.continues(b); };
+        if (!grown.edges.empty() && std::ranges::equal(grown.edges, from->metadata.edges, goes_on)) {
+            grown.edges = from->metadata.edges;
+            grown.chunks = from->metadata.chunks;
+        }
         if (const auto why = why_recode(from->metadata, grown)) throw refuse(*why);
         if (!(from->metadata.keys == to->metadata.keys)) throw refuse("other names of chunks");
     }
@@ -255,6 +261,8 @@ private:
                 return;
             }
         }
+        // A shard that comes may lack inner chunks that the old one has.
+        if (!options_.dry_run && from_.loaded()->pipeline.shard() != nullptr) notes_.add({&new_key, 1});
         if (!options_.dry_run) copy_bytes(*value, *to_.store, new_key);
         ++carried_;
         bytes_ += value->size();
@@ -283,7 +291,7 @@ private:
         std::vector<std::string> keys;
         keys.reserve(extra_.size());
         for (const std::string& key : extra_) keys.push_back(to_.key(key));
-        ErasedNotes(to_).add(keys);
+        notes_.add(keys);
         parallel_for(std::ssize(keys), options_.io,
                      [&](std::int64_t i) { to_.store->erase(keys[static_cast<std::size_t>(i)]); });
     }
@@ -293,6 +301,7 @@ private:
     const SyncOptions& options_;
     Synced& result_;
     std::string name_;
+    ErasedNotes notes_{to_};
     std::vector<Pair> batch_;
     std::mutex mutex_;
     std::vector<std::string> extra_;  ///< chunks that the source does not have
@@ -349,6 +358,7 @@ Synced sync_hierarchy(const std::string& source, const std::string& destination,
         throw invalid_argument("{}: only arrays and groups are kept alike, chunk by chunk", source)
             .advising(Action::copy, "copies it", source + " " + destination);
     }
+    require_apart({source}, destination);
     Synced result;
     if (from.kind == PathKind::array) {
         sync_node(from, {.path = "", .kind = NodeKind::array, .dialect = from.dialect}, source, destination, options,

@@ -55,6 +55,8 @@ struct Edit::State : Place {
                 store->erase_below(join_key(prefix, batch_folder));
             }
         }
+        for (const std::string& path : arrays) drop_lock_file({*store, path});
+        drop_lock_file(*this);
     }
 
     [[nodiscard]] std::vector<BatchPart> changed() const {

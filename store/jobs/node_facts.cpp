@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <tessera/array_plan.h>
 #include <tessera/element.h>
@@ -12,6 +13,7 @@
 #include "array_access.h"
 #include "array_state.h"
 #include "group_access.h"
+#include "stored_chunks.h"
 
 namespace tessera {
 
@@ -36,8 +38,14 @@ Value all_codecs(const std::vector<CodecConfig>& codecs) {
 
 void add_stored(Value& report, const ArrayFacts& facts) {
     const StoredSize& stored = *facts.stored;
-    report.set("chunks_stored", stored.known ? Value(stored.chunks) : Value());
-    report.set("chunks_possible", stored.chunks_possible);
+    const bool sharded = !facts.layout.shards.empty();
+    const auto known = stored.known ? Value(stored.chunks) : Value();
+    report.set("chunks_stored", !sharded ? known : facts.inner_stored ? Value(*facts.inner_stored) : Value());
+    report.set("chunks_possible", sharded ? facts.inner_possible : stored.chunks_possible);
+    if (sharded) {
+        report.set("shards_stored", known);
+        report.set("shards_possible", stored.chunks_possible);
+    }
     report.set("stored_bytes", facts.is_exact() ? Value(stored.bytes) : Value());
     if (stored.known && !facts.is_exact()) report.set("stored_bytes_about", stored.bytes);
     report.set("ratio", facts.is_exact() ? Value(ratio(facts.logical, stored.bytes)) : Value());
@@ -49,6 +57,22 @@ void add_kept(Value& report, const SetAside& set_aside, const KeptForUndo& kept)
     report.set("set_aside_bytes", set_aside.bytes);
     report.set("undo_values", kept.values);
     report.set("undo_bytes", kept.bytes);
+}
+
+/// Reads the index of each shard; but of very many, or over the network, only if all is asked for.
+void count_inner(const ArrayState& state, std::int64_t most, ArrayFacts& facts) {
+    const auto loaded = state.loaded();
+    if (loaded->pipeline.shard() == nullptr) return;
+    facts.inner_possible = unit_grid(*loaded).chunk_count();
+    const bool all = most == INT64_MAX;
+    if (!facts.stored->known || (!all && (state.store->is_far() || facts.stored->chunks > most))) return;
+    std::vector<std::int64_t> shards;
+    const auto each = [&](const Index& index, const std::string&, const auto&) {
+        if (in_grid(loaded->grid, index)) shards.push_back(loaded->grid.linear(index));
+    };
+    for_each_stored(state, *loaded,
+                    {.each = each, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
+    facts.inner_stored = std::ssize(stored_units(state, *loaded, shards, {}));
 }
 
 }  // namespace
@@ -67,6 +91,7 @@ ArrayFacts array_facts(const Array& array, const FactsOptions& options) {
     }
     if (options.most_sizes) {
         facts.stored = array.stored_size(*options.most_sizes);
+        count_inner(state, *options.most_sizes, facts);
         facts.set_aside = set_aside_in(state);
         facts.kept = kept_for_undo(state).value_or(KeptForUndo{});
         const std::int64_t missing = facts.stored->known ? facts.stored->chunks_possible - facts.stored->chunks : 0;

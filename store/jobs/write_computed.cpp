@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include <tessera/apart.h>
 #include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/derived_source.h>
@@ -123,20 +124,6 @@ std::int64_t computing_memory(const IoOptions& io) {
     constexpr std::uint64_t usual = std::uint64_t{256} << 20;
     const std::uint64_t all = io.max_memory == 0 ? usual : io.max_memory;
     return std::max(least, static_cast<std::int64_t>(all / 4) / thread_count(io));
-}
-
-void require_apart(const std::vector<std::string>& sources, const std::string& destination) {
-    const std::filesystem::path file = split_array_path(destination).path;
-    const std::string to = real_path(file).string() + '/';
-    const std::optional<FileId> written = file_id(file);
-    for (const std::string& source : sources) {
-        const std::filesystem::path path = split_array_path(source).path;
-        const std::string from = real_path(path).string() + '/';
-        const bool same = written && file_id(path) == written;  // a hard link
-        if (!from.starts_with(to) && !to.starts_with(from) && !same) continue;
-        throw invalid_argument("{} is read, and cannot lie where {} is written: they overlap; choose another place",
-                               source, destination);
-    }
 }
 
 }  // namespace tessera

@@ -5,11 +5,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 namespace tessera {
 
 /// The store in a regular file of references; nullptr when the file is none: not named .json, or other JSON. Throws io,
 /// unsupported for references that are refused, corrupt for what they must not hold.
 [[nodiscard]] std::shared_ptr<KeyValueStore> probe_reference_store(const std::filesystem::path& path);
+/// The files that the references of such a store lead to; URLs as they are. Empty for another store.
+[[nodiscard]] std::vector<std::filesystem::path> referenced_files(const ReadableStore& store);
 
 }  // namespace tessera

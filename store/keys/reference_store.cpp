@@ -74,6 +74,12 @@ public:
         return at->second;
     }
 
+    [[nodiscard]] std::vector<fs::path> all() const {
+        std::vector<fs::path> files;
+        for (const std::string& path : paths_) files.push_back(is_url(path) ? fs::path(path) : folder_ / path);
+        return files;
+    }
+
     [[nodiscard]] std::shared_ptr<const ByteSource> open(std::int64_t number) const {
         const std::lock_guard guard(mutex_);
         const auto known = std::ranges::find(open_, number, &Open::first);
@@ -220,6 +226,7 @@ public:
         }
         return slice_source(file, offset, size, name);
     }
+    [[nodiscard]] std::vector<fs::path> files() const { return files_.all(); }
     [[nodiscard]] bool contains(std::string_view key) const override { return references_.contains(key); }
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {
@@ -341,6 +348,11 @@ std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const Refer
 }
 
 }  // namespace
+
+std::vector<fs::path> referenced_files(const ReadableStore& store) {
+    const auto* const references = dynamic_cast<const ReferenceStore*>(&store);
+    return references == nullptr ? std::vector<fs::path>() : references->files();
+}
 
 std::shared_ptr<KeyValueStore> reference_store(const fs::path& path, const ReferenceOptions& options) {
     return open_references(path, options, true);

@@ -31,6 +31,7 @@ public:
 
     /// The changes so far, with keys relative to the array.
     [[nodiscard]] std::vector<Journal::Entry> changes() const;
+    [[nodiscard]] KeyValueStore& beneath() { return *beneath_; }
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override;
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override;

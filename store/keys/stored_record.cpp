@@ -5,7 +5,11 @@
 //   15
 //   end                                                                  without it the record is incomplete
 //   -c/1/2                                                               erased by Tessera since
+//   -c/1/3 4-5                                                           of this shard, these inner chunks
 //   <6,4                                                                 chunks beyond this grid may be gone
+//
+// With shards "tessera_stored" is 2, and "units": [80, 40], "unit": [10, 10] follow: the ranges are of inner chunks, in
+// the grid `units`. A record of version 1 speaks of shards alone.
 //
 // The lines after "end" are appended, each before its change. So a crash between the two leaves a chunk that is not
 // expected although it is there, and never one that is missed although it was erased on purpose. Writing a chunk
@@ -22,13 +26,16 @@
 #include <charconv>
 #include <span>
 
+#include "keys.h"
 #include "lines.h"
+#include "staged_store.h"
 
 namespace tessera {
 
 namespace {
 
-constexpr int stored_version = 1;
+constexpr int of_chunks = 1;  ///< versions
+constexpr int of_inner_chunks = 2;
 constexpr std::string_view stored_end = "end";
 /// Beyond these, completeness is not worth what the record costs.
 constexpr std::int64_t most_stored = std::int64_t{1} << 26;
@@ -78,8 +85,24 @@ std::optional<std::pair<std::int64_t, std::int64_t>> range_in(std::string_view t
     return std::pair(first, last);
 }
 
-void append_lines(OwnValue& record, const PlaceRef& place, std::string_view text) {
-    if (record.append(text) > longest_record) place.store.erase(place.key(stored_record_key));
+void append_lines(OwnValue& record, KeyValueStore& store, const std::string& key, std::string_view text) {
+    if (record.append(text) > longest_record) store.erase(key);
+}
+
+/// "3", or "3-7".
+std::string range_text(std::int64_t first, std::int64_t last) {
+    return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+}
+
+/// Calls each(first, last) for the runs of ascending numbers.
+template <class Each>
+void for_each_run(std::span<const std::int64_t> numbers, const Each& each) {
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t end = i + 1;
+        while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+        each(numbers[i], numbers[end - 1]);
+        i = end;
+    }
 }
 
 }  // namespace
@@ -87,10 +110,14 @@ void append_lines(OwnValue& record, const PlaceRef& place, std::string_view text
 void write_stored_record(const PlaceRef& place, const StoredGrid& of, std::span<const std::int64_t> numbers) {
     if (numbers.empty() || std::ssize(numbers) > most_stored || !is_directory_store(place.store)) return;
     Value header = Value::object();
-    header.set("tessera_stored", stored_version);
+    header.set("tessera_stored", of.unit.empty() ? of_chunks : of_inner_chunks);
     header.set("grid", lengths_value(of.grid));
     header.set("chunks", lengths_value(of.chunks));
     header.set("key", of.key);
+    if (!of.unit.empty()) {
+        header.set("units", lengths_value(of.units));
+        header.set("unit", lengths_value(of.unit));
+    }
     const auto file = place.store.create(place.key(stored_record_key));
     constexpr std::size_t piece = std::size_t{256} << 10;
     std::string text = header.dump({.ascii = true}) + '\n';
@@ -99,13 +126,10 @@ void write_stored_record(const PlaceRef& place, const StoredGrid& of, std::span<
         file->append(std::as_bytes(std::span(text)));
         text.clear();
     };
-    for (std::size_t i = 0; i < numbers.size();) {
-        std::size_t end = i + 1;
-        while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-        text += end == i + 1 ? fmt::format("{}\n", numbers[i]) : fmt::format("{}-{}\n", numbers[i], numbers[end - 1]);
-        i = end;
+    for_each_run(numbers, [&](std::int64_t first, std::int64_t last) {
+        text += range_text(first, last) + '\n';
         flush(piece);
-    }
+    });
     fmt::format_to(std::back_inserter(text), "{}\n", stored_end);
     flush(0);
     file->finish();
@@ -113,19 +137,49 @@ void write_stored_record(const PlaceRef& place, const StoredGrid& of, std::span<
 
 void ErasedNotes::add(std::span<const std::string> keys) {
     if (keys.empty()) return;
-    std::call_once(opened_, [&] { record_ = open_own(place_.store, place_.key(stored_record_key)); });
-    if (record_ == nullptr) return;
     std::string text;
+    const std::size_t own = place_.prefix.empty() ? 0 : place_.prefix.size() + 1;
     for (const std::string& key : keys) {
-        const std::size_t own = place_.prefix.empty() ? 0 : place_.prefix.size() + 1;
         fmt::format_to(std::back_inserter(text), "-{}\n", std::string_view(key).substr(own));
     }
-    append_lines(*record_, place_, text);
+    append(place_.store, text);
+}
+
+void ErasedNotes::add_inner(const std::string& shard, std::span<const std::int64_t> numbers) {
+    std::string text;
+    const std::size_t own = place_.prefix.empty() ? 0 : place_.prefix.size() + 1;
+    for_each_run(numbers, [&](std::int64_t first, std::int64_t last) {
+        fmt::format_to(std::back_inserter(text), "-{} {}\n", std::string_view(shard).substr(own),
+                       range_text(first, last));
+    });
+    auto* const batch = dynamic_cast<StagedStore*>(&place_.store);
+    if (!text.empty()) append(batch == nullptr ? place_.store : batch->beneath(), text);
+}
+
+void ErasedNotes::append(KeyValueStore& store, std::string_view text) {
+    const std::string key = place_.key(stored_record_key);
+    std::call_once(opened_, [&] { record_ = open_own(store, key); });
+    if (record_ != nullptr) append_lines(*record_, store, key, text);
+}
+
+void note_replaced(KeyValueStore& store, std::string_view key) {
+    if (!is_directory_store(store)) return;
+    for (std::string_view above = key; !above.empty();) {
+        above = parent_of(above);
+        const std::string record = join_key(above, stored_record_key);
+        const auto file = store.open(record);
+        if (file == nullptr) continue;
+        const std::string own(key.substr(above.empty() ? 0 : above.size() + 1));
+        const auto appended = open_own(store, record);
+        if (appended != nullptr) append_lines(*appended, store, record, fmt::format("-{}\n", own));
+        return;
+    }
 }
 
 void note_grid(const PlaceRef& place, const Shape& grid) {
     const auto record = open_own(place.store, place.key(stored_record_key));
-    if (record != nullptr) append_lines(*record, place, fmt::format("<{}\n", fmt::join(grid, ",")));
+    if (record != nullptr)
+        append_lines(*record, place.store, place.key(stored_record_key), fmt::format("<{}\n", fmt::join(grid, ",")));
 }
 
 StoredRecord read_stored_record(
@@ -137,12 +191,18 @@ StoredRecord read_stored_record(
     std::int64_t count = 0;
     const auto read_header = [&](std::string_view line) {
         const Value header = Value::parse(line);
-        if (header.at("tessera_stored").as_int64() != stored_version) throw corrupt("another version");
+        const std::int64_t version = header.at("tessera_stored").as_int64();
+        if (version != of_chunks && version != of_inner_chunks) throw corrupt("another version");
         record.of = {.grid = lengths_of(header.at("grid"), 0),
                      .chunks = lengths_of(header.at("chunks"), 1),
                      .key = header.at("key").as_string()};
+        if (version == of_inner_chunks) {
+            record.of.units = lengths_of(header.at("units"), 0);
+            record.of.unit = lengths_of(header.at("unit"), 1);
+        }
+        if (record.of.counted().rank() != record.of.grid.rank()) throw corrupt("another number of dimensions");
         record.within = record.of.grid;
-        grid_count = element_count(record.of.grid);
+        grid_count = element_count(record.of.counted());
     };
     const auto take_range = [&](std::string_view line) {
         const auto range = range_in(line);
@@ -154,7 +214,12 @@ StoredRecord read_stored_record(
     };
     const auto take_change = [&](std::string_view line) {
         if (line.starts_with('-')) {
-            if (const auto number = number_of(record.of, line.substr(1))) record.erased.push_back(*number);
+            const std::size_t space = std::min(line.find(' '), line.size());
+            const auto inner =
+                space < line.size() ? range_in(line.substr(space + 1)) : std::pair(std::int64_t{0}, INT64_MAX);
+            if (!inner) return false;
+            const auto number = number_of(record.of, line.substr(1, space - 1));
+            if (number) record.erased.push_back({*number, inner->first, inner->second});
             return true;
         }
         if (!line.starts_with('<')) return false;

@@ -1,4 +1,5 @@
 // The file of a job, and its plan.
+#include <tessera/apart.h>
 #include <tessera/dimensions.h>
 #include <tessera/job.h>
 

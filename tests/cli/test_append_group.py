@@ -91,6 +91,13 @@ class Growing(ProgramTest):
         between = month("2020-03-01T06", 3, "hours since 2020-03-01")
         between.to_netcdf(self.path("between.nc"))
         self.refused_unchanged("between.nc", "--axis", "time", says=["2020-03-01T06", "between two counts"])
+        # In an array as another program makes it, a refused append leaves nothing of its own.
+        own = [path for path in self.folder.joinpath("g.zarr").rglob(".tessera")]
+        for path in own:
+            shutil.rmtree(path)
+        self.refused_unchanged("between.nc", "--axis", "time", says="between two counts")
+        self.refused("append", "g.zarr/t", "other.nc::n", says="cannot append")
+        self.assertEqual(list(self.folder.joinpath("g.zarr").rglob(".tessera")), [])
 
     def test_what_does_not_fit(self):
         cases = [(self.more.drop_vars("n"), ["g.zarr/n", "has no array n", "shorter"]),

@@ -189,6 +189,24 @@ class Rounding(ProgramTest):
         self.tessera("set", "big.zarr", "0:300, 0:300", "2.3456", "--quiet")
         self.tessera("copy", "big.zarr", "small.zarr", "--keep-bits", "auto", "--max-memory", "24M", "--quiet", code=0)
 
+    def test_no_number_becomes_the_fill_of_the_destination_nor_leaves_it(self):
+        values = np.array([1.2, -998.9999, 0.3, -999.25, 5.7])
+        np.save(self.folder / "x.npy", values)
+        for fill, error, expected in [("-999", "0.5", [1, -998.9999, 0, -999.25, 6]), ("-999.25", "0.5", [1, -999, 0, -999.25, 6]),
+                                      ("0", "0.5", [1, -999, 0.3, -999, 6]), ("-992", "16", [0, -998.9999, 0, -999.25, 0])]:
+            for form in ("v2", "v3"):
+                with self.subTest(fill=fill, form=form):
+                    self.tessera("copy", "x.npy", "r", "--format", form, "--fill", fill, "--max-error", error, "--quiet",
+                                 "--overwrite")
+                    self.tessera("get", "r", "--out", "out.npy", "--overwrite")
+                    np.testing.assert_array_equal(np.load(self.folder / "out.npy"), expected)
+        # A fill of 0 stands for nothing missing in v3, but in v2 and netCDF it does.
+        self.tessera("copy", "x.npy", "zero", "--format", "v3", "--quiet")
+        for to, made in [("z3", 0), ("z2", 0.3)]:
+            self.tessera("copy", "zero", to, "--format", f"v{to[1]}", "--max-error", "0.5", "--quiet")
+            self.tessera("get", to, "2", "--out", "out.npy", "--overwrite")
+            self.assertEqual(np.load(self.folder / "out.npy"), made)
+
 
 if __name__ == "__main__":
     main()

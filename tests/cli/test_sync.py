@@ -35,6 +35,16 @@ class SyncTest(program.ProgramTest):
         self.assertEqual(self.tessera_json("attrs", source), self.tessera_json("attrs", destination))
         self.tessera("verify", destination)
 
+    def test_chunks_that_differ_in_length_and_grow(self):
+        self.tessera("import", "a.npy", "src", "--chunks", "[10]*4+[30]*2,90", "--format", "v3", "--quiet")
+        self.sync("src", "dst")
+        self.tessera("append", "src", "a.npy", "--quiet")
+        self.sync("src", "dst")
+        self.alike("src", "dst")
+        self.tessera("resize", "src", "55,90")
+        self.sync("src", "dst")
+        self.alike("src", "dst")
+
     def test_only_what_differs(self):
         places = {"local": "src.zarr", "s3": "s3://bucket/src.zarr"}
         goals = {"local": "dst", "s3": "s3://bucket/dst"}

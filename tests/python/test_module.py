@@ -17,6 +17,22 @@ import numpy as np
 from module import golden, raises, tessera
 
 
+def test_what_others_shortened_is_not_read_as_the_fill():
+    for more in ({}, {"shards": (20,)}):
+        a = tessera.save("short.zarr", np.arange(1, 101, dtype="<i4"), format="v3", chunks=(10,), overwrite=True, **more)
+        a = tessera.open("short.zarr")
+        shorter = tessera.open("short.zarr", "r+")
+        shorter[0:20] = 0
+        shorter.resize(40)
+        assert np.array_equal(a[0:40], [0] * 20 + list(range(21, 41)))
+        with raises(IndexError, "shortened"):
+            a[30:50]
+        with raises(IndexError, "shortened"):
+            a.vindex[[95, 3]]
+        shorter.resize(100)
+        assert np.array_equal(a[30:60], [*range(31, 41), *[0] * 20])
+
+
 def test_opens_each_format():
     values = np.arange(24, dtype="<i4").reshape(4, 6)
     for format in ("zmeta", "v1", "v2", "v3"):

@@ -1,4 +1,5 @@
 // tessera coarsen, pyramid
+#include <tessera/apart.h>
 #include <tessera/reduce.h>
 
 #include <array>

@@ -1,6 +1,7 @@
 // tessera set, append, resize
 #include <fmt/format.h>
 
+#include <tessera/apart.h>
 #include <tessera/append_group.h>
 #include <tessera/array.h>
 #include <tessera/array_file.h>
@@ -137,8 +138,9 @@ namespace {
 template <class Target>
 void set_any(Session& session, Target& array, const Selection& selection, const std::string& value,
              const std::optional<std::string>& as = std::nullopt) {
-    if (const auto source = named_source(array.dtype(), value, as)) {
-        const std::string_view file = std::string_view(value).substr(value.starts_with('@') ? 1 : 0);
+    if (auto source = named_source(array.dtype(), value, as)) {
+        const std::string file = value.substr(value.starts_with('@') ? 1 : 0);
+        if (!input_stream(file)) source = apart_source(std::move(source), file, array.name(), session.io());
         set_from_file(session, array, selection, *source, file);
     } else {
         set_to_value(array, selection, value, session.io());
@@ -153,9 +155,9 @@ void set_elements(Session& session, Array& array, const Selection& selection, co
 
 void append_file(Session& session, Array& array, const std::string& file, int axis, const std::optional<Cast>& cast) {
     const auto input = input_stream(file);
-    std::unique_ptr<ArraySource> source = input
-                                              ? open_stream(read_stream(*input), std::nullopt, {.dtype = array.dtype()})
-                                              : open_source(file, {.dtype = array.dtype()});
+    std::unique_ptr<ArraySource> source =
+        input ? open_stream(read_stream(*input), std::nullopt, {.dtype = array.dtype()})
+              : apart_source(open_source(file, {.dtype = array.dtype()}), file, array.name(), session.io());
     array.append(*fitting_source(std::move(source), array, cast), axis, session.io());
 }
 

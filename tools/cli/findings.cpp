@@ -20,12 +20,11 @@ std::string counts_text(const VerifyReport& report) {
     std::vector<std::string> parts{count_text(report.arrays, "array")};
     if (report.groups > 0) parts.push_back(count_text(report.groups, "group"));
     if (report.chunks > 0 || report.missing > 0) {
-        parts.push_back(fmt::format("{} stored", count_text(report.chunks, "chunk")));
+        parts.push_back(report.missing == 0 ? fmt::format("{} stored", count_text(report.chunks, "chunk"))
+                                            : fmt::format("{} of {} stored", report.chunks,
+                                                          count_text(report.chunks + report.missing, "chunk")));
     }
     if (report.bytes > 0 || report.groups == 0) parts.push_back(bytes_text(report.bytes));
-    if (report.missing > 0) {
-        parts.push_back(fmt::format("{} not stored", count_text(report.missing, "chunk")));
-    }
     if (report.seals > 0) parts.push_back(fmt::format("{} as sealed", count_text(report.sealed, "file")));
     return fmt::format("{}", fmt::join(parts, ", "));
 }

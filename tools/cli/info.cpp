@@ -121,12 +121,15 @@ void add_stored(Facts& facts, const ArrayFacts& array) {
         facts.add("logical", bytes_exactly(array.logical));
         return;
     }
-    const double percent = stored.chunks_possible == 0 ? 100.0
-                                                       : 100.0 * static_cast<double>(stored.chunks) /
-                                                             static_cast<double>(stored.chunks_possible);
-    facts.add(array.layout.shards.empty() ? "chunks stored" : "shards stored",
-              fmt::format("{} of {} ({:.3g}%)", grouped(static_cast<std::uint64_t>(stored.chunks)),
-                          grouped(static_cast<std::uint64_t>(stored.chunks_possible)), percent));
+    const auto count = [&](const char* what, std::int64_t there, std::int64_t possible) {
+        const double percent =
+            possible == 0 ? 100.0 : 100.0 * static_cast<double>(there) / static_cast<double>(possible);
+        facts.add(what, fmt::format("{} of {} ({:.3g}%)", grouped(static_cast<std::uint64_t>(there)),
+                                    grouped(static_cast<std::uint64_t>(possible)), percent));
+    };
+    const bool sharded = !array.layout.shards.empty();
+    if (array.inner_stored) count("chunks stored", *array.inner_stored, array.inner_possible);
+    count(sharded ? "shards stored" : "chunks stored", stored.chunks, stored.chunks_possible);
     const bool exact = array.is_exact();
     facts.add("stored", exact ? bytes_exactly(stored.bytes)
                               : fmt::format("about {}, from {} sizes (--exact adds up all)", bytes_text(stored.bytes),

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <glob.h>
 
+#include <tessera/apart.h>
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
 #include <tessera/copy.h>

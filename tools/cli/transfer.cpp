@@ -220,8 +220,11 @@ std::unique_ptr<ArraySource> by_cf(Session& session, const TransferOptions& o, s
 /// The source with the numbers of --keep-bits or --max-error.
 std::unique_ptr<ArraySource> by_rounding(Session& session, const TransferOptions& o,
                                          std::unique_ptr<ArraySource> source, std::set<std::string>& said) {
-    const auto rounding = rounding_of(o);
+    auto rounding = rounding_of(o);
     if (!rounding) return source;
+    HierarchyOptions options{.arrays = {.format = o.format}};
+    set_fills(o, options);
+    rounding->copied_to(o.destination, options);
     std::string why;
     source = rounded(std::move(source), *rounding, &why, session.io());
     if (!why.empty() && said.insert(why).second) session.note(why);

@@ -1,6 +1,7 @@
 // tessera unstack
 #include <fmt/format.h>
 
+#include <tessera/apart.h>
 #include <tessera/array_file.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>

@@ -135,6 +135,9 @@ public:
     void write(const Region& box, const Edit& edit, const IoOptions& io);
     /// Whether the shard would hold no inner chunk.
     [[nodiscard]] bool empty() const;
+    /// The inner chunks that were edited and are left out, numbered in C order of the grid; but those that the old
+    /// shard has not either, if there is one.
+    [[nodiscard]] std::vector<std::int64_t> dropped() const;
     /// Copies unedited inner chunks from the old shard, adds the index and finishes the sink.
     void finish();
 

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/action.h>
+#include <tessera/apart.h>
 #include <tessera/array_file.h>
 #include <tessera/calc.h>
 #include <tessera/copy.h>

@@ -80,7 +80,8 @@ void require_whole(const CopiedHierarchy& copied, const CopyWay& way) {
         copied.left_out.front().why);
 }
 
-HierarchyOptions hierarchy_options(const py::dict& options, const CopyWay& way, const PlaceOptions& place) {
+HierarchyOptions hierarchy_options(const std::string& to, const py::dict& options, const CopyWay& way,
+                                   const PlaceOptions& place) {
     HierarchyOptions made{.arrays = wishes_of(options),
                           .overwrite = way.overwrite,
                           .resume = way.resume,
@@ -100,7 +101,8 @@ HierarchyOptions hierarchy_options(const py::dict& options, const CopyWay& way, 
     const auto text = [&](const char* name) {
         return options.contains(name) ? py::cast<std::string>(options[name]) : std::string();
     };
-    if (const auto rounding = Rounding::parse(text("keep_bits"), text("max_error"))) {
+    if (auto rounding = Rounding::parse(text("keep_bits"), text("max_error"))) {
+        rounding->copied_to(to, made);
         made.view = [rounding = *rounding, first = made.view, said = way.said](std::unique_ptr<ArraySource> opened) {
             std::string why;
             auto source = rounded(first ? first(std::move(opened)) : std::move(opened), rounding, &why);
@@ -154,7 +156,7 @@ std::vector<std::string> copy_array_handle(ArrayHandle& from, const Picked* pick
                                            const WorkOptions& work) {
     const auto parts = from.parts();
     const ArraySource& source = parts->readable();
-    HierarchyOptions made = hierarchy_options(options, way, place);
+    HierarchyOptions made = hierarchy_options(path_from_python(to), options, way, place);
     if (picked != nullptr && !(picked->selection == Selection::all(source.info().shape))) {
         made.selection = picked->selection.to_string();
     }
@@ -171,7 +173,7 @@ std::vector<std::string> copy_array_handle(ArrayHandle& from, const Picked* pick
 std::vector<std::string> copy_tree(const py::object& from, const PlaceOptions& source, const py::object& to,
                                    const py::dict& options, const CopyWay& way, const PlaceOptions& place,
                                    const WorkOptions& work) {
-    HierarchyOptions made = hierarchy_options(options, way, place);
+    HierarchyOptions made = hierarchy_options(path_from_python(to), options, way, place);
     made.from = source.store();
     return copy_at(path_from_python(from), path_from_python(to), std::move(made), way, work);
 }

@@ -78,6 +78,7 @@ public:
         const Bytes bytes(value);
         Work({}, Length::brief).run([&](const IoOptions&) {
             to->require_unsealed(at(key));
+            note_replaced_chunk(*to, at(key));
             to->put(at(key), bytes.span());
             to->sync();
         });

@@ -49,6 +49,8 @@ class ArrayInfo(Result):
     unknown_members: Optional[dict[str, Any]]
     chunks_stored: Optional[int]
     chunks_possible: Optional[int]
+    shards_stored: Optional[int]
+    shards_possible: Optional[int]
     stored_bytes: Optional[int]
     stored_bytes_about: Optional[int]
     stray_files: Optional[int]
@@ -135,7 +137,7 @@ class Verification(Result):
     absent : int
         Chunks that are not stored, though they were, or have to be.
     arrays, groups, chunks : int
-        What was checked; with shards, `chunks` counts shards.
+        What was checked; of shards, `chunks` counts the inner chunks.
     missing : int
         Chunks that are not stored, and read as the fill value.
     bytes : int

@@ -28,8 +28,11 @@ export function details(info) {
   if (info.shards) pairs.push(['Shards', shapeText(info.shards)]);
   if (info.chunks_stored !== undefined) {
     const size = info.stored_bytes ?? info.stored_bytes_about;
+    const inner = info.chunks_stored !== null || !info.shards;
+    const [stored, possible, unit] = inner
+      ? [info.chunks_stored, info.chunks_possible, 'chunks'] : [info.shards_stored, info.shards_possible, 'shards'];
     const about = info.stored_bytes_about === undefined ? '' : 'about ';
-    pairs.push(['Stored', `${info.chunks_stored.toLocaleString('en')} of ${info.chunks_possible.toLocaleString('en')} ${info.shards ? 'shards' : 'chunks'}, ${about}${bytesText(size)}`]);
+    pairs.push(['Stored', `${stored.toLocaleString('en')} of ${possible.toLocaleString('en')} ${unit}, ${about}${bytesText(size)}`]);
   }
   if (info.codecs) pairs.push(['Codecs', info.codecs.map(codecText).join(' → ')]);
   if (info.fill_value !== undefined) pairs.push(['Fill value', valueText(info.fill_value)]);

@@ -75,7 +75,7 @@ struct VerifyReport {
     std::vector<Finding> findings;  ///< sorted by kind, then by key
     std::int64_t arrays = 0;        ///< in an array file: its arrays
     std::int64_t groups = 0;        ///< with metadata
-    std::int64_t chunks = 0;        ///< stored and in the grid, each decoded; with shards, shards
+    std::int64_t chunks = 0;        ///< stored and in the grid, each decoded; of shards, the inner chunks
     std::int64_t missing = 0;       ///< not stored: they read as the fill
     std::int64_t absent = 0;        ///< of these, the ones that were stored once, or that have to be; all findings
                                     ///< `absent`, and those beyond the first 10,000 of each array
@@ -117,6 +117,8 @@ struct VerifyOptions {
 /// Removes the records of stored chunks of the arrays above a key, before a program that leaves such records alone
 /// erases the key: verify() must not miss what was erased on purpose.
 void forget_stored_chunks(KeyValueStore& store, std::string_view key);
+/// Before such a program replaces the value of a key: a shard may lose inner chunks on purpose.
+void note_replaced_chunk(KeyValueStore& store, std::string_view key);
 
 /// Files that repair has set aside.
 struct SetAside {

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/value.h>
 
 namespace tessera {
 
@@ -19,7 +21,13 @@ struct Rounding {
     bool keep_information = false;
     /// The most by which a number may change. Numbers become multiples of the largest power of 2 that allows it.
     std::optional<double> max_error = std::nullopt;
+    /// Fill values of the destination, as in HierarchyOptions: they stay, and no number becomes one of them.
+    std::vector<Value> fills = {};
+    /// Whether the destination takes its fill, which is the source's without `fills`, for missing elements.
+    bool fill_is_missing = false;
 
+    /// Sets these two for a copy to a path.
+    void copied_to(const std::string& destination, const struct HierarchyOptions& options);
     /// From text: bits or "auto", and an error; an empty text is not given. nullopt if neither is. Throws
     /// invalid_argument for both, and for any other text.
     [[nodiscard]] static std::optional<Rounding> parse(std::string_view keep_bits, std::string_view max_error);
@@ -30,9 +38,10 @@ struct Rounding {
 inline constexpr const char* rounding_attribute = "rounded";
 
 /// The array with rounded numbers, and the bound in rounding_attribute; every number that is read is held against the
-/// bound. NaN, infinities, floats below the smallest normal one, the fill value and what `_FillValue` and
-/// `missing_value` name stay as they are, and so does a number that would leave its dtype or become a missing one. Of
-/// complex numbers both parts are rounded.
+/// bound. NaN, infinities, floats below the smallest normal one, the fill value, that of the destination and what
+/// `_FillValue` and `missing_value` name stay as they are. So does a number that would leave its dtype, or become one
+/// of those; only a fill of 0 that stands for nothing missing may come from rounding. Of complex numbers both parts are
+/// rounded.
 ///
 /// An array that cannot be rounded is returned as it is, and `why` becomes a sentence about it. That is one of text,
 /// times or Booleans, one of integers for keep_bits, and a coordinate: its one dimension has its name, or its `units`,

@@ -51,6 +51,9 @@ void require_destination(const std::string& path);
 /// nothing if the folder of a file is missing, because the file cannot be made then.
 [[nodiscard]] DestinationLock lock_destination(const std::string& path, const StoreOptions& options);
 
+/// Throws invalid_argument for a path of this machine that lies in an array.
+void require_outside_arrays(const std::filesystem::path& path);
+
 /// Throws already_exists if a file is there and `overwrite` is false, and invalid_argument for a directory.
 void require_free_file(const std::filesystem::path& path, bool overwrite);
 

@@ -38,6 +38,9 @@ struct ArrayFacts {
     std::vector<std::string> remarks = {};  ///< limits of the format and the file system; elements without a value
 
     /// Whether the size of every stored chunk was queried.
+    /// With shards: how many inner chunks are stored, where that is known, and how many there may be.
+    std::optional<std::int64_t> inner_stored = std::nullopt;
+    std::int64_t inner_possible = 0;
     [[nodiscard]] bool is_exact() const { return stored && stored->known && stored->sized == stored->chunks; }
 };
 

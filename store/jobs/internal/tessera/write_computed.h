@@ -38,10 +38,6 @@ CopiedHierarchy write_computed(const ArraySource& source, const std::string& des
 /// ReduceOptions::memory for a thread of a copy with these options.
 [[nodiscard]] std::int64_t computing_memory(const IoOptions& io);
 
-/// Throws invalid_argument, naming both, if the destination is one of the sources, or inside or around one, even
-/// through links.
-void require_apart(const std::vector<std::string>& sources, const std::string& destination);
-
 /// A source that shares another one; with its attributes, or others.
 [[nodiscard]] std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of,
                                                          std::optional<Value> attributes = std::nullopt);
