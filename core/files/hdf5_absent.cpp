@@ -34,7 +34,8 @@ std::optional<Hdf5Absent> Hdf5Absent::find(hid_t file, hid_t dataset, const Byte
     }
     Hdf5Absent absent(ChunkGrid(shape, chunks));
     try {
-        const std::int64_t bytes_of_chunk = byte_count(chunks, static_cast<std::int64_t>(H5Tget_size(stored_type.get())));
+        const std::int64_t bytes_of_chunk =
+            byte_count(chunks, static_cast<std::int64_t>(H5Tget_size(stored_type.get())));
         const bool filtered = H5Pget_nfilters(list.get()) > 0;
         const Hdf5Chunks found = read_hdf5_index(bytes, own.addr, shape, most, chunks, bytes_of_chunk, filtered);
         if (std::ssize(found.chunks) == absent.grid_.chunk_count()) return std::nullopt;

@@ -1,5 +1,6 @@
 #include <tessera/copy_array.h>
 
+#include <tessera/absent.h>
 #include <tessera/action.h>
 #include <tessera/apart.h>
 #include <tessera/chunk_grid.h>
@@ -360,6 +361,7 @@ public:
         within_ = io_;
         if (each_) within_.threads = 1;
         repeatable_ = options.repeatable && !plan.sink_in_order;
+        if (options.skip_absent) find_stored();
         const bool far = is_far(source) || (options.beside != nullptr && is_far(*options.beside));
         if (far && blocks_.chunk_count() > 1) prepare_far();
     }
@@ -381,14 +383,14 @@ private:
     void run_in_turn() {
         NDArray own;
         NDArray& memory = options_.memory == nullptr ? own : *options_.memory;
-        for (std::int64_t n = 0; n < blocks_.chunk_count(); ++n) {
+        for (std::int64_t n = 0; n < block_count(); ++n) {
             if (io_.stop.stop_requested()) throw cancelled("stopped on request");
             copy(region_of(n), memory);
         }
     }
 
     void run_each() {
-        parallel_in_memory(blocks_.chunk_count(), io_, [&](std::int64_t n) {
+        parallel_in_memory(block_count(), io_, [&](std::int64_t n) {
             NDArray memory = take_idle();
             copy(region_of(n), memory);
             if (dtype_.is_variable()) return;  // variable-length content is not reused
@@ -404,7 +406,7 @@ private:
         kept_ = keep_divided(source_, selection_.bounds(), plan_.block, whole);
         if (kept_ && !plan_.sink_in_order && from.access == Access::any) order_by_chunks(from);
         auto next_block = [this, n = std::int64_t{0}]() mutable {
-            while (n < blocks_.chunk_count()) {
+            while (n < block_count()) {
                 if (const Region block = inside(region_of(n++)); !block.empty()) return std::optional(block);
             }
             return std::optional<Region>();
@@ -463,8 +465,26 @@ private:
         return index_in(tile, n);
     }
 
+    /// Lists the blocks of which something is stored, if there are many others.
+    void find_stored() {
+        constexpr std::int64_t many = 4096;
+        const bool whole = selection_.is_region() && shape_ == source_.info().shape;
+        const bool at_start = std::ranges::all_of(begin_, [](std::int64_t offset) { return offset == 0; });
+        const bool known = knows_absent(source_) && (options_.beside == nullptr || knows_absent(*options_.beside));
+        if (!known || !whole || !at_start || blocks_.chunk_count() < many || plan_.sink_in_order) return;
+        CountedVector<std::int64_t> numbers;
+        if (!add_stored_blocks(source_, blocks_, numbers)) return;
+        if (options_.beside != nullptr && !add_stored_blocks(*options_.beside, blocks_, numbers)) return;
+        std::ranges::sort(numbers);
+        numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+        if (std::ssize(numbers) < blocks_.chunk_count() / 2) stored_ = std::move(numbers);
+    }
+
+    [[nodiscard]] std::int64_t block_count() const { return stored_ ? std::ssize(*stored_) : blocks_.chunk_count(); }
+
     /// The region of a block, relative to the start of the sink's first chunk.
     [[nodiscard]] Region region_of(std::int64_t n) const {
+        if (stored_) return blocks_.chunk_region(blocks_.index((*stored_)[static_cast<std::size_t>(n)]));
         if (tiles_) return blocks_.chunk_region(index_by_tiles(n));
         if (plan_.block_order == Order::C) return blocks_.chunk_region(blocks_.index(n));
         Index index = Index::filled(shape_.rank(), 0);
@@ -581,8 +601,9 @@ private:
     bool repeatable_ = false;                         ///< the sink takes a block again
     std::atomic<std::int64_t> too_many_ = INT64_MAX;  ///< elements of the smallest block that did not fit into memory
     std::mutex mutex_;
-    std::vector<NDArray> idle_;       ///< blocks of memory that no thread is using
-    std::optional<ChunkGrid> tiles_;  ///< of indices of blocks, if these follow the source's chunks
+    std::vector<NDArray> idle_;                          ///< blocks of memory that no thread is using
+    std::optional<CountedVector<std::int64_t>> stored_;  ///< the numbers of the blocks to be copied; nullopt: all
+    std::optional<ChunkGrid> tiles_;                     ///< of indices of blocks, if these follow the source's chunks
     // See KeyValueStore::keep_parts and read_ahead. The last members: requests call functions of this object.
     std::unique_ptr<ReadAhead> kept_;
     std::unique_ptr<ReadAhead> kept_beside_;

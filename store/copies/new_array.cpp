@@ -300,6 +300,17 @@ void require_same_copy(const fs::path& path, const Value& wanted, const StoreOpt
     }
 }
 
+/// Removes what a killed run left of the values that it was writing. The caller has the array to itself.
+void remove_temporaries(const fs::path& folder) {
+    std::error_code error;
+    fs::recursive_directory_iterator entry(folder, error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+        std::error_code ignored;
+        const bool left = entry->path().filename().string().starts_with(temporary_prefix);
+        if (left && entry->symlink_status(ignored).type() == fs::file_type::regular) fs::remove(entry->path(), ignored);
+    }
+}
+
 }  // namespace
 
 /// Chooses where the array is built, and removes what is in the way there.
@@ -369,6 +380,7 @@ void NewArray::State::begin(const Dialect& dialect, ArrayMetadata metadata, cons
             throw already_exists("{}: another program is writing this copy just now", place.string());
         }
         shape = *std::move(lock_of_shape);
+        if (resumed && in_folder) remove_temporaries(built);
         array = Array::create({store, prefix}, dialect, std::move(metadata), false);
         store->sync_later();
     } catch (...) {

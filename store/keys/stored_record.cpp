@@ -169,6 +169,9 @@ void note_replaced(KeyValueStore& store, std::string_view key) {
         const std::string record = join_key(above, stored_record_key);
         const auto file = store.open(record);
         if (file == nullptr) continue;
+        static const std::string begin = fmt::format("{{\"tessera_stored\": {}", of_inner_chunks);
+        const Buffer head = read_range(*file, 0, std::min<std::uint64_t>(file->size(), begin.size()));
+        if (std::string_view(reinterpret_cast<const char*>(head.data()), head.size()) != begin) return;
         const std::string own(key.substr(above.empty() ? 0 : above.size() + 1));
         const auto appended = open_own(store, record);
         if (appended != nullptr) append_lines(*appended, store, record, fmt::format("-{}\n", own));

@@ -1,15 +1,20 @@
 #include <tessera/measure.h>
 
 #include <fmt/format.h>
+#include <tessera/absent.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
+#include <tessera/counted.h>
 #include <tessera/error.h>
 #include <tessera/memory_account.h>
+#include <tessera/parallel.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "sha256.h"
@@ -19,7 +24,8 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t leaf_bytes = 1 << 20;
-constexpr std::int64_t variable_bytes = 16;  // assumed size of a variable-length element
+constexpr std::int64_t many_leaves = std::int64_t{1} << 20;  ///< whose sums take 32 MiB
+constexpr std::int64_t variable_bytes = 16;                  // assumed size of a variable-length element
 
 DType little_endian(const DType& dtype) {
     const bool ordered = dtype.kind() == Kind::structure || dtype.order() != ByteOrder::none;
@@ -79,10 +85,15 @@ std::uint64_t sums_memory(const ChunkGrid& leaves) {
         checked_multiply(leaves.chunk_count(), static_cast<std::int64_t>(sizeof(Sha256)), "memory for the sums"));
 }
 
-std::string digest_of(const DType& canonical, const Shape& shape, const std::vector<Sha256>& leaves) {
+Hasher begun(const DType& canonical, const Shape& shape) {
     Hasher hasher;
     const std::string header = fmt::format("tessera1\n{}\n{}\n", canonical.to_string(), shape.to_string());
     hasher.add(header.data(), header.size());
+    return hasher;
+}
+
+std::string digest_of(const DType& canonical, const Shape& shape, const std::vector<Sha256>& leaves) {
+    Hasher hasher = begun(canonical, shape);
     for (const Sha256& sum : leaves) hasher.add(sum.data(), sum.size());
     return "tessera1:" + hex(hasher.finish());
 }
@@ -131,14 +142,21 @@ void add_runs(Hasher& hasher, const ArrayView& elements, const std::byte* at, in
 /// Hashes the elements copied into it, each leaf as a whole.
 class DigestSink final : public ArraySink {
 public:
-    DigestSink(const ArrayInfo& source, std::string name)
-        : name_(std::move(name)),
-          dtype_(little_endian(source.dtype)),
-          canonical_(canonical(source.dtype)),
+    explicit DigestSink(const ArraySource& source)
+        : source_(source),
+          name_(source.name()),
+          dtype_(little_endian(source.info().dtype)),
+          canonical_(canonical(source.info().dtype)),
           padded_(has_padding(canonical_)),
-          leaves_(source.shape, leaf_shape(source)),
-          held_(sums_memory(leaves_)),
-          sums_(static_cast<std::size_t>(leaves_.chunk_count())) {}
+          leaves_(source.info().shape, leaf_shape(source.info())),
+          sparse_(leaves_.chunk_count() > many_leaves && knows_absent(source)) {
+        if (sparse_) return;
+        held_ = MemoryHold(sums_memory(leaves_));
+        sums_.resize(static_cast<std::size_t>(leaves_.chunk_count()));
+    }
+
+    /// Whether leaves may be passed over of which nothing is stored.
+    [[nodiscard]] bool sparse() const { return sparse_; }
 
     /// Elements arrive little-endian, as required for hashing.
     [[nodiscard]] ArrayInfo info() const override {
@@ -149,16 +167,48 @@ public:
         const Region boxes = leaves_.overlapping(region);
         parallel_for(boxes.count(), io, [&](std::int64_t n) {
             const ChunkPart part = chunk_part(leaves_, region, boxes, n);
-            sums_[static_cast<std::size_t>(leaves_.linear(part.chunk))] = leaf(in.part(part.in_request));
+            const std::int64_t number = leaves_.linear(part.chunk);
+            const Sha256 sum = leaf(in.part(part.in_request));
+            if (!sparse_) {
+                sums_[static_cast<std::size_t>(number)] = sum;
+                return;
+            }
+            const std::lock_guard lock(mutex_);
+            stored_.emplace_back(number, sum);
         });
     }
 
     void finish() override {}
     [[nodiscard]] const std::string& name() const override { return name_; }
 
-    [[nodiscard]] std::string digest() const { return digest_of(canonical_, leaves_.shape(), sums_); }
+    [[nodiscard]] std::string digest() {
+        if (!sparse_) return digest_of(canonical_, leaves_.shape(), sums_);
+        std::ranges::sort(stored_, {}, &std::pair<std::int64_t, Sha256>::first);
+        Hasher hasher = begun(canonical_, leaves_.shape());
+        auto next = stored_.begin();
+        for (std::int64_t n = 0; n < leaves_.chunk_count(); ++n) {
+            if (n % many_leaves == 0) require_not_stopped();
+            const Sha256& sum = next != stored_.end() && next->first == n ? (next++)->second : absent_leaf(n);
+            hasher.add(sum.data(), sum.size());
+        }
+        return "tessera1:" + hex(hasher.finish());
+    }
 
 private:
+    /// The sum of a leaf of nothing but absent chunks, which depends on its shape alone.
+    const Sha256& absent_leaf(std::int64_t n) {
+        const Shape shape = leaves_.chunk_region(leaves_.index(n)).extent;
+        if (last_ != nullptr && last_->first == shape) return last_->second;
+        auto known = std::ranges::find(absent_, shape, &std::pair<Shape, Sha256>::first);
+        if (known == absent_.end()) {
+            NDArray elements(dtype_, shape);
+            fill_as_absent(source_, elements.view());
+            known = absent_.insert(known, {shape, leaf(std::as_const(elements).view())});
+        }
+        last_ = &*known;
+        return known->second;
+    }
+
     [[nodiscard]] Sha256 leaf(const ArrayView& elements) const {
         Hasher hasher;
         if (dtype_.is_variable()) {
@@ -178,13 +228,19 @@ private:
         return hasher.finish();
     }
 
+    const ArraySource& source_;
     std::string name_;
     DType dtype_;
     DType canonical_;
     bool padded_;
     ChunkGrid leaves_;
+    bool sparse_;
     MemoryHold held_;
-    std::vector<Sha256> sums_;
+    std::vector<Sha256> sums_;  ///< of all leaves; or if `sparse_`, what follows
+    std::mutex mutex_;
+    CountedVector<std::pair<std::int64_t, Sha256>> stored_;  ///< of leaves, by their numbers
+    std::vector<std::pair<Shape, Sha256>> absent_;           ///< at most two lengths along each dimension
+    const std::pair<Shape, Sha256>* last_ = nullptr;         ///< in `absent_`
 };
 
 /// Hashes the elements of a region in C order; in halves if their content does not fit into memory.
@@ -250,8 +306,8 @@ std::string digest_in_parts(const ArraySource& source, const IoOptions& io) {
 
 std::string digest(const ArraySource& source, const IoOptions& io) {
     try {
-        DigestSink sink(source.info(), source.name());
-        copy_array(source, sink, {.io = io, .ample = passing_block});
+        DigestSink sink(source);
+        copy_array(source, sink, {.io = io, .ample = passing_block, .skip_absent = sink.sparse()});
         return sink.digest();
     } catch (const Error& e) {
         if (e.code() != ErrorCode::budget || !source.info().dtype.is_variable()) throw;

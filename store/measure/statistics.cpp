@@ -1,5 +1,6 @@
 #include <tessera/measure.h>
 
+#include <tessera/absent.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
@@ -7,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "column_summary.h"
 
@@ -124,6 +126,24 @@ public:
         add_elements(in, summaries);
         const std::lock_guard lock(mutex_);
         idle_.push_back(std::move(summaries));
+        seen_ += element_count(in.shape);
+    }
+
+    /// Adds what copy_array() passed over: elements of absent chunks, doubled until they are as many.
+    void add_absent(const ArraySource& source) {
+        std::int64_t rest = element_count(info().shape) - seen_;
+        if (rest == 0) return;
+        NDArray one(info().dtype, Shape{1});
+        fill_as_absent(source, one.view());
+        Summaries summaries = make_summaries(bins_);
+        add_elements(std::as_const(one).view(), summaries);
+        idle_.push_back(make_summaries(bins_));
+        for (; rest > 0; rest /= 2) {
+            if (rest % 2 != 0) merge(idle_.back(), summaries);
+            const Summaries half = std::exchange(summaries, make_summaries(bins_));
+            merge(summaries, half);
+            merge(summaries, half);
+        }
     }
 
     [[nodiscard]] std::vector<Statistics> result() {
@@ -149,6 +169,7 @@ private:
     std::size_t bins_;
     std::mutex mutex_;
     std::vector<Summaries> idle_;
+    std::int64_t seen_ = 0;
 };
 
 /// Summarises each position along an axis. The positions of a block are summarised first and then added to those of the
@@ -199,7 +220,10 @@ std::vector<Statistics> statistics(const ArraySource& source, const std::optiona
                                    const IoOptions& io, const std::optional<Selection>& selection) {
     if (bins != 0 && bins < 4) throw invalid_argument("at least 4 bins are needed, or 0 for no histogram");
     StatisticsSink sink(source, fill, bins, selection);
-    copy_array(source, sink, {.io = io, .selection = selection, .ample = passing_block, .repeatable = false});
+    const bool skips = !selection && knows_absent(source);
+    copy_array(source, sink,
+               {.io = io, .selection = selection, .ample = passing_block, .skip_absent = skips, .repeatable = false});
+    if (skips) sink.add_absent(source);
     return sink.result();
 }
 

@@ -96,7 +96,7 @@ class Growing(ProgramTest):
         for path in own:
             shutil.rmtree(path)
         self.refused_unchanged("between.nc", "--axis", "time", says="between two counts")
-        self.refused("append", "g.zarr/t", "other.nc::n", says="cannot append")
+        self.refused("append", "g.zarr/t", "other.nc::n", "--cast", "same_kind", says="cannot append")
         self.assertEqual(list(self.folder.joinpath("g.zarr").rglob(".tessera")), [])
 
     def test_what_does_not_fit(self):

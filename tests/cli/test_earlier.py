@@ -149,7 +149,10 @@ class Earlier(UnpackedTest):
     def test_a_copy_goes_on(self):
         self.unpack("values.npy", "resumed.zarr", ".resumed")
         self.refused("get", "resumed.zarr", says="unfinished")
+        left = self.folder / "resumed.zarr/c/.tessera-tmp-1-1-killed"
+        left.write_bytes(b"a part of a chunk")
         self.tessera("import", "values.npy", "resumed.zarr", "--format", "v3", "--chunks", "5,7", "--resume", "--quiet")
+        self.assertFalse(left.exists())
         self.holds("resumed.zarr")
         self.sound("resumed.zarr")
 

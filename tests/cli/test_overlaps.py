@@ -43,12 +43,12 @@ class OverlapTest(ProgramTest):
         self.set_from("x.npy", "y.npy")
 
     def test_a_field(self):
-        table = np.zeros(100_000, [("a", "<i4"), ("b", "<i4")])
-        table["a"] = np.arange(100_000)
+        table = np.zeros(500_000, [("a", "<i4"), ("b", "<i4")])
+        table["a"] = np.arange(500_000)
         np.save(self.folder / "t.npy", table)
-        self.tessera("copy", "t.npy", "t", "--chunks", "5000", "--quiet")
-        self.tessera("set", "t::b", "::-1", "@t::a", "--max-memory", "4M")
-        self.tessera("set", "t::a", "::-1", "@t::a", "--max-memory", "4M")
+        self.tessera("copy", "t.npy", "t", "--chunks", "2000", "--quiet")
+        self.tessera("set", "t::b", "::-1", "@t::a", "--max-memory", "6M")
+        self.tessera("set", "t::a", "::-1", "@t::a", "--max-memory", "6M")
         done = self.get("t")
         np.testing.assert_array_equal(done["a"], table["a"][::-1])
         np.testing.assert_array_equal(done["b"], table["a"][::-1])

@@ -214,7 +214,7 @@ class RemoteTest(program.ProgramTest):
         self.assertIsNone(self.tessera_json("info", place)["chunks_stored"])
         self.assertIn("not known", self.tessera("info", place))
         self.assertEqual(self.tessera_json("info", place, "--exact")["chunks_stored"], 99)
-        self.assertIn("99 chunks stored", self.tessera("verify", place))
+        self.assertIn("99 of 100 chunks stored", self.tessera("verify", place))
 
     def test_what_metadata_name_is_found_without_listing(self):
         for format, name in (("v2", ".zarray"), ("v3", "zarr.json")):

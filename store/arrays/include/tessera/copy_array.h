@@ -28,6 +28,9 @@ struct CopyOptions {
     std::int64_t ample = std::int64_t{8} << 20;
     /// Another source of the same shape of which the sink reads each block, too; may be null.
     const ArraySource* beside = nullptr;
+    /// Whether the sink need not get what `source`, and `beside`, store nothing of. Such blocks are passed over if
+    /// there are very many: an array may claim any shape.
+    bool skip_absent = false;
     /// Whether a block may be written again after write() threw Error(budget) because other threads held the memory.
     bool repeatable = true;
     /// What holds a block, where blocks are copied one after another: kept from one copy to the next of the same
