@@ -4,6 +4,7 @@
 #include <blosc.h>
 #include <gmock/gmock.h>
 #include <tessera/copy_elements.h>
+#include <tessera/little_endian.h>
 #include <tessera/pipeline.h>
 
 #include <cstring>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "../../expect_error.h"
-#include "little_endian.h"
 #include "span_source.h"
 #include "unshuffle.h"
 
@@ -134,7 +134,7 @@ TEST_P(BloscFrame, EditedIsWhatEncodingAllGives) {
                             << typesize << ' ' << blocksize << ' ' << size << ' ' << noise_in;
                     }
                     // What compresses well and has no shorter last block must not be left to encoding all of it.
-                    const std::size_t block = load_32(&frame[8]);
+                    const std::size_t block = load_little<std::uint32_t>(&frame[8]);
                     if (frame.size() < size / 2 && size % block == 0 && size / block > 1 && block >= 4096) {
                         EXPECT_TRUE(made) << typesize << ' ' << blocksize << ' ' << size;
                         ++sure;
@@ -150,12 +150,12 @@ TEST(BloscFrameTest, KeepsNoBlockThatIsLongerThanItCanBe) {
     const Bytes data = sample(1 << 18);
     const Kind kind{"lz4", 5, BLOSC_SHUFFLE};
     Bytes frame = frame_of(data, kind.compressor, kind.level, kind.shuffle, 4, 4096);
-    ASSERT_EQ(load_32(&frame[8]), 65536U);
+    ASSERT_EQ(load_little<std::uint32_t>(&frame[8]), 65536U);
     ASSERT_TRUE(edited(frame, kind, data, 0, 10));
     const std::size_t more = 10 * data.size();
-    frame.insert(frame.begin() + load_32(&frame[16 + 4 * 2]), more, std::byte{7});  // behind block 1
+    frame.insert(frame.begin() + load_little<std::uint32_t>(&frame[16 + 4 * 2]), more, std::byte{7});  // behind block 1
     for (const std::size_t at : {16 + 4 * 2, 16 + 4 * 3, 12})
-        store_32(&frame[at], static_cast<std::uint32_t>(load_32(&frame[at]) + more));
+        store_little(&frame[at], static_cast<std::uint32_t>(load_little<std::uint32_t>(&frame[at]) + more));
     EXPECT_FALSE(edited(frame, kind, data, 0, 10));
 }
 
@@ -186,10 +186,10 @@ TEST(BloscFrameTest, ReadsTheFrontAndTheBlocksThatAreNeeded) {
     const Bytes data = sample(1 << 20);
     const Bytes frame = frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 4, 16384);
     const auto encoded_bytes = [&](std::size_t from, std::size_t to) {  // of blocks [from, to)
-        return load_32(&frame[16 + 4 * to]) - load_32(&frame[16 + 4 * from]);
+        return load_little<std::uint32_t>(&frame[16 + 4 * to]) - load_little<std::uint32_t>(&frame[16 + 4 * from]);
     };
     // Asked for blocks of 16 KiB, c-blosc makes blocks of 64 KiB where they are split by bytes.
-    ASSERT_EQ(load_32(&frame[8]), 65536U);
+    ASSERT_EQ(load_little<std::uint32_t>(&frame[8]), 65536U);
     const CountedSource one(frame);
     EXPECT_EQ(decoded(one, data.size(), 700000, 4), slice(data, 700000, 4));
     EXPECT_EQ(one.read_bytes, 4096 + encoded_bytes(10, 11));
