@@ -1,5 +1,7 @@
 #include <tessera/reduce.h>
 
+#include <tessera/array_file.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -159,7 +161,9 @@ std::shared_ptr<const Grouping> group_by_labels(const ArraySource& array, int ax
     require_countable(array, length);
     auto grouping = std::make_shared<Grouping>();
     grouping->axis = axis;
-    grouping->by = labels->name();
+    // The result need not say on whose machine, and below which folder, the labels lay.
+    const ArrayPath lies = split_array_path(labels->name());
+    grouping->by = lies.member ? *lies.member : lies.path.filename().string();
     // Labels are few, and repeat: each is a text once.
     MemoryHold held;
     held.add(static_cast<std::uint64_t>(length) * 8);

@@ -11,6 +11,7 @@
 #include <tessera/destination.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>
+#include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/node_facts.h>
@@ -38,37 +39,11 @@ private:
     std::optional<Value> attributes_;
 };
 
-void complete(ArrayWishes& wishes, const std::string& destination, int rank, const ComputedFrom& from) {
-    if (!wishes.format) {
-        const Dialect* above = format_above(destination);
-        const auto* like = from.like == nullptr ? nullptr : as_array(before_cast(*from.like));
-        if (above != nullptr) {
-            wishes.format = above->name;
-        } else if (like != nullptr) {
-            wishes.like_format = like->dialect().name;
-        }
-    }
-    if (rank == 0) return;
-    if (!wishes.chunks && !wishes.edges && from.chunks.rank() == rank) wishes.chunks = from.chunks;
-    if (!wishes.dimension_names && std::cmp_equal(from.dimension_names.size(), rank)) {
-        wishes.dimension_names = from.dimension_names;
-    }
-}
-
-/// The attributes of a result for an array file, where names of dimensions are an attribute: those of its own, not of
-/// the array that it was computed from.
-Value attributes_in_file(const ArraySource& source, const ComputedFrom& from) {
-    Value attributes = source.attribute_values();
-    attributes.erase(dimensions_attribute);
-    const bool named =
-        !from.dimension_names.empty() && std::cmp_equal(from.dimension_names.size(), source.info().shape.rank());
-    if (named) attributes.set(dimensions_attribute, dimension_names_json(from.dimension_names));
-    return attributes;
-}
-
 }  // namespace
 
 std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of, std::optional<Value> attributes) {
+    // A handle is as good, and shows names and coordinates.
+    if (const auto* array = attributes ? nullptr : as_array(*of)) return std::make_unique<Array>(*array);
     return std::make_unique<SharedSource>(std::move(of), std::move(attributes));
 }
 
@@ -108,11 +83,57 @@ ComputedFrom coarsened_from(const ArraySource& array, const Shape& result) {
     return from;
 }
 
+ComputedFrom joined_from(const ArraySource& first, const JoinOptions& options) {
+    ComputedFrom from{.like = &first, .dimension_names = dimension_names_of(first)};
+    if (options.new_axis && !from.dimension_names.empty()) {
+        from.dimension_names.insert(from.dimension_names.begin() + options.axis, std::nullopt);
+    }
+    if (const auto* array = as_array(first)) {
+        const ArrayMetadata m = array->metadata();
+        if (m.fill.bytes && !m.dtype.is_variable()) from.fill = element_to_value(m.dtype, m.fill.bytes->data());
+    }
+    return from;
+}
+
+Value attributes_of_joined(const ArraySource& first) {
+    Value attributes = first.attribute_values();
+    attributes.erase(dimensions_attribute);
+    attributes.erase(null_fill_attribute);
+    return attributes;
+}
+
+void complete_wishes(ArrayWishes& wishes, const std::string& destination, int rank, const ComputedFrom& from) {
+    if (!wishes.format) {
+        const Dialect* above = format_above(destination);
+        const auto* like = from.like == nullptr ? nullptr : as_array(before_cast(*from.like));
+        if (above != nullptr) {
+            wishes.format = above->name;
+        } else if (like != nullptr) {
+            wishes.like_format = like->dialect().name;
+        }
+    }
+    if (!wishes.fill) wishes.fill = from.fill;
+    if (rank == 0) return;
+    if (!wishes.chunks && !wishes.edges && from.chunks.rank() == rank) wishes.chunks = from.chunks;
+    if (!wishes.dimension_names && std::cmp_equal(from.dimension_names.size(), rank)) {
+        wishes.dimension_names = from.dimension_names;
+    }
+}
+
+Value attributes_in_file(const ArraySource& source, const ComputedFrom& from) {
+    Value attributes = source.attribute_values();
+    attributes.erase(dimensions_attribute);
+    const bool named =
+        !from.dimension_names.empty() && std::cmp_equal(from.dimension_names.size(), source.info().shape.rank());
+    if (named) attributes.set(dimensions_attribute, dimension_names_json(from.dimension_names));
+    return attributes;
+}
+
 CopiedHierarchy write_computed(const ArraySource& source, const std::string& destination, const ComputedFrom& from,
                                HierarchyOptions options) {
     require_apart(from.paths, destination);
     if (named_array_file_format(destination) == nullptr) {
-        complete(options.arrays, destination, source.info().shape.rank(), from);
+        complete_wishes(options.arrays, destination, source.info().shape.rank(), from);
         return copy_hierarchy(source, destination, options);
     }
     const std::shared_ptr<const ArraySource> borrowed(&source, [](const ArraySource*) {});

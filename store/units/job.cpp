@@ -100,7 +100,7 @@ Value to_json(const Job& job) {
         arrays.push_back(Value{{"node", array.node},
                                {"built", array.built.string()},
                                {"inode", array.inode},
-                               {"source", array.source},
+                               {"source", recipe_value(array.source)},
                                {"selection", array.selection ? Value(*array.selection) : Value()},
                                {"format", array.plan.dialect->name},
                                {"metadata", array.plan.dialect->document(array.plan.metadata)},
@@ -138,7 +138,7 @@ JobArray array_from(const Value& value, const std::string& target, std::int64_t 
                    .built = value.at("built").as_string(),
                    .inode = value.at("inode").as_uint64(),
                    .plan = {},
-                   .source = value.at("source"),
+                   .source = parse_recipe(value.at("source")),
                    .selection = std::nullopt,
                    .block = shape_from(value.at("block")),
                    .units = {first, first}};
@@ -170,89 +170,56 @@ JobArray array_from(const Value& value, const std::string& target, std::int64_t 
 /// A target's parts and groups, planned and not made.
 struct PlannedTarget {
     std::vector<PlannedCopy> arrays;
-    std::vector<Value> recipes;  ///< one for each
+    std::vector<Recipe> recipes;  ///< one for each
     std::vector<PlannedGroup> groups;
 };
 
-PlannedTarget plan_pyramid_target(const Value& recipe, const std::string& target, const PlanOptions& o) {
-    const std::string& path = recipe.at("path").as_string();
-    const auto member = [&](std::string_view name) -> const Value* {
-        const Value* found = recipe.find(name);
-        return found == nullptr || found->is_null() ? nullptr : found;
-    };
-    PyramidOptions options{.name = fs::path(without_secrets(path)).stem().string(),
-                           .arrays = o.copy.arrays,
-                           .overwrite = o.copy.overwrite,
-                           .dry_run = true,
-                           .io = o.copy.io,
-                           .store = o.copy.store};
-    if (const Value* axes = member("axes")) {
-        for (const Value& name : axes->as_array()) options.axes.push_back(name.as_string());
-    }
-    if (const Value* by = member("by")) options.by = shape_from(*by);
-    if (const Value* ome = member("ome")) options.ome = ome_version_named(ome->as_string());
-    if (const Value* geo = member("geo")) {
-        options.geo = GeoWishes{};
-        if (const Value* crs = geo->find("crs")) options.geo->crs = crs->as_string();
-        if (const Value* transform = geo->find("transform")) {
-            options.geo->transform = std::array<double, 6>{};
-            if (transform->as_array().size() != options.geo->transform->size()) {
-                throw invalid_argument("transform: expected six numbers, found {}", transform->dump());
-            }
-            std::ranges::transform(transform->as_array(), options.geo->transform->begin(), &Value::as_double);
-        }
-    }
-    if (const Value* levels = member("levels"))
-        options.levels = static_cast<int>(std::min<std::int64_t>(levels->as_int64(), 100));
-    if (const Value* with = member("with")) options.with = parse_coarsening(with->as_string());
-    if (const Value* scale = member("scale")) {
-        for (const Value& number : scale->as_array()) options.scale.push_back(number.as_double());
-    }
-    if (const Value* units = member("units")) {
-        for (const Value& unit : units->as_array()) {
-            options.units.push_back(unit.is_null() ? std::nullopt : std::optional(unit.as_string()));
-        }
-    }
+PlannedTarget plan_pyramid_target(const PyramidRecipe& recipe, const std::string& target, const PlanOptions& o) {
+    const std::string& path = recipe.source.path;
+    PyramidOptions options = pyramid_options(recipe);
+    options.arrays = o.copy.arrays;
+    options.overwrite = o.copy.overwrite;
+    options.dry_run = true;
+    options.io = o.copy.io;
+    options.store = o.copy.store;
     PlannedPyramid pyramid = plan_pyramid(open_source(path), path, target, options);
     require_pyramid_place(target, pyramid.levels.size(), *pyramid.group.dialect, o.copy.overwrite);
     PlannedTarget planned{.arrays = std::move(pyramid.levels), .recipes = {}, .groups = {pyramid.group}};
-    for (std::size_t n = 0; n < pyramid.factors.size(); ++n) {
-        planned.recipes.push_back(Value{{"do", "coarsen"},
-                                        {"path", path},
-                                        {"by", shape_json(pyramid.factors[n])},
-                                        {"with", coarsening_name(n == 0 ? Coarsening::nearest : options.with)}});
+    for (const Shape& by : pyramid.factors) {
+        const bool first = planned.recipes.empty();
+        planned.recipes.push_back(
+            {.make = CoarsenRecipe{
+                 .source = recipe.source, .by = factors_text(by), .with = first ? "nearest" : recipe.with}});
     }
     return planned;
 }
 
-PlannedTarget plan_target(const Value& recipe, const std::string& target, const PlanOptions& o) {
-    const std::string& what = recipe.at("do").as_string();
-    if (what == "pyramid") return plan_pyramid_target(recipe, target, o);
+PlannedTarget plan_target(const Recipe& recipe, const std::string& target, const PlanOptions& o) {
+    if (const auto* pyramid = std::get_if<PyramidRecipe>(&recipe.make)) return plan_pyramid_target(*pyramid, target, o);
     HierarchyOptions copy = o.copy;
     copy.dry_run = true;
     copy.overwrite = true;  // that is looked at when the target is made
     CopiedHierarchy planned;
-    if (what == "copy") {
-        const std::string& path = recipe.at("path").as_string();
-        const IoOptions io = o.copy.io;
-        copy.view = [recipe, io](std::unique_ptr<ArraySource>) { return open_recipe(recipe, io, false).source; };
+    if (const auto* copied = std::get_if<CopyRecipe>(&recipe.make)) {
+        const std::string& path = copied->source.path;
+        copy.view = [recipe, io = o.copy.io](std::unique_ptr<ArraySource>) { return open_recipe(recipe, io).source; };
         if (!several_members(locate(path)).empty() || group_at(locate(path))) {
             throw unsupported("{}: it holds several arrays, and a job makes one: plan one for each", path);
         }
         planned = copy_hierarchy(path, target, copy);
     } else {
-        const OpenRecipe opened = open_recipe(recipe, o.copy.io, false);
+        const OpenedRecipe opened = open_recipe(recipe, o.copy.io);
         planned = write_computed(*opened.source, target, opened.from, copy);
     }
     return {.arrays = std::move(planned.planned), .recipes = {recipe}, .groups = {}};
 }
 
 /// The sources that the recipes name, without repetition.
-Value identities(const std::vector<Value>& recipes, const IoOptions& io) {
+Value identities(const std::vector<Recipe>& recipes) {
     Value all = Value::array();
     std::vector<std::string> seen;
-    for (const Value& recipe : recipes) {
-        for (const std::string& path : open_recipe(recipe, io, false).from.paths) {
+    for (const Recipe& recipe : recipes) {
+        for (const std::string& path : paths_of(recipe)) {
             if (std::ranges::count(seen, path) > 0) continue;
             seen.push_back(path);
             all.push_back(source_identity(path));
@@ -329,7 +296,7 @@ Shape unit_block(const ArrayInfo& from, const ArrayInfo& to, CopyOptions way, st
 
 /// Chooses the block of units of an array, and resolves the selection to indices.
 void divide(JobArray& array, const ArrayInfo& to, const PlanOptions& o) {
-    const OpenRecipe opened = open_recipe(array.source, o.copy.io, false);
+    const OpenedRecipe opened = open_recipe(array.source, o.copy.io);
     CopyOptions way{.io = o.copy.io};
     if (array.selection) {
         way.selection = parse_selection(*array.selection, *opened.source);
@@ -419,13 +386,13 @@ void write_job_file(const fs::path& file, std::string_view text, bool has_secret
 
 }  // namespace
 
-Job plan_job(const Value& given, const std::string& named, const fs::path& file, const PlanOptions& o) {
+Job plan_job(const Recipe& given, const std::string& named, const fs::path& file, const PlanOptions& o) {
     require_target(named);
     const std::string target = is_local(named) ? fs::absolute(named).lexically_normal().string() : named;
     require_local(file, "a job");
     require_free_file(file, o.copy.overwrite);
     if (o.parts < 0 || o.parts > most_units) throw invalid_argument("parts: expected at least 1, found {}", o.parts);
-    const Value recipe = absolute_recipe(given);
+    const Recipe recipe = absolute_recipe(given);
     PlannedTarget planned = plan_target(recipe, target, o);
     for (const PlannedCopy& copy : planned.arrays) {
         if (copy.plan.metadata.edges.empty()) continue;
@@ -434,7 +401,7 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
             join_key(target, copy.node))
             .advising(Action::chunks, "gives chunks of one shape");
     }
-    const Value before = identities(planned.recipes, o.copy.io);
+    const Value before = identities(planned.recipes);
     for (const Value& source : before.as_array()) require_apart({source.at("path").as_string()}, target);
 
     Job job{.file = fs::absolute(file),
@@ -476,7 +443,7 @@ Job plan_job(const Value& given, const std::string& named, const fs::path& file,
         job.arrays.push_back(std::move(array));
     }
     // Nothing has changed between the look at the sources and the moment from which on changes are noticed.
-    if (identities(planned.recipes, o.copy.io) != before) {
+    if (identities(planned.recipes) != before) {
         throw invalid_argument("a source changes while the job is planned");
     }
     job.sources = Value::array();

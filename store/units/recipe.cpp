@@ -87,128 +87,31 @@ void require_unchanged(const WhatWasRead::Part& part, std::int64_t since, Seen& 
     }
 }
 
-std::optional<std::string> text_of(const Value& recipe, std::string_view member) {
-    const Value* found = recipe.find(member);
-    return found == nullptr || found->is_null() ? std::nullopt : std::optional(found->as_string());
-}
-
-bool flag_of(const Value& recipe, std::string_view member) {
-    const Value* found = recipe.find(member);
-    return found != nullptr && !found->is_null() && found->as_bool();
-}
-
-std::vector<std::int64_t> numbers_of(const Value& recipe, std::string_view member) {
-    std::vector<std::int64_t> numbers;
-    const Value* found = recipe.find(member);
-    if (found == nullptr || found->is_null()) return numbers;
-    for (const Value& number : found->as_array()) numbers.push_back(number.as_int64());
-    return numbers;
-}
-
-/// Opens what lies at a path and watches it.
-class Leaves {
+/// Opens what lies at a path and notes what is read of it.
+class OpenWatched {
 public:
-    Leaves(const Value& recipe, OpenRecipe& opened, bool watch) : opened_(opened), watch_(watch) {
-        options_.reverse_dims = flag_of(recipe, "reverse_dims");
-    }
+    /// `far`: whether arrays far away are noted; not those of a join, which are opened again and again.
+    OpenWatched(const ArrayFileOptions& options, WatchedRecipe& opened, bool far)
+        : open_(open_by_path(options)), read_(opened.read), far_(far ? &opened.far : nullptr) {}
 
-    std::unique_ptr<ArraySource> open(const std::string& path) {
-        if (!std::ranges::count(opened_.from.paths, path)) opened_.from.paths.push_back(path);
-        std::unique_ptr<ArraySource> source =
-            at_located(path, [&](const Located& at) { return open_readable_source(at, options_); });
+    std::unique_ptr<ArraySource> operator()(const std::string& path) const {
+        std::unique_ptr<ArraySource> source = open_(path);
         const auto* array = as_array(*source);
-        if (!watch_ || array == nullptr) return source;
+        if (array == nullptr) return source;
         const std::shared_ptr<ArrayState>& state = ArrayAccess::state(*array);
-        if (state->store->is_far()) opened_.far.emplace_back(path, state->store);
+        if (state->store->is_far() && far_ != nullptr) far_->emplace_back(path, state->store);
         if (!fs::is_directory(state->store->name())) return source;
-        state->watch = [read = opened_.read, own = std::weak_ptr(state)](const Region& region) {
+        state->watch = [read = read_, own = std::weak_ptr(state)](const Region& region) {
             if (auto held = own.lock()) read->note(std::move(held), region);
         };
         return source;
     }
 
 private:
-    OpenRecipe& opened_;
-    bool watch_;
-    ArrayFileOptions options_;
+    OpenIngredient open_;
+    std::shared_ptr<WhatWasRead> read_;
+    decltype(WatchedRecipe::far)* far_;
 };
-
-std::unique_ptr<ArraySource> cast_as_asked(std::unique_ptr<ArraySource> source, const Value& recipe) {
-    const auto dtype = text_of(recipe, "dtype");
-    if (!dtype) return source;
-    const DType wanted = DType::parse(*dtype);
-    if (source->info().dtype == wanted) return source;
-    return std::make_unique<CastSource>(std::move(source), wanted,
-                                        parse_cast(text_of(recipe, "cast").value_or("same_kind")));
-}
-
-ReduceOptions reduce_options(const Value& recipe, const IoOptions& io) {
-    ReduceOptions options{.with = parse_reduction(recipe.at("with").as_string()),
-                          .percent = parse_percent(recipe.at("with").as_string()),
-                          .keep_dimensions = flag_of(recipe, "keep_dimensions"),
-                          .skip_nan = flag_of(recipe, "skip_nan"),
-                          .memory = computing_memory(io)};
-    for (const std::int64_t axis : numbers_of(recipe, "axes")) options.axes.push_back(static_cast<int>(axis));
-    return options;
-}
-
-void open_parts(const Value& recipe, const IoOptions& io, bool watch, OpenRecipe& opened) {
-    const std::string& what = recipe.at("do").as_string();
-    auto leaves = std::make_shared<Leaves>(recipe, opened, watch);
-    const auto path = [&]() -> const std::string& { return recipe.at("path").as_string(); };
-    if (what == "copy") {
-        opened.source = leaves->open(path());
-    } else if (what == "calc") {
-        std::vector<CalcOperand> operands;
-        for (const auto& [name, operand] : recipe.at("operands").as_object()) {
-            operands.push_back({name, leaves->open(operand.as_string())});
-        }
-        const auto kept = operands;
-        opened.source = calc_source(recipe.at("expression").as_string(), std::move(operands));
-        ComputedFrom from = calculated_from(kept, opened.source->info());
-        from.paths = std::move(opened.from.paths);
-        opened.from = std::move(from);
-    } else if (what == "reduce" || what == "coarsen") {
-        std::unique_ptr<ArraySource> array = leaves->open(path());
-        const ArraySource& like = *array;
-        ComputedFrom from;
-        if (what == "reduce") {
-            ReduceOptions options = reduce_options(recipe, io);
-            if (const auto by = text_of(recipe, "by")) {
-                const bool word = std::ranges::count(grouping_words(), *by) > 0;
-                const int axis = !options.axes.empty() ? options.axes.front() : word ? time_dimension(like) : 0;
-                options.groups = word ? group_by_time(like, axis, *by) : group_by_labels(like, axis, leaves->open(*by));
-            }
-            from = reduced_from(like, options);
-            opened.source = reduce_source(std::move(array), options);
-        } else {
-            Shape by;
-            for (const std::int64_t factor : numbers_of(recipe, "by")) by.push_back(factor);
-            const std::string with = text_of(recipe, "with").value_or("mean");
-            opened.source = coarsen_source(std::move(array), by, parse_coarsening(with));
-            from = coarsened_from(like, opened.source->info().shape);
-        }
-        from.paths = std::move(opened.from.paths);
-        opened.from = std::move(from);
-    } else if (what == "join") {
-        std::vector<std::string> names;
-        for (const Value& name : recipe.at("paths").as_array()) names.push_back(name.as_string());
-        opened.from.paths = names;
-        const Value cast{{"dtype", recipe.find("dtype") == nullptr ? Value() : *recipe.find("dtype")},
-                         {"cast", recipe.find("cast") == nullptr ? Value() : *recipe.find("cast")}};
-        opened.source = join_sources(
-            names,
-            [read = opened.read, recipe, cast, watch](const std::string& name) {
-                OpenRecipe part{.source = nullptr, .from = {}, .read = read, .far = {}};
-                return cast_as_asked(Leaves(recipe, part, watch).open(name), cast);
-            },
-            {.axis = static_cast<int>(recipe.at("axis").as_int64()), .new_axis = flag_of(recipe, "new_axis")});
-        return;
-    } else {
-        throw corrupt("\"do\": expected copy, calc, reduce, coarsen or join, found {}", what);
-    }
-    opened.source = cast_as_asked(std::move(opened.source), recipe);
-}
 
 /// Where the array at a path lies, if that is a folder.
 std::optional<fs::path> folder_of(const std::string& path) {
@@ -263,14 +166,15 @@ bool is_on_the_network(const fs::path& path) {
 
 }  // namespace
 
-OpenRecipe open_recipe(const Value& recipe, const IoOptions& io, bool watch) {
-    OpenRecipe opened{.source = nullptr, .from = {}, .read = std::make_shared<WhatWasRead>(), .far = {}};
-    open_parts(recipe, io, watch, opened);
+WatchedRecipe open_watched(const Recipe& recipe, const IoOptions& io) {
+    WatchedRecipe opened{.source = nullptr, .read = std::make_shared<WhatWasRead>(), .far = {}};
+    const bool joins = std::holds_alternative<JoinRecipe>(recipe.make);
+    opened.source = open_recipe(recipe, OpenWatched(reading_options(recipe), opened, !joins), io).source;
     return opened;
 }
 
 UnitSource unit_source(const JobArray& array, const IoOptions& io) {
-    OpenRecipe opened = open_recipe(array.source, io, true);
+    WatchedRecipe opened = open_watched(array.source, io);
     const Shape& shape = opened.source->info().shape;
     Selection selection = array.selection ? Selection::parse(*array.selection, shape) : Selection::all(shape);
     if (!(selection.shape() == array.plan.metadata.shape)) {
@@ -280,28 +184,7 @@ UnitSource unit_source(const JobArray& array, const IoOptions& io) {
     return {std::move(opened), std::move(selection)};
 }
 
-Value absolute_recipe(Value recipe) {
-    const auto absolute = [](const std::string& path) {
-        const ArrayPath file = split_array_path(path);
-        if (!is_local(file.path)) return path;
-        const std::string whole = fs::absolute(file.path).lexically_normal().string();
-        return file.member ? fmt::format("{}::{}", whole, *file.member) : whole;
-    };
-    if (const Value* path = recipe.find("path")) recipe.set("path", absolute(path->as_string()));
-    if (const Value* paths = recipe.find("paths")) {
-        Value all = Value::array();
-        for (const Value& path : paths->as_array()) all.push_back(absolute(path.as_string()));
-        recipe.set("paths", std::move(all));
-    }
-    if (const Value* operands = recipe.find("operands")) {
-        Value all = Value::object();
-        for (const auto& [name, path] : operands->as_object()) all.set(name, absolute(path.as_string()));
-        recipe.set("operands", std::move(all));
-    }
-    return recipe;
-}
-
-void require_unchanged_chunks(const OpenRecipe& opened, const Value& sources) {
+void require_unchanged_chunks(const WatchedRecipe& opened, const Value& sources) {
     std::map<fs::path, Seen> seen;
     for (const WhatWasRead::Part& part : opened.read->take()) {
         const ArrayState& state = *part.array;

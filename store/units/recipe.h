@@ -1,4 +1,4 @@
-// What a job's arrays are made of, as JSON, and whether that is still what it was. Private to the store module.
+// What a job's arrays are made of, and whether that is still what it was. Private to the store module.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,34 @@
 #include <tessera/job.h>
 #include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
+#include <tessera/recipe.h>
 #include <tessera/selection.h>
 #include <tessera/value.h>
-#include <tessera/write_computed.h>
 
 namespace tessera {
 
 /// Notes what is read of arrays in folders.
 class WhatWasRead;
 
-struct OpenRecipe {
+struct WatchedRecipe {
     std::unique_ptr<ArraySource> source;
-    ComputedFrom from;                  ///< its paths are those of all sources
-    std::shared_ptr<WhatWasRead> read;  ///< within `source`, if that is watched
-    /// Arrays behind HTTP and in S3 within `source`, by their paths, if it is watched; not the parts of a join, which
-    /// are opened again and again.
+    std::shared_ptr<WhatWasRead> read;  ///< of arrays in folders
+    /// Arrays behind HTTP and in S3, by their paths; not the parts of a join, which are opened again and again.
     std::vector<std::pair<std::string, std::shared_ptr<KeyValueStore>>> far;
 };
-/// Opens the source that a recipe describes. With `watch`, what is read of arrays in folders is noted. Throws corrupt
-/// for a recipe that makes no sense, naming the member.
-[[nodiscard]] OpenRecipe open_recipe(const Value& recipe, const IoOptions& io, bool watch);
+/// Opens what a recipe makes and notes what is read of its ingredients. Throws as open_recipe().
+[[nodiscard]] WatchedRecipe open_watched(const Recipe& recipe, const IoOptions& io);
 /// What the units of an array are copied from.
 struct UnitSource {
-    OpenRecipe opened;
+    WatchedRecipe opened;
     Selection selection;  ///< of all units
 };
 /// Throws SourceChanged if it has another shape than the array.
 [[nodiscard]] UnitSource unit_source(const JobArray& array, const IoOptions& io);
-/// The same recipe with absolute paths.
-[[nodiscard]] Value absolute_recipe(Value recipe);
 /// Throws SourceChanged if a chunk that was read since the last call, or its place in a folder, has changed since the
 /// job was planned, as the identities of its sources tell. Of a source far away: if any that was read has, by the
 /// server's Last-Modified, so that a change in the second of the plan goes unseen.
-void require_unchanged_chunks(const OpenRecipe& opened, const Value& sources);
+void require_unchanged_chunks(const WatchedRecipe& opened, const Value& sources);
 
 /// What identifies a source: its kind, and a hash of an array's documents, or the size and time of a file.
 [[nodiscard]] Value source_identity(const std::string& path);

@@ -18,11 +18,11 @@
 #include <CLI/CLI.hpp>
 
 #include "command.h"
-#include "computed.h"
 #include "edit.h"
 #include "hierarchy.h"
 #include "log.h"
 #include "options.h"
+#include "recipe.h"
 #include "report.h"
 #include "selected.h"
 
@@ -38,13 +38,8 @@ struct CalcCommand {
     bool no_undo = false;
 };
 
-struct Operands {
-    std::vector<CalcOperand> arrays;
-    std::vector<std::string> paths;
-};
-
-Operands open_operands(const std::vector<std::string>& given) {
-    Operands operands;
+NamedIngredients operands_of(const std::vector<std::string>& given) {
+    NamedIngredients operands;
     for (const std::string& text : given) {
         const std::size_t equals = text.find('=');
         const std::string name = text.substr(0, equals);
@@ -56,11 +51,9 @@ Operands open_operands(const std::vector<std::string>& given) {
                                                }) &&
                            !(name[0] >= '0' && name[0] <= '9');
         if (!named) throw invalid_argument("expected an operand such as a=x.zarr, found '{}'", text);
-        const bool twice = std::ranges::count(operands.arrays, name, &CalcOperand::name) > 0;
+        const bool twice = std::ranges::count(operands, name, &NamedIngredients::value_type::first) > 0;
         if (twice) throw invalid_argument("the operand {} is given twice", name);
-        const std::string path = text.substr(equals + 1);
-        operands.arrays.push_back({name, about_path(path, [&] { return open_source(path); })});
-        operands.paths.push_back(path);
+        operands.push_back({name, {.path = text.substr(equals + 1)}});
     }
     return operands;
 }
@@ -76,13 +69,15 @@ void require_in_place_options(const TransferOptions& o) {
 int calc_in_place(Session& session, const CalcCommand& o) {
     require_in_place_options(o.out);
     Array array = open_to_edit(session, o.out.destination);  // first, which finishes a batch that was recorded there
-    Operands operands = open_operands(o.operands);
+    std::vector<CalcOperand> operands =
+        open_operands({.operands = operands_of(o.operands)},
+                      [](const std::string& path) { return about_path(path, [&] { return open_source(path); }); });
     const Cast rule = o.out.cast ? parse_cast(*o.out.cast) : Cast::same_kind;
     const Selection selection = o.out.selection ? chosen_part(session, o.out.destination, *o.out.selection, array)
                                                 : Selection::all(array.shape());
     std::int64_t changed = 0;
     try {
-        changed = calc_in_place(array, o.expression, std::move(operands.arrays),
+        changed = calc_in_place(array, o.expression, std::move(operands),
                                 {.selection = selection, .cast = rule, .keep_old = !o.no_undo, .io = session.io()});
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled) throw;
@@ -128,22 +123,12 @@ int calc(Session& session, const CalcCommand& given) {
     if (o.no_undo) throw invalid_argument("--no-undo: only with --in-place");
     if (o.out.selection)
         throw invalid_argument("--sel: only with --in-place; select from an operand with `tessera copy --sel`");
-    Operands operands = open_operands(o.operands);
     o.out.source = o.expression;
-    const auto shared = operands.arrays;  // keeps them
-    std::unique_ptr<ArraySource> value;
     try {
-        value = calc_source(o.expression, std::move(operands.arrays));
+        return make_recipe(session, o.out, {.make = CalcRecipe{o.expression, operands_of(o.operands)}}, "calculated");
     } catch (const Error& e) {
         rethrow_with_command(e, o);
     }
-    ComputedFrom from = calculated_from(shared, value->info());
-    from.paths = std::move(operands.paths);
-    const auto source = converted(std::move(value), o.out.dtype, o.out.cast);
-    Value named = Value::object();
-    for (std::size_t i = 0; i < shared.size(); ++i) named.set(shared[i].name, from.paths[i]);
-    o.out.recipe = Value{{"do", "calc"}, {"expression", o.expression}, {"operands", std::move(named)}};
-    return write_computed(session, o.out, *source, from, "calculated");
 }
 
 }  // namespace

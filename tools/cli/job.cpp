@@ -65,10 +65,11 @@ int plan(Session& session, const PlanCommand& o) {
 }  // namespace
 
 int plan_transfer(Session& session, const TransferOptions& o) {
-    Value recipe = o.recipe.is_null() ? Value{{"do", "copy"}, {"path", o.source}} : o.recipe;
-    if (o.reverse_dims) recipe.set("reverse_dims", true);
-    if (o.dtype) recipe.set("dtype", *o.dtype);
-    if (o.cast) recipe.set("cast", *o.cast);
+    const Recipe recipe = o.recipe ? *o.recipe
+                                   : Recipe{.make = CopyRecipe{{.path = o.source}},
+                                            .dtype = o.dtype,
+                                            .cast = o.cast,
+                                            .reverse_dims = o.reverse_dims};
     PlanOptions options{.copy = hierarchy_options(session, o, names_array_file(o.destination)),
                         .parts = session.planning->parts};
     options.copy.open = nullptr;

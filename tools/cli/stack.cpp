@@ -1,7 +1,5 @@
 // tessera stack, concat
 #include <fmt/format.h>
-#include <glob.h>
-
 #include <tessera/apart.h>
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
@@ -13,14 +11,13 @@
 #include <tessera/error_text.h>
 #include <tessera/fnv.h>
 #include <tessera/group.h>
-#include <tessera/open_files.h>
 #include <tessera/outside.h>
+#include <tessera/part_names.h>
 #include <tessera/place.h>
 #include <tessera/references.h>
 #include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -29,6 +26,7 @@
 #include "command.h"
 #include "hierarchy.h"
 #include "options.h"
+#include "recipe.h"
 #include "report.h"
 #include "transfer.h"
 
@@ -41,97 +39,11 @@ namespace {
 struct StackOptions {
     TransferOptions transfer;
     std::vector<std::string> words;  ///< FILES and DST
-    std::string axis = "0";
+    JoinRecipe join;
     bool new_axis = false;
     bool as_given = false;
     bool is_virtual = false;
 };
-
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-/// The digits at the beginning of a text, and those without zeros in front.
-std::string_view number_at(std::string_view text) {
-    return text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin()));
-}
-std::string_view significant(std::string_view digits) {
-    return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
-}
-
-/// Whether `a` comes before `b` where digits count as numbers: frame-2 before frame-10.
-bool naturally_before(std::string_view a, std::string_view b) {
-    const std::string_view whole_a = a;
-    const std::string_view whole_b = b;
-    while (!a.empty() && !b.empty()) {
-        if (is_digit(a[0]) && is_digit(b[0])) {
-            const std::string_view digits_a = number_at(a);
-            const std::string_view digits_b = number_at(b);
-            const std::string_view x = significant(digits_a);
-            const std::string_view y = significant(digits_b);
-            if (x.size() != y.size()) return x.size() < y.size();
-            if (x != y) return x < y;
-            a.remove_prefix(digits_a.size());
-            b.remove_prefix(digits_b.size());
-        } else {
-            if (a[0] != b[0]) return static_cast<unsigned char>(a[0]) < static_cast<unsigned char>(b[0]);
-            a.remove_prefix(1);
-            b.remove_prefix(1);
-        }
-    }
-    return a.empty() == b.empty() ? whole_a < whole_b : a.empty();
-}
-
-/// Only the letters and digits, in lower case: many locales sort names by these.
-std::string collated(const std::string& text) {
-    std::string key;
-    for (const char c : text) {
-        const auto u = static_cast<unsigned char>(c);
-        if (std::isalnum(u) != 0) key += static_cast<char>(std::tolower(u));
-    }
-    return key;
-}
-
-/// Whether names are in an order in which shells expand a pattern, so that the user probably did not choose it.
-bool in_shell_order(const std::vector<std::string>& names) {
-    return std::ranges::is_sorted(names) || std::ranges::is_sorted(names, {}, collated);
-}
-
-/// The files that match a pattern.
-std::vector<std::string> matches_of(const std::string& pattern, bool natural) {
-    glob_t found{};
-    const int failed = ::glob(pattern.c_str(), 0, nullptr, &found);
-    std::vector<std::string> names(found.gl_pathv, found.gl_pathv + (failed == 0 ? found.gl_pathc : 0));
-    ::globfree(&found);
-    if (names.empty()) throw not_found("{}: no file has such a name", pattern);
-    if (natural) std::ranges::stable_sort(names, naturally_before);
-    return names;
-}
-
-bool is_pattern(const std::string& word) {
-    std::error_code ignored;
-    return word.find_first_of("*?[") != std::string::npos && is_local(word) &&
-           !fs::exists(split_array_path(word).path, ignored);
-}
-
-/// The arrays that one word of FILES names.
-std::vector<std::string> arrays_named(const std::string& word, bool natural) {
-    std::vector<std::string> arrays;
-    for (const std::string& path : is_pattern(word) ? matches_of(word, natural) : std::vector{word}) {
-        const std::vector<std::string> members = several_members(locate(path));
-        if (members.empty()) arrays.push_back(path);
-        for (const std::string& member : members) arrays.push_back(fmt::format("{}::{}", path, member));
-    }
-    return arrays;
-}
-
-/// As open_source(), but for Python objects throws the error of the file's reader.
-std::unique_ptr<ArraySource> open_part(const std::string& path, const TransferOptions& given) {
-    return about_path(path, [&] {
-        const Located at = locate(path);
-        return converted(open_readable_source(at, reading_options(given, at)), given.dtype, given.cast);
-    });
-}
 
 /// Text with a hash of the state of all files, to recognise an unfinished stack of the same files.
 std::string state_of(const std::vector<std::string>& arrays, const StackOptions& o) {
@@ -149,33 +61,8 @@ std::string state_of(const std::vector<std::string>& arrays, const StackOptions&
         states += fmt::format("{}\n{}\n{} {}\n", array, path.string(), changed, size);
     }
     const bool all = !o.transfer.selection;
-    return fmt::format("{} joined along axis {}, {:016x}{}", arrays.size(), o.axis, fnv1a(states),
+    return fmt::format("{} joined along axis {}, {:016x}{}", arrays.size(), o.join.axis, fnv1a(states),
                        all ? "" : fmt::format(" [{}]", *o.transfer.selection));
-}
-
-/// Takes options that were not given from the first array.
-void take_over(StackOptions& o, const ArraySource& first, int axis, bool new_axis) {
-    const auto* array = as_array(first);
-    if (array == nullptr || names_array_file(o.transfer.destination)) return;
-    const ArrayMetadata m = array->metadata();
-    if (!o.transfer.format && format_above(o.transfer.destination) == nullptr) {
-        o.transfer.like_format = std::string(array->dialect().name);
-    }
-    if (o.transfer.fills.empty() && m.fill.bytes && !m.dtype.is_variable()) {
-        o.transfer.fills.push_back(element_to_value(m.dtype, m.fill.bytes->data()).dump());
-    }
-    Value names = m.dimension_names.empty() ? array->attributes().get(dimensions_attribute).value_or(Value())
-                                            : dimension_names_json(m.dimension_names);
-    if (o.transfer.dimensions || !names.is_array()) return;
-    std::string text;
-    int d = 0;
-    const auto put = [&](const std::string& name) { text += (d++ == 0 ? "" : ",") + name; };
-    for (const Value& name : names.as_array()) {
-        if (new_axis && d == axis) put("");
-        put(name.is_string() ? name.as_string() : "");
-    }
-    if (new_axis && d == axis) put("");
-    o.transfer.dimensions = text;
 }
 
 /// "npy", "zarr" …: what a path is, by its extension; "" of any directory.
@@ -189,8 +76,8 @@ std::string kind_of(const std::string& path) {
 struct Joining {
     const std::vector<std::string>& arrays;
     const ArraySource& first;
-    int axis;
-    bool new_axis;
+    JoinOptions how;
+    const OpenIngredient& open;
 };
 
 /// Whether an array could be another one of those that are joined.
@@ -198,7 +85,7 @@ bool fits_beside(const Joining& j, const ArrayInfo& info) {
     const ArrayInfo own = j.first.info();
     if (!info.dtype.equal_but_order(own.dtype) || info.shape.rank() != own.shape.rank()) return false;
     for (int d = 0; d < info.shape.rank(); ++d) {
-        if (info.shape[d] != own.shape[d] && (j.new_axis || d != j.axis)) return false;
+        if (info.shape[d] != own.shape[d] && (j.how.new_axis || d != j.how.axis)) return false;
     }
     return true;
 }
@@ -206,10 +93,10 @@ bool fits_beside(const Joining& j, const ArrayInfo& info) {
 /// Whether an array is as long as the first few of the arrays together, as the result of an earlier run of the command
 /// is.
 bool may_be_earlier_result(const StackOptions& o, const Joining& j, std::int64_t length) {
-    if (j.new_axis) return false;
+    if (j.how.new_axis) return false;
     std::int64_t together = 0;
     for (std::size_t i = 0; i < j.arrays.size() && together < length; ++i) {
-        together += open_part(j.arrays[i], o.transfer)->info().shape[j.axis];
+        together += j.open(j.arrays[i])->info().shape[j.how.axis];
         if (i > 0 && together == length) return true;
     }
     return false;
@@ -223,9 +110,9 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
     if (!is_anything_at(split_array_path(path).path)) return;
     try {
         for (const std::string& array : arrays_named(path, true)) {
-            const ArrayInfo info = open_part(array, o.transfer)->info();
+            const ArrayInfo info = j.open(array)->info();
             if (!fits_beside(j, info)) return;
-            if (may_be_earlier_result(o, j, info.shape[std::min(j.axis, info.shape.rank() - 1)])) return;
+            if (may_be_earlier_result(o, j, info.shape[std::min(j.how.axis, info.shape.rank() - 1)])) return;
         }
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;
@@ -323,46 +210,31 @@ int join(Session& session, const StackOptions& given, bool stack) {
     require_distinct_dims(given.transfer.dimensions);
     StackOptions o = given;
     o.transfer.destination = o.words.back();
-    std::vector<std::string> arrays;
     o.words.pop_back();
-    const bool sort = !o.as_given && in_shell_order(o.words);
-    if (sort) std::ranges::stable_sort(o.words, naturally_before);
-    for (const std::string& word : o.words) {
-        for (std::string& array : arrays_named(word, !o.as_given)) arrays.push_back(std::move(array));
-    }
+    const std::vector<std::string> arrays = arrays_named(o.words, o.as_given);
     require_apart(arrays, o.transfer.destination);
 
-    const auto first = open_part(arrays.front(), o.transfer);
-    const Shape shape = first->info().shape;
-    const int axes = shape.rank() + (stack ? 1 : 0);
-    if (axes == 0) throw invalid_argument("{}: it has no dimension; `tessera stack` makes one", arrays[0]);
-    // A new dimension has no name yet.
-    const DimensionNames names = stack ? DimensionNames() : dimension_names_of(*first);
-    const int along = in_context([] { return "--axis"; }, [&] { return find_dimension(o.axis, names, axes); });
-    const bool has_axis = along < shape.rank() && shape[along] == 1;
-    const bool new_axis = stack && (o.new_axis || !has_axis);
-    require_destination_named(o, {arrays, *first, along, new_axis}, stack ? "stack" : "concat");
+    const OpenIngredient open = [parts = o.transfer](const std::string& path) {
+        return about_path(path, [&] {
+            const Located at = locate(path);
+            return open_readable_source(at, reading_options(parts, at));
+        });
+    };
+    Recipe recipe{.make = o.join};
+    auto& joined = std::get<JoinRecipe>(recipe.make);
+    for (const std::string& array : arrays) joined.parts.push_back({.path = array});
+    joined.new_axis = stack;
+    joined.keep_ones = !o.new_axis;
+    const auto first = converted(open(arrays.front()), o.transfer.dtype, o.transfer.cast);
+    const JoinOptions how = about_recipe(recipe, [&] { return join_options(joined, *first); });
+    require_destination_named(o, {arrays, *first, how, open}, stack ? "stack" : "concat");
     if (o.is_virtual) {
-        return join_virtually(session, o.transfer, arrays, new_axis ? shape.rank() + 1 : shape.rank(),
-                              {.axis = along, .new_axis = new_axis});
+        return join_virtually(session, o.transfer, arrays, first->info().shape.rank() + (how.new_axis ? 1 : 0),
+                              {.axis = how.axis, .new_axis = how.new_axis});
     }
-    take_over(o, *first, along, new_axis);
-    Value attributes = first->attribute_values();
-    attributes.erase(dimensions_attribute);
-    attributes.erase(null_fill_attribute);
-
     o.transfer.source = fmt::format("{} files", arrays.size());
     o.transfer.state = state_of(arrays, o);
-    const JoinOptions options{
-        .axis = along, .new_axis = new_axis, .most_open = static_cast<int>(share_of_open_files(8, 16, 1000))};
-    // Made once, because this looks at every file; `open` is called more than once.
-    const std::shared_ptr<const ArraySource> joined = join_sources(
-        arrays, [parts = o.transfer](const std::string& path) { return open_part(path, parts); }, options);
-    o.transfer.open = [joined, attributes] { return shared_source(joined, attributes); };
-    Value paths = Value::array();
-    for (const std::string& array : arrays) paths.push_back(array);
-    o.transfer.recipe = Value{{"do", "join"}, {"paths", std::move(paths)}, {"axis", along}, {"new_axis", new_axis}};
-    return transfer(session, o.transfer, stack ? "stacked" : "joined");
+    return make_recipe(session, o.transfer, std::move(recipe), stack ? "stacked" : "joined", open);
 }
 
 Run declare_join(CLI::App& app, bool stack) {
@@ -372,7 +244,7 @@ Run declare_join(CLI::App& app, bool stack) {
         ->required()
         ->expected(2, -1)
         ->option_text(" ");
-    app.add_option("--axis", o->axis,
+    app.add_option("--axis", o->join.axis,
                    stack ? "the new dimension (default 0; -1: the last)"
                          : "the dimension that grows, by name or number (default 0; -1: the last)")
         ->option_text(stack ? "N" : "DIM");

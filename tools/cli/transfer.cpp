@@ -146,7 +146,6 @@ bool names_array_file(const std::string& path) {
 ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
     ArrayWishes wishes{.codec = o.codec,
                        .format = o.format,
-                       .like_format = o.like_format,
                        .preferred_format = checked_setting("format", [](const auto& s) { (void)dialect_named(s); }),
                        .separator = o.separator,
                        .structures = o.structures};
@@ -234,7 +233,11 @@ std::unique_ptr<ArraySource> by_rounding(Session& session, const TransferOptions
 /// The codec that the settings name for arrays that are made anew; nullopt for what is an array already.
 std::optional<std::string> codec_of_settings(const TransferOptions& o) {
     std::string codec = checked_setting("codec", [](const auto& s) { (void)parse_codecs(s); });
-    if (codec.empty() || o.like_format) return {};
+    if (codec.empty()) return {};
+    if (o.made) {
+        const ArraySource* like = o.made->from.like;
+        return like == nullptr || as_array(before_cast(*like)) != nullptr ? std::nullopt : std::optional(codec);
+    }
     if (!o.open) {
         const PathKind kind = locate(o.source).kind;
         if (kind != PathKind::array_file && kind != PathKind::part) return {};
@@ -340,6 +343,9 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
         }
     }
     set_fills(o, options);
+    if (o.made && !to_file) {
+        complete_wishes(options.arrays, o.destination, o.made->source->info().shape.rank(), o.made->from);
+    }
     return options;
 }
 
@@ -350,8 +356,8 @@ int transfer_to_stream(Session& session, const TransferOptions& o, int descripto
     if (o.dry_run) throw invalid_argument("--dry-run: a pipe is written at once");
     require_fitting_options(o, true);
     TransferOptions from = o;
-    if (!input_stream(o.source)) from.as = std::nullopt;  // it is what is written
-    std::unique_ptr<ArraySource> source = open_given(from);
+    if (o.open || !input_stream(o.source)) from.as = std::nullopt;  // it is what is written
+    std::unique_ptr<ArraySource> source = o.open ? o.open() : open_given(from);
     if (o.where) source = where_source(std::move(source), *o.where, session.io());
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     std::set<std::string> said;
@@ -443,6 +449,13 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
 }
 
 }  // namespace
+
+void declare_places(CLI::App& app, TransferOptions& o) {
+    app.add_option("SRC", o.source, "an array, an array file or a member of one")->required()->option_text(" ");
+    app.add_option("DST", o.destination, "a directory, or a .zip or array file by its extension")
+        ->required()
+        ->option_text(" ");
+}
 
 void declare_result_options(CLI::App& app, TransferOptions& o) {
     declare_layout(app, o, false);

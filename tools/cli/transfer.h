@@ -11,6 +11,7 @@
 #include <tessera/array_io.h>
 #include <tessera/array_plan.h>
 #include <tessera/copy.h>
+#include <tessera/recipe.h>
 
 #include "command.h"
 
@@ -22,15 +23,15 @@ struct TransferOptions {
     /// its version.
     std::function<std::unique_ptr<ArraySource>()> open;
     std::string state;
-    Value recipe;  ///< what is made, for a job (job.h of the library); null: a copy of `source`
+    std::optional<Recipe> recipe;              ///< what is made, for a job; nullopt: a copy of `source`
+    std::shared_ptr<const OpenedRecipe> made;  ///< what `open` gives, for the options that its result leaves open
     std::optional<std::string> selection;
     std::optional<std::string> where;   ///< a condition for the rows of a table
     std::optional<std::string> points;  ///< an array file with the indices of elements; see points.h
     // For an array as destination. Defaults come from the source, or else from `create`.
     std::optional<std::string> chunks, shards, codec, format, separator, structures, dimensions;
-    std::optional<std::string> like_format;  ///< of a source, kept where it can express what is asked
-    std::vector<std::string> fills;          ///< --fill as given: VALUE, or NAME=VALUE for one array of a group
-    bool drop_attributes = false;            ///< of groups, where the new format has no place for them
+    std::vector<std::string> fills;      ///< --fill as given: VALUE, or NAME=VALUE for one array of a group
+    bool drop_attributes = false;        ///< of groups, where the new format has no place for them
     bool skip_bad = false;               ///< a group also replaces an existing one if some of its arrays are unreadable
     std::optional<std::string> order;    ///< of the elements in a chunk or an array file
     std::optional<std::string> deflate;  ///< for an array file as destination
@@ -77,6 +78,8 @@ void declare_reading_options(CLI::App& app, TransferOptions& options);
 /// Throws for options of the other kind of destination, rather than ignoring them.
 void require_fitting_options(const TransferOptions& options, bool to_file);
 
+/// Declares SRC and DST of a command that makes one array of another.
+void declare_places(CLI::App& app, TransferOptions& options);
 /// Declares the options for writing a computed array: chunks, codec, format and so on.
 void declare_result_options(CLI::App& app, TransferOptions& options);
 

@@ -12,51 +12,32 @@
 #include <tessera/error_text.h>
 #include <tessera/pyramid.h>
 #include <tessera/reduce.h>
+#include <tessera/unstack.h>
 #include <tessera/write_computed.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "convert.h"
 #include "copies.h"
 #include "handle.h"
+#include "recipes.h"
 
 namespace tessera::python {
 
 namespace {
 
-using Source = std::shared_ptr<const ArraySource>;
-using Names = std::vector<std::optional<std::string>>;
-
-/// An operand: an open array, a NumPy array, which the caller keeps alive, or the path of anything else.
-Source operand_from(const py::object& given) {
-    if (py::isinstance<ArrayHandle>(given)) {
-        const auto parts = py::cast<ArrayHandle&>(given).parts();
-        return {parts, &parts->readable()};
-    }
-    if (py::isinstance<py::array>(given)) {
-        const auto values = py::reinterpret_borrow<py::array>(given);
-        return view_source(view_to_read(values, dtype_from_numpy(values.dtype())), "a NumPy array");
-    }
-    const std::string path = path_from_python(given);
-    const py::gil_scoped_release released;
-    return open_source(path);
-}
-
-/// The destination of a computed source, and its options.
+/// The place of a result, and its options.
 struct ComputedWay {
     py::object to;     ///< None: a NumPy array
     py::dict options;  ///< of the new array
     bool overwrite = false;
-    py::object dtype;  ///< None: the source's
-    std::string cast = "same_kind";
-    std::vector<std::string> paths;  ///< of the sources
 };
 
 py::object into_memory(const ArraySource& source, const WorkOptions& work) {
@@ -70,133 +51,77 @@ py::object into_memory(const ArraySource& source, const WorkOptions& work) {
     return made;
 }
 
-py::object made_of(std::unique_ptr<ArraySource> source, ComputedFrom from, const ComputedWay& way,
-                   const WorkOptions& work) {
-    if (!way.dtype.is_none()) {
-        source = std::make_unique<CastSource>(std::move(source), dtype_from_argument(way.dtype), parse_cast(way.cast));
-    }
-    if (way.to.is_none()) return into_memory(*source, work);
+/// Makes what a recipe describes.
+py::object made(const py::dict& given, const ComputedWay& way, const WorkOptions& work) {
+    const Recipe recipe = recipe_from_python(given);
+    const OpenedRecipe opened = about_keywords(
+        recipe, [&] { return Work(work).run([&](const IoOptions& io) { return open_recipe(recipe, io); }); });
+    if (way.to.is_none()) return into_memory(*opened.source, work);
     const std::string to = path_from_python(way.to);
-    from.paths = way.paths;
     HierarchyOptions options{.arrays = wishes_of(way.options), .overwrite = way.overwrite};
     if (way.options.contains("deflate")) options.deflate_level = py::cast<int>(way.options["deflate"]);
     options.store = PlaceOptions{.read_only = false}.store();
     Work(work).run([&](const IoOptions& io) {
         options.io = io;
-        (void)write_computed(*source, to, from, options);
+        (void)write_computed(*opened.source, to, opened.from, options);
     });
     return py::none();
 }
 
-py::object calculate(const std::string& expression, const py::dict& operands, const ComputedWay& way,
-                     const WorkOptions& work) {
-    std::vector<CalcOperand> arrays;
-    for (const auto& [name, value] : operands) {
-        arrays.push_back({py::cast<std::string>(name), operand_from(py::reinterpret_borrow<py::object>(value))});
-    }
-    const std::vector<CalcOperand> used = arrays;  // keeps them
-    auto source = calc_source(expression, std::move(arrays));
-    ComputedFrom from = calculated_from(used, source->info());
-    return made_of(std::move(source), std::move(from), way, work);
-}
-
 /// Changes the elements of an open array; returns how many values changed.
-std::int64_t calculate_in_place(ArrayHandle& handle, const std::string& expression, const py::dict& operands,
-                                const Picked* picked, const std::string& cast, const WorkOptions& work) {
-    std::vector<CalcOperand> arrays;
-    for (const auto& [name, value] : operands) {
-        arrays.push_back({py::cast<std::string>(name), operand_from(py::reinterpret_borrow<py::object>(value))});
-    }
+std::int64_t calculate_in_place(ArrayHandle& handle, const py::dict& given, const Picked* picked,
+                                const WorkOptions& work) {
+    const Recipe recipe = recipe_from_python(given);
+    const auto& calc = std::get<CalcRecipe>(recipe.make);
     Array array = handle.array();
-    InPlaceOptions options{.cast = parse_cast(cast)};
+    InPlaceOptions options{.cast = parse_cast(recipe.cast.value_or("same_kind"))};
     if (picked != nullptr) options.selection = picked->selection;
-    const std::vector<CalcOperand> used = arrays;  // NumPy arrays among them end with the GIL held
     return Work(work).run([&](const IoOptions& io) {
         options.io = io;
-        return calc_in_place(array, expression, std::move(arrays), options);
+        return calc_in_place(array, calc.expression, open_operands(calc, open_by_path()), options);
     });
 }
 
-int axis_from(const std::string& word, const ArraySource& array) {
-    return in_context([] { return "axis"; }, [&] { return find_dimension(word, array); });
-}
-
-py::object reduced(const py::object& array, const std::string& with, const std::vector<std::string>& named,
-                   bool keep_dims, bool skip_nan, const py::object& by, const ComputedWay& way,
-                   const WorkOptions& work) {
-    const Source of = operand_from(array);
-    std::vector<int> axes;
-    for (const std::string& axis : named) axes.push_back(axis_from(axis, *of));
-    std::shared_ptr<const Grouping> groups;
-    if (!by.is_none()) {
-        if (axes.size() > 1) throw invalid_argument("by: groups along one axis, found {}", axes.size());
-        const bool word =
-            py::isinstance<py::str>(by) && std::ranges::count(grouping_words(), py::cast<std::string>(by)) > 0;
-        groups = in_context(
-            [] { return "by"; },
-            [&] {
-                if (word) {
-                    return group_by_time(*of, axes.empty() ? time_dimension(*of) : axes[0], py::cast<std::string>(by));
-                }
-                if (axes.empty() && of->info().shape.rank() != 1) throw invalid_argument("labels need an axis");
-                return group_by_labels(*of, axes.empty() ? 0 : axes[0], shared_source(operand_from(by)));
-            });
+int axis_of(const std::variant<int, std::string>& given, const ArraySource& array) {
+    if (const auto* name = std::get_if<std::string>(&given)) {
+        return in_context([] { return "axis"; }, [&] { return find_dimension(*name, array); });
     }
-    const ReduceOptions options{.with = parse_reduction(with),
-                                .percent = parse_percent(with),
-                                .axes = axes,
-                                .keep_dimensions = keep_dims,
-                                .skip_nan = skip_nan,
-                                .groups = groups};
-    return made_of(reduce_source(shared_source(of), options), reduced_from(*of, options), way, work);
+    const int rank = array.info().shape.rank();
+    const int axis = std::get<int>(given);
+    if (axis < -rank || axis >= rank) throw out_of_bounds("axis {} of an array of {} dimensions", axis, rank);
+    return axis < 0 ? axis + rank : axis;
 }
 
-/// A factor for each dimension, or those of the dimensions that a dict names.
-Shape factors_from(const py::object& by, const ArraySource& array) {
-    if (!py::isinstance<py::dict>(by)) return shape_from_python(by);
-    Shape factors = Shape::filled(array.info().shape.rank(), 1);
-    for (const auto& [name, factor] : py::reinterpret_borrow<py::dict>(by)) {
-        factors[axis_from(py::str(name), array)] = py::cast<std::int64_t>(factor);
-    }
-    return factors;
-}
-
-py::object coarsened_array(const py::object& array, const py::object& by, const std::string& with,
-                           const ComputedWay& way, const WorkOptions& work) {
-    const Source of = operand_from(array);
-    auto source = coarsen_source(shared_source(of), factors_from(by, *of), parse_coarsening(with));
-    ComputedFrom from = coarsened_from(*of, source->info().shape);
-    return made_of(std::move(source), std::move(from), way, work);
-}
-
-py::object joined(const py::list& arrays, const std::string& axis, bool new_axis, const ComputedWay& way,
-                  const WorkOptions& work) {
-    if (arrays.empty()) throw invalid_argument("no arrays are given");
-    std::vector<std::string> names;
-    for (const auto& array : arrays) names.push_back(path_from_python(py::reinterpret_borrow<py::object>(array)));
-    const Source first = operand_from(arrays[0]);
-    const int rank = first->info().shape.rank();
-    JoinOptions options{.axis = 0, .new_axis = new_axis};
-    options.axis =
-        in_context([] { return "axis"; },
-                   [&] { return new_axis ? find_dimension(axis, {}, rank + 1) : find_dimension(axis, *first); });
-    std::unique_ptr<ArraySource> source;
-    {
-        const py::gil_scoped_release released;
-        source = join_sources(
-            names, [](const std::string& name) { return open_source(name); }, options);
-    }
-    ComputedFrom from{.like = first.get()};
-    if (!new_axis) from.dimension_names = dimension_names_of(*first);
-    return made_of(std::move(source), std::move(from), way, work);
+/// Each step along an axis on its own. Returns the paths, and sentences about what differs from the source.
+std::pair<std::vector<std::string>, std::vector<std::string>> unstacked(
+    const py::dict& given, const std::string& pattern, const std::variant<int, std::string>& axis,
+    const py::dict& wanted, bool overwrite, bool resume, bool dry_run, const PlaceOptions& place,
+    const WorkOptions& work) {
+    const Recipe recipe = recipe_from_python(given);
+    UnstackOptions options{.arrays = wishes_of(wanted), .overwrite = overwrite, .resume = resume, .dry_run = dry_run};
+    if (wanted.contains("deflate")) options.file.deflate_level = py::cast<int>(wanted["deflate"]);
+    options.store = place.store();
+    std::vector<std::string> notes;
+    options.note = [&](const Note& note) { notes.push_back(advised(note.text, note.advice)); };
+    return Work(work).run([&](const IoOptions& io) {
+        const OpenedRecipe opened = open_recipe(recipe, io);
+        options.axis = axis_of(axis, *opened.source);
+        options.io = io;
+        return std::pair(unstack(*opened.source, pattern, options).paths, notes);
+    });
 }
 
 /// The levels of an image and their metadata, in a group or zip. Returns a sentence for each level.
-std::vector<std::string> pyramid(const py::object& array, const std::string& source, const py::object& to,
-                                 const PyramidOptions& given, const py::dict& wanted, const WorkOptions& work) {
-    const Source of = operand_from(array);
+std::vector<std::string> pyramid(const py::dict& given, const py::object& to, const py::dict& wanted, bool overwrite,
+                                 bool dry_run, const WorkOptions& work) {
+    const Recipe recipe = recipe_from_python(given);
+    const auto& asked = std::get<PyramidRecipe>(recipe.make);
     const std::string path = path_from_python(to);
-    PyramidOptions options = given;
+    const std::string& source = asked.source.path;
+    PyramidOptions options = about_keywords(recipe, [&] { return pyramid_options(asked); });
+    if (source.empty()) options.name = "image";
+    options.overwrite = overwrite;
+    options.dry_run = dry_run;
     options.arrays = wishes_of(wanted);
     options.store = PlaceOptions{.read_only = false}.store();
     const CopiedHierarchy made = Work(work).run([&](const IoOptions& io) {
@@ -206,6 +131,7 @@ std::vector<std::string> pyramid(const py::object& array, const std::string& sou
                 .advising(Action::overwrite, "replaces levels");
         }
         options.io = io;
+        const std::shared_ptr<const ArraySource> of = asked.source.array ? asked.source.array : open_source(source);
         return make_pyramid(of, source.empty() ? "an array in memory" : source, path, options);
     });
     std::vector<std::string> said;
@@ -221,40 +147,20 @@ std::vector<std::string> pyramid(const py::object& array, const std::string& sou
 
 void bind_computed(py::module_& module) {
     py::class_<ComputedWay>(module, "ComputedWay")
-        .def(py::init([](py::object to, py::dict options, bool overwrite, py::object dtype, std::string cast,
-                         std::vector<std::string> paths) {
-                 return ComputedWay{std::move(to),    std::move(options), overwrite,
-                                    std::move(dtype), std::move(cast),    std::move(paths)};
+        .def(py::init([](py::object to, py::dict options, bool overwrite) {
+                 return ComputedWay{std::move(to), std::move(options), overwrite};
              }),
-             py::arg("to"), py::arg("options"), py::kw_only(), py::arg("overwrite"), py::arg("dtype"), py::arg("cast"),
-             py::arg("paths"));
-    module.def("calc", &calculate);
+             py::arg("to"), py::arg("options"), py::kw_only(), py::arg("overwrite"));
+    module.def("make", &made);
     module.def("calc_in_place", &calculate_in_place);
-    module.def("reduce", &reduced, py::arg("array"), py::arg("how"), py::arg("axes"), py::kw_only(),
-               py::arg("keep_dims"), py::arg("skip_nan"), py::arg("by"), py::arg("way"), py::arg("work"));
-    module.def("coarsen", &coarsened_array);
-    module.def("join", &joined, py::arg("arrays"), py::arg("axis"), py::kw_only(), py::arg("new_axis"), py::arg("way"),
-               py::arg("work"));
-    py::class_<PyramidOptions>(module, "Pyramid")
-        .def(py::init([](std::string name, std::vector<std::string> axes, const py::object& by,
-                         std::optional<int> levels, const std::string& how, std::vector<double> scale, Names units,
-                         const std::optional<std::string>& ome, bool geo, std::optional<std::string> crs,
-                         std::optional<std::array<double, 6>> transform, bool overwrite, bool dry_run) {
-                 return PyramidOptions{.name = std::move(name),
-                                       .axes = std::move(axes),
-                                       .by = shape_from_python(by),
-                                       .levels = levels,
-                                       .with = parse_coarsening(how),
-                                       .scale = std::move(scale),
-                                       .units = std::move(units),
-                                       .ome = ome ? std::optional(ome_version_named(*ome)) : std::nullopt,
-                                       .geo = geo ? std::optional(GeoWishes{transform, std::move(crs)}) : std::nullopt,
-                                       .overwrite = overwrite,
-                                       .dry_run = dry_run};
-             }),
-             py::arg("name"), py::kw_only(), py::arg("axes"), py::arg("by"), py::arg("levels"), py::arg("how"),
-             py::arg("scale"), py::arg("units"), py::arg("ome"), py::arg("geo"), py::arg("crs"), py::arg("transform"),
-             py::arg("overwrite"), py::arg("dry_run"));
+    module.def("recipe_keywords", [](const std::string& name) {
+        std::vector<std::string> keywords;
+        const Recipe recipe = recipe_named(name);
+        visit_options(recipe,
+                      [&](const Option& option, const auto& /*member*/) { keywords.emplace_back(option.keyword); });
+        return keywords;
+    });
+    module.def("unstack", &unstacked);
     module.def("pyramid", &pyramid);
     module.def("require_apart", &require_apart);
 }

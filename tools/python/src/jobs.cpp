@@ -10,6 +10,7 @@
 #include "convert.h"
 #include "copies.h"
 #include "handle.h"
+#include "recipes.h"
 
 namespace tessera::python {
 
@@ -45,15 +46,18 @@ private:
     Held<JobWorker> worker_;
 };
 
-void plan(const std::string& recipe, const std::string& target, const std::string& file, const py::dict& options,
+void plan(const py::dict& given, const std::string& target, const std::string& file, const py::dict& options,
           const std::optional<std::string>& selection, bool overwrite, std::int64_t parts, const PlaceOptions& place,
           const WorkOptions& work) {
     PlanOptions made{
         .copy = {.arrays = wishes_of(options), .selection = selection, .overwrite = overwrite, .store = place.store()},
         .parts = parts};
-    Work(work).run([&](const IoOptions& io) {
-        made.copy.io = io;
-        (void)plan_job(Value::parse(recipe), target, file, made);
+    const Recipe recipe = recipe_from_python(given);
+    about_keywords(recipe, [&] {
+        Work(work).run([&](const IoOptions& io) {
+            made.copy.io = io;
+            (void)plan_job(recipe, target, file, made);
+        });
     });
 }
 

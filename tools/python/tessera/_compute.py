@@ -5,37 +5,24 @@ from __future__ import annotations
 
 import inspect
 import os
-import shutil
+import warnings
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
 from . import _tessera
 from ._array import Array
-from ._errors import AlreadyExists, InvalidArgument, OutOfBounds, Unsupported
+from ._errors import InvalidArgument
 from ._making import Path, json_fill, new_place
 from ._options import (ComputedOptions, LevelOptions, NewResultOptions, ProgressCallback, ResultOptions, StepOptions, absolute,
                        over_network, over_network_of_node, work)
-from ._commands import copy, open, open_array
+from ._commands import open, open_array
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Operand = Union[Path, Array, np.ndarray[Any, Any]]
 _KNOWN = tuple(ComputedOptions.__annotations__)
-
-
-def _operand(given: Operand) -> Any:
-    if isinstance(given, np.ndarray):
-        return given
-    return given._handle if isinstance(given, Array) else absolute(given)
-
-
-_CALENDAR = ("year", "month", "month-of-year", "day-of-year", "season")
-
-
-def _grouping(by: Optional[Operand]) -> Any:
-    return by if by is None or isinstance(by, str) and by in _CALENDAR else _operand(by)
 
 
 def _place_of(given: Operand) -> str:
@@ -53,24 +40,23 @@ def _require_known(function: Callable[..., Any], options: Mapping[str, Any], kno
             raise TypeError(f"unexpected argument {name!r}; there are: {', '.join([*own, *known])}")
 
 
-def _way(function: Callable[..., Any], destination: Optional[Path], operands: Sequence[Operand], overwrite: bool, dtype: Any,
-         cast: str, options: Mapping[str, Any]) -> Any:
+def _made(function: Callable[..., Any], recipe: dict[str, Any], destination: Optional[Path], overwrite: bool, running: Any,
+          options: Mapping[str, Any]) -> Any:
+    """Makes what a recipe describes, by the names that `tessera._tessera.recipe_keywords` lists."""
     _require_known(function, options, _KNOWN)
     if destination is None:
         if options or overwrite:
             raise InvalidArgument("without a destination the result is a NumPy array, which has no such options")
-        return _tessera.ComputedWay(None, {}, overwrite=False, dtype=dtype, cast=cast, paths=[])
+        return _tessera.make(recipe, _tessera.ComputedWay(None, {}, overwrite=False), running)
     place = new_place(destination)
     made = {name: value for name, value in options.items() if value is not None or name in ("shards", "fill_value")}
     if "fill_value" in made:
-        fill = made["fill_value"]
+        fill, dtype = made["fill_value"], recipe["dtype"]
         made["fill_value"] = json_fill(fill, np.asarray(fill).dtype if dtype is None else dtype)
-    return _tessera.ComputedWay(place, made, overwrite=overwrite, dtype=dtype, cast=cast,
-                                paths=[p for p in map(_place_of, operands) if p])
+    return _tessera.make(recipe, _tessera.ComputedWay(place, made, overwrite=overwrite), running)
 
 
-def _calc_in_place(array: Union[Path, Array], expression: str, given: dict[str, Any], sel: Any, cast: str,
-                   running: Any) -> None:
+def _calc_in_place(array: Union[Path, Array], recipe: dict[str, Any], sel: Any, running: Any) -> None:
     opened = array if isinstance(array, Array) else open(array, "r+")
     if not isinstance(opened, Array):
         raise InvalidArgument(f"{_place_of(array)}: expected an array")
@@ -80,7 +66,7 @@ def _calc_in_place(array: Union[Path, Array], expression: str, given: dict[str, 
         picked = opened._handle.pick(sel)
         if picked is None or any(axis < 0 for axis in picked.axes):
             raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
-    _tessera.calc_in_place(opened._handle, expression, given, picked, cast, running)
+    _tessera.calc_in_place(opened._handle, recipe, picked, running)
 
 
 @overload
@@ -142,18 +128,19 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     >>> a[:]
     array([0, 5, 5, 0], dtype=int32)
     """
-    given = {name: _operand(value) for name, value in operands.items()}
+    recipe = {"do": "calc", "expression": expression, "operands": operands, "dtype": dtype,
+              "cast": cast if in_place or dtype is not None else None}
     if in_place:
         if destination is None or options or overwrite or dtype is not None:
             raise InvalidArgument("in_place: changes the elements of an array that is there; only sel and cast go with it")
-        _calc_in_place(destination, expression, given, sel, cast, work(threads, max_memory, progress))
+        _calc_in_place(destination, recipe, sel, work(threads, max_memory, progress))
         return None
     if sel is not None:
         raise InvalidArgument("sel: only with in_place=True; select from an operand with tessera.copy(..., sel=...)")
     if isinstance(destination, Array):
         raise InvalidArgument(f"{destination.path}: an open array; in_place=True changes its elements")
-    way = _way(calc, destination, list(operands.values()), overwrite, dtype, cast, options)
-    result: Optional[np.ndarray[Any, Any]] = _tessera.calc(expression, given, way, work(threads, max_memory, progress))
+    result: Optional[np.ndarray[Any, Any]] = _made(calc, recipe, destination, overwrite,
+                                                   work(threads, max_memory, progress), options)
     return result
 
 
@@ -194,13 +181,13 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     >>> tessera.reduce("plain.npy", how="mean", axis=0)
     array([1.5, 2.5, 3.5])
     """
-    way = _way(reduce, destination, [array], overwrite, dtype, cast, options)
-    axes = [] if axis is None else [str(axis)] if isinstance(axis, (int, str)) else [str(a) for a in axis]
-    if axis is not None and not axes:
+    axes = [axis] if isinstance(axis, (int, str)) else axis
+    if axes is not None and not axes:
         raise InvalidArgument("axis=(): no dimension is named")
-    result: Optional[np.ndarray[Any, Any]] = _tessera.reduce(_operand(array), how, axes, keep_dims=keepdims,
-                                                             skip_nan=skip_nan, by=_grouping(by), way=way,
-                                                             work=work(threads, max_memory, progress))
+    recipe = {"do": "reduce", "array": array, "how": how, "axis": axes, "by": by, "keepdims": keepdims, "skip_nan": skip_nan,
+              "dtype": dtype, "cast": None if dtype is None else cast}
+    result: Optional[np.ndarray[Any, Any]] = _made(reduce, recipe, destination, overwrite,
+                                                   work(threads, max_memory, progress), options)
     return result
 
 
@@ -231,9 +218,9 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
     >>> tessera.coarsen("plain.npy", by=(2, 2), how="max")
     array([[4, 5]])
     """
-    way = _way(coarsen, destination, [array], overwrite, dtype, cast, options)
-    result: Optional[np.ndarray[Any, Any]] = _tessera.coarsen(_operand(array), by, how, way,
-                                                              work(threads, max_memory, progress))
+    recipe = {"do": "coarsen", "array": array, "by": by, "how": how, "dtype": dtype, "cast": None if dtype is None else cast}
+    result: Optional[np.ndarray[Any, Any]] = _made(coarsen, recipe, destination, overwrite,
+                                                   work(threads, max_memory, progress), options)
     return result
 
 
@@ -241,10 +228,9 @@ def _join(function: Callable[..., Any], arrays: Sequence[Union[Path, Array]], de
           cast: str, overwrite: bool, running: Any, options: Mapping[str, Any]) -> Optional[np.ndarray[Any, Any]]:
     if isinstance(arrays, (str, bytes, os.PathLike, Array)):
         raise InvalidArgument("expected a list of arrays; for a pattern: sorted(glob.glob(pattern))")
-    way = _way(function, destination, arrays, overwrite, dtype, cast, options)
-    paths = [array.path if isinstance(array, Array) else absolute(array) for array in arrays]
-    result: Optional[np.ndarray[Any, Any]] = _tessera.join(paths, str(axis), new_axis=new_axis, way=way,
-                                                           work=running)
+    recipe = {"do": "join", "arrays": list(arrays), "axis": axis, "new_axis": new_axis, "dtype": dtype,
+              "cast": None if dtype is None else cast}
+    result: Optional[np.ndarray[Any, Any]] = _made(function, recipe, destination, overwrite, running, options)
     return result
 
 
@@ -302,63 +288,8 @@ def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = N
     return _join(concat, arrays, destination, axis, False, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
-def _missing_folders(path: str) -> list[str]:
-    """The folders above a path that are not there, the lowest first."""
-    missing = []
-    folder = os.path.dirname(path)
-    while folder and not os.path.exists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    return missing
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, ignore_errors=True)
-    elif os.path.lexists(path):
-        os.remove(path)
-
-
-def _remove_empty(folder: str) -> None:
-    try:
-        os.rmdir(folder)
-    except OSError:
-        pass  # something else lies there by now
-
-
-def _is_complete(path: str) -> bool:
-    """Whether a step is there, and not only the beginning of one."""
-    if not os.path.isdir(path):
-        return os.path.lexists(path)
-    return bool(os.listdir(path)) and not os.path.exists(os.path.join(path, ".tessera", "unfinished.json"))
-
-
-def _require_step(array: Array, axis: int, number: int, path: str) -> None:
-    """What is there already has to be the step of the array. It is compared row by row, within little memory."""
-    there = open(path)
-    found = there if isinstance(there, Array) else array
-    shape = array.shape[:axis] + array.shape[axis + 1:]
-    same = found is there and found.shape == shape
-    if same and not path.endswith(".csv"):  # which keeps values, but not the dtype
-        same = found.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
-    row = max(1, int(np.prod(shape[1:], dtype="i8"))) * array.dtype.itemsize
-    count = max(1, (16 << 20) // row)
-    for first in range(0, shape[0], count) if shape else [0]:
-        if not same:
-            break
-        key: list[Any] = [slice(None)] * len(array.shape)
-        key[axis] = number
-        if shape:
-            key[1 if axis == 0 else 0] = slice(first, first + count)
-        wanted = np.asarray(array[tuple(key)])
-        values = np.asarray(found[first:first + count] if shape else found[()]).astype(wanted.dtype)
-        same = np.array_equal(wanted, values) or (wanted.dtype != object and wanted.tobytes() == values.tobytes())
-    if not same:
-        raise AlreadyExists(f"{path} exists and is not step {number} of {array.path}; overwrite=True replaces it")
-
-
 @over_network
-def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite: bool = False,
+def unstack(array: Union[Path, Array], pattern: str, *, axis: Union[int, str] = 0, overwrite: bool = False,
             resume: bool = False, **options: Unpack[StepOptions]) -> list[str]:
     """Write each step along an axis as a file or an array of its own; the reverse of :func:`stack`.
 
@@ -367,8 +298,8 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
     array : path or Array
     pattern : str
         Their names, with ``{}`` for the number: ``"frames/frame-{}.npy"``. All numbers have as many digits as the last.
-    axis : int
-        The dimension to split.
+    axis : int or str
+        The dimension to split, by number or name.
     overwrite : bool
         Replace existing ones, one after the other. Without it, no name may exist, and a failure leaves none behind.
     resume : bool
@@ -387,46 +318,22 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
     >>> [path[-10:] for path in tessera.unstack("plain.npy", "steps/step-{}.npy", axis=1)]
     ['step-0.npy', 'step-1.npy', 'step-2.npy']
     """
-    opened = array if isinstance(array, Array) else open(array)
-    if not isinstance(opened, Array) or not opened.shape:
-        raise InvalidArgument(f"{_place_of(array)}: expected an array that has a dimension")
-    head, braces, tail = pattern.rpartition("{}")
-    if not braces or "/" in tail:
-        raise InvalidArgument(f"expected {{}} in the last part of the pattern, where the numbers go, found {pattern!r}")
-    if not -len(opened.shape) <= axis < len(opened.shape):
-        raise OutOfBounds(f"axis {axis} of an array of {len(opened.shape)} dimensions")
-    axis %= len(opened.shape)
-    count = opened.shape[axis]
-    if resume and overwrite:
-        raise InvalidArgument("resume and overwrite: choose one; overwrite makes all of them anew")
-    paths = [absolute(f"{head}{n:0{len(str(max(count - 1, 0)))}}{tail}") for n in range(count)]
-    if not _tessera.is_local(paths[0] if paths else pattern):
-        raise Unsupported(f"{pattern}: steps are written to folders of this machine: copy(array, path, sel) writes one "
-                          "elsewhere")
-    for path in paths:
-        _tessera.require_apart([_place_of(array)], path)
-        if not overwrite and not resume and os.path.lexists(path):
-            raise AlreadyExists(f"{path} exists; overwrite=True replaces it, resume=True goes on where it was made by "
-                                "the same call")
-    folders = _missing_folders(paths[0]) if paths else []
-    if folders:
-        os.makedirs(folders[0], exist_ok=True)
-    made: list[str] = []
-    try:
-        for n, path in enumerate(paths):
-            key = (slice(None),) * axis + (n,)
-            if resume and _is_complete(path):
-                _require_step(opened, axis, n, path)
-                continue
-            made.append(path)
-            copy(opened, path, key, overwrite=overwrite, resume=resume and not _tessera.is_array_file(path), **options)
-    except BaseException:
-        if not resume:
-            for path in made if not overwrite else []:
-                _remove(path)
-            for folder in folders:
-                _remove_empty(folder)
-        raise
+    _require_known(unstack, options, list(StepOptions.__annotations__))
+    made: dict[str, Any] = {name: value for name, value in options.items()
+                            if value is not None or name in ("shards", "fill_value")}
+    if made.pop("link", False):
+        raise InvalidArgument("link: steps are parts of chunks, which are encoded anew")
+    running = work(made.pop("threads", 0), made.pop("max_memory", 0), made.pop("progress", None))
+    place = _tessera.PlaceOptions(False, break_seal=made.pop("break_seal", False))
+    made.pop("storage_options", None)
+    dry_run = made.pop("dry_run", False)
+    if "fill_value" in made:
+        made["fill_value"] = json_fill(made["fill_value"], open_array(array).dtype if not isinstance(array, Array) else array.dtype)
+    paths: list[str]
+    paths, notes = _tessera.unstack({"do": "copy", "array": array}, absolute(pattern), axis, made, overwrite, resume,
+                                    dry_run, place, running)
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
     return paths
 
 
@@ -493,12 +400,8 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     made: dict[str, Any] = {"format": format or ("v2" if ome == "0.4" else "v3"), **{name: value for name, value in options.items() if value is not None}}
     if "fill_value" in made:
         made["fill_value"] = json_fill(made["fill_value"], opened.dtype)
-    lies = _place_of(array)
-    named = os.path.splitext(os.path.basename(lies))[0] or "image"
-    wanted = _tessera.Pyramid(named, axes=list(axes or []), by=[by] if isinstance(by, int) else list(by), levels=levels,
-                              how=how, scale=[float(n) for n in scale or []], units=list(units or []), ome=ome,
-                              geo=geo or crs is not None or transform is not None, crs=crs,
-                              transform=None if transform is None else [float(n) for n in transform],
-                              overwrite=overwrite, dry_run=dry_run)
-    said: list[str] = _tessera.pyramid(_operand(opened), lies, place, wanted, made, work(threads, max_memory, progress))
+    recipe = {"do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how, "axes": axes, "scale": scale,
+              "units": units, "ome": ome, "geo": geo or crs is not None or transform is not None, "crs": crs,
+              "transform": transform}
+    said: list[str] = _tessera.pyramid(recipe, place, made, overwrite, dry_run, work(threads, max_memory, progress))
     return said if dry_run else None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Iterator, NamedTuple, Optional, Union, overload
 
 from . import _tessera
-from ._compute import _KNOWN, Operand, _place_of
+from ._compute import _KNOWN, Operand
 from ._errors import InvalidArgument
 from ._making import Path, new_place
 from ._options import ProgressCallback, absolute, work
@@ -145,40 +145,22 @@ class Job:
         return found
 
 
-def _path_of(given: Operand) -> str:
-    place = _place_of(given)
-    if not place:
-        raise InvalidArgument("an array in memory, which other processes do not see: tessera.save() it first")
-    return place
+_RECIPES = {"stack": "join", "concat": "join", "rechunk": "copy"}
+_COMMANDS = ("copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "pyramid")
 
 
 def _recipe(command: str, source: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """What the library calls a recipe."""
-    if command in ("stack", "concat"):
-        recipe = {"do": "join", "paths": [_path_of(part) for part in source], "axis": options.pop("axis", 0),
-                  "new_axis": command == "stack"}
-    elif command == "calc":
-        operands = options.pop("operands")
-        recipe = {"do": "calc", "expression": source, "operands": {n: _path_of(a) for n, a in operands.items()}}
-    elif command in ("copy", "rechunk", "reduce", "coarsen", "pyramid"):
-        recipe = {"do": "copy" if command == "rechunk" else command, "path": _path_of(source)}
-    else:
-        raise InvalidArgument(f"command: expected copy, rechunk, stack, concat, calc, reduce, coarsen or pyramid, found {command}")
-    names = {"reduce": {"how": "with", "axis": "axes", "keepdims": "keep_dimensions", "skip_nan": "skip_nan"},
-             "coarsen": {"how": "with", "by": "by"},
-             "pyramid": {"how": "with", "by": "by", "levels": "levels", "axes": "axes", "scale": "scale", "units": "units",
-                         "ome": "ome"}}
-    for given, name in names.get(command, {}).items():
-        if options.get(given) is not None:
-            value = options.pop(given)
-            is_list = name in ("axes", "by", "scale", "units")
-            recipe[name] = value if not is_list else list(value) if isinstance(value, (list, tuple)) else [value]
-    if command == "pyramid" and options.pop("geo", False):
-        recipe["geo"] = {name: list(value) if name == "transform" else value for name in ("crs", "transform")
-                         if (value := options.pop(name, None)) is not None}
-    if options.get("dtype") is not None:
-        recipe["dtype"] = str(options.pop("dtype"))
-        recipe["cast"] = options.pop("cast", "same_kind")
+    """What is to be made, from the options that say so; others stay in `options`."""
+    if command not in _COMMANDS:
+        raise InvalidArgument(f"command: expected {', '.join(_COMMANDS[:-1])} or {_COMMANDS[-1]}, found {command}")
+    name = _RECIPES.get(command, command)
+    known = _tessera.recipe_keywords(name)
+    recipe = {key: options.pop(key) for key in list(options) if key in known}
+    if isinstance(recipe.get("axis"), (int, str)) and command == "reduce":
+        recipe["axis"] = [recipe["axis"]]
+    recipe.update({"do": name, "expression" if command == "calc" else "arrays" if name == "join" else "array": source})
+    if name == "join":
+        recipe["new_axis"] = command == "stack"
     return recipe
 
 
@@ -221,11 +203,7 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     if rest:
         raise TypeError(f"unexpected argument {next(iter(rest))!r}")
     place = _tessera.PlaceOptions(read_only=False)
-    try:
-        text = json.dumps(recipe)
-    except TypeError as error:
-        raise TypeError(f"plan(): expected options of text, numbers and lists: {error}") from None
-    _tessera.plan_job(text, new_place(target), absolute(out), given, sel, overwrite, parts, place,
+    _tessera.plan_job(recipe, new_place(target), absolute(out), given, sel, overwrite, parts, place,
                       work(threads, max_memory, progress))
     return Job(out)
 

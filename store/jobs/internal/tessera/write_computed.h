@@ -11,7 +11,9 @@
 #include <tessera/calc.h>
 #include <tessera/chunk_layout.h>
 #include <tessera/copy.h>
+#include <tessera/derived_source.h>
 #include <tessera/reduce.h>
+#include <tessera/value.h>
 
 namespace tessera {
 
@@ -21,6 +23,7 @@ struct ComputedFrom {
     const ArraySource* like = nullptr;    ///< its format is the default; nullptr: the usual one
     Shape chunks = {};                    ///< empty: about 1 MiB
     std::vector<std::optional<std::string>> dimension_names = {};  ///< empty: none
+    std::optional<Value> fill = std::nullopt;                      ///< nullopt: the default one
 };
 
 /// The names of the first operand that has the result's shape, and the chunks of the result.
@@ -29,6 +32,18 @@ struct ComputedFrom {
 [[nodiscard]] ComputedFrom reduced_from(const ArraySource& array, const ReduceOptions& options);
 /// The chunks of the array, clipped to the result's shape, and its names.
 [[nodiscard]] ComputedFrom coarsened_from(const ArraySource& array, const Shape& result);
+
+/// The names of the first part, with none for a new axis, and its fill.
+[[nodiscard]] ComputedFrom joined_from(const ArraySource& first, const JoinOptions& options);
+/// The attributes of joined arrays: those of the first one that are not about its own dimensions or fill.
+[[nodiscard]] Value attributes_of_joined(const ArraySource& first);
+
+/// Completes what new arrays of this rank are wished to be. `destination` is no array file.
+void complete_wishes(ArrayWishes& wishes, const std::string& destination, int rank, const ComputedFrom& from);
+
+/// The attributes of a result for an array file, where names of dimensions are an attribute: those of its own, not of
+/// the array that it was computed from.
+[[nodiscard]] Value attributes_in_file(const ArraySource& source, const ComputedFrom& from);
 
 /// Copies the source to the destination as copy_hierarchy does, with the defaults where `options` say nothing.
 /// Throws also as require_apart.

@@ -20,6 +20,7 @@
 #include <tessera/copy.h>
 #include <tessera/destination.h>
 #include <tessera/error.h>
+#include <tessera/recipe.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
 
@@ -48,7 +49,7 @@ struct JobArray {
     std::filesystem::path built;  ///< where it is written: in its place, or beside an array that it will replace
     std::uint64_t inode = 0;      ///< of the folder `built`
     PlannedArray plan;
-    Value source;                          ///< what it is made of: see open_recipe()
+    Recipe source{};                       ///< what it is made of
     std::optional<std::string> selection;  ///< the part of the source
     Shape block{};                         ///< of a unit
     UnitRange units{};                     ///< their numbers
@@ -85,11 +86,10 @@ struct PlanOptions {
     std::int64_t parts = 0;
 };
 
-/// Plans a job, makes its unfinished target, and then `file`. `recipe` says what the target is made of, a JSON object:
-/// {"do": "copy", "path": …}, "calc", "reduce", "coarsen", "join" or "pyramid", with members that
-/// tools/docs/many_machines.md lists. Throws unsupported for a source that can only be read from its beginning and for
-/// a target that is no folder of this machine, and the errors of copy_hierarchy().
-Job plan_job(const Value& recipe, const std::string& target, const std::filesystem::path& file,
+/// Plans a job, makes its unfinished target, and then `file`. `recipe` says what the target is made of. Throws
+/// unsupported for a source that can only be read from its beginning, for ingredients in memory, and for a target that
+/// is no folder of this machine; and the errors of open_recipe() and copy_hierarchy().
+Job plan_job(const Recipe& recipe, const std::string& target, const std::filesystem::path& file,
              const PlanOptions& options = {});
 
 /// The result of a unit.

@@ -1,0 +1,250 @@
+// Recipes: what is to be made of which arrays, as one value. The program, the Python module and the files of jobs fill
+// it in and hold it; only this file's functions open what it describes.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <tessera/array_file.h>
+#include <tessera/array_io.h>
+#include <tessera/calc.h>
+#include <tessera/error.h>
+#include <tessera/option.h>
+#include <tessera/parallel.h>
+#include <tessera/pyramid.h>
+#include <tessera/value.h>
+#include <tessera/write_computed.h>
+
+namespace tessera {
+
+/// An array that a recipe takes: the path where it lies, or an open one that lies nowhere (a pipe, memory).
+struct Ingredient {
+    std::string path = {};
+    std::shared_ptr<const ArraySource> array = nullptr;
+};
+using NamedIngredients = std::vector<std::pair<std::string, Ingredient>>;
+
+// By their paths; throws unsupported for one without.
+[[nodiscard]] Value member_value(const Ingredient& ingredient);
+[[nodiscard]] Value member_value(const std::vector<Ingredient>& parts);
+[[nodiscard]] Value member_value(const NamedIngredients& operands);
+void read_member(const Value& value, Ingredient& ingredient);
+void read_member(const Value& value, std::vector<Ingredient>& parts);
+void read_member(const Value& value, NamedIngredients& operands);
+
+struct CopyRecipe {
+    static constexpr std::string_view name = "copy";
+    Ingredient source = {};
+};
+
+struct CalcRecipe {
+    static constexpr std::string_view name = "calc";
+    std::string expression = {};
+    NamedIngredients operands = {};
+};
+
+struct ReduceRecipe {
+    static constexpr std::string_view name = "reduce";
+    Ingredient source = {};
+    std::string with = {};
+    std::vector<std::string> axes = {};  ///< names or numbers; empty: all
+    std::optional<Ingredient> by = {};   ///< a word of grouping_words() in place of a path, or labels
+    bool keep_dimensions = false, skip_nan = false;
+};
+
+struct CoarsenRecipe {
+    static constexpr std::string_view name = "coarsen";
+    Ingredient source = {};
+    std::string by = {};  ///< as parse_factors() takes it
+    std::string with = "mean";
+};
+
+struct JoinRecipe {
+    static constexpr std::string_view name = "join";
+    std::vector<Ingredient> parts = {};
+    std::string axis = "0";
+    bool new_axis = false;
+    bool keep_ones = false;  ///< no new axis where all parts have the length 1 along it
+};
+
+struct PyramidRecipe {
+    static constexpr std::string_view name = "pyramid";
+    Ingredient source = {};
+    std::string by = "2", with = "mean";
+    std::optional<std::int64_t> levels = {};
+    std::vector<std::string> axes = {};
+    std::vector<double> scale = {};
+    std::vector<std::optional<std::string>> units = {};
+    std::optional<std::string> ome = {};
+    bool geo = false;
+    std::optional<std::string> crs = {};
+    std::vector<double> transform = {};
+};
+
+struct Recipe {
+    std::variant<CopyRecipe, CalcRecipe, ReduceRecipe, CoarsenRecipe, JoinRecipe, PyramidRecipe> make = {};
+    // Of the result, and of each part of a join.
+    std::optional<std::string> dtype = {};
+    std::optional<std::string> cast = {};
+    bool reverse_dims = false;  ///< of a .ra that is read
+};
+
+// ---- Their fields, for a `visit` that takes (const Option&, member&).
+
+template <class Given, class Of>
+concept OptionsOf = std::same_as<std::remove_const_t<Given>, Of>;
+
+inline constexpr Option source_option{"path", "array"};
+inline constexpr Option coarsening_option{"with", "how", "--with", "WORD", "mean (default), max, min, mode or nearest"};
+
+template <OptionsOf<CopyRecipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit(source_option, r.source);
+}
+
+template <OptionsOf<CalcRecipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit({"expression", "expression"}, r.expression);
+    visit({"operands", "operands"}, r.operands);
+}
+
+template <OptionsOf<ReduceRecipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit(source_option, r.source);
+    visit({"axes", "axis", "--axis", "DIMS",
+           "the dimensions to reduce, by name or number: time or 0,2; -1 is the last (default: all)"},
+          r.axes);
+    visit({"with", "how", "--with", "WORD",
+           "min, max, sum, mean, std, var, count, argmin, argmax, any, all, median or a percentile: p95, p2.5", true},
+          r.with);
+    visit({"by", "by", "--by", "WORD|PATH",
+           "a result for each year, month, month-of-year, day-of-year or season of a dimension's times,\n"
+           "or for each label in an array: labels.zarr"},
+          r.by);
+    visit({"keep_dimensions", "keepdims", "--keep-dims", "", "dimensions that go stay as length 1"}, r.keep_dimensions);
+    visit({"skip_nan", "skip_nan", "--skip-nan", "", "leave NaN and NaT out, as numpy.nanmean, nanmedian and so on do"},
+          r.skip_nan);
+}
+
+template <OptionsOf<CoarsenRecipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit(source_option, r.source);
+    visit({"by", "by", "--by", "FACTORS",
+           "a factor for each dimension, or one for all: 4,4; or for those that are named: lat=4,lon=2", true, true},
+          r.by);
+    visit(coarsening_option, r.with);
+}
+
+/// The program's help of the axis differs between stack and concat, which declare it.
+template <OptionsOf<JoinRecipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit({"paths", "arrays"}, r.parts);
+    visit({"axis", "axis", "--axis", "", "", false, true}, r.axis);
+    visit({"new_axis", "new_axis"}, r.new_axis);
+    visit({"keep_ones", "keep_ones"}, r.keep_ones);
+}
+
+template <OptionsOf<PyramidRecipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit(source_option, r.source);
+    visit({"by", "by", "--by", "FACTORS",
+           "the factor between levels (default 2), for dimensions of space; or one for each", false, true},
+          r.by);
+    visit({"levels", "levels", "--levels", "N", "how many, the first included (default: until 256 elements long)"},
+          r.levels);
+    visit(coarsening_option, r.with);
+    visit({"axes", "axes", "--axes", "NAMES", "names of the dimensions: t,c,z,y,x, as many as there are"}, r.axes);
+    visit({"scale", "scale", "--scale", "NUMBERS", "distances between neighbours in the first level: 1,0.5,0.5"},
+          r.scale);
+    visit({"units", "units", "--units", "NAMES", "units of the distances: micrometer,micrometer"}, r.units);
+    visit({"ome", "ome", "--ome", "VERSION", "version of OME-Zarr: 0.4 (in v2), 0.5 or 0.6 (0.6rc0; in v3)"}, r.ome);
+    visit({"geo", "geo", "--geo", "",
+           "GeoZarr's metadata (multiscales, spatial, proj) in place of OME-Zarr's; both with --ome. SRC has a "
+           "georeference, as from GeoTIFF, or these options say one"},
+          r.geo);
+    visit({"crs", "crs", "--crs", "CODE", "the coordinate reference system: EPSG:4326, or WKT2, or PROJJSON"}, r.crs);
+    visit({"transform", "transform", "--transform", "NUMBERS",
+           "a,b,c,d,e,f: x = a*column + b*row + c, y = d*column + e*row + f"},
+          r.transform);
+}
+
+template <OptionsOf<Recipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    std::visit([&](auto& made) { visit_options(made, visit); }, r.make);
+    visit({"dtype", "dtype", "--dtype", "DTYPE", "convert the results: f4, '<i2'"}, r.dtype);
+    visit({"cast", "cast", "--cast", "RULE", "safe, same_kind (default), unsafe, round or clip"}, r.cast);
+    visit({"reverse_dims", "reverse_dims"}, r.reverse_dims);
+}
+
+/// Calls each(ingredient) for all of a recipe.
+template <class R, class Each>
+void for_each_ingredient(R& recipe, const Each& each) {
+    visit_options(recipe, [&](const Option& /*option*/, auto& member) {
+        using Member = std::remove_cvref_t<decltype(member)>;
+        if constexpr (std::is_same_v<Member, Ingredient>) {
+            each(member);
+        } else if constexpr (std::is_same_v<Member, std::optional<Ingredient>>) {
+            if (member) each(*member);
+        } else if constexpr (std::is_same_v<Member, std::vector<Ingredient>>) {
+            for (auto& part : member) each(part);
+        } else if constexpr (std::is_same_v<Member, NamedIngredients>) {
+            for (auto& [name, operand] : member) each(operand);
+        }
+    });
+}
+
+// ---- Whole recipes. Messages about a field begin with its name: "by: …".
+
+/// A recipe of this name without values. Throws invalid_argument for another name, listing those that there are.
+[[nodiscard]] Recipe recipe_named(std::string_view name);
+/// {"do": "reduce", "path": …}; members with their default values are left out. Ingredients need paths.
+[[nodiscard]] Value recipe_value(const Recipe& recipe);
+/// The reverse, which also takes what earlier versions wrote. Throws corrupt, naming the member.
+[[nodiscard]] Recipe parse_recipe(const Value& value);
+/// Where the ingredients lie, without repetition. Words of grouping_words() are none.
+[[nodiscard]] std::vector<std::string> paths_of(const Recipe& recipe);
+/// The same recipe with absolute paths.
+[[nodiscard]] Recipe absolute_recipe(Recipe recipe);
+
+/// How parts are joined of which `first` is the first. Throws invalid_argument for an axis that there is not.
+[[nodiscard]] JoinOptions join_options(const JoinRecipe& recipe, const ArraySource& first);
+
+/// Opens what lies at a path. It outlives the call: parts of a join are opened again and again, by any thread.
+using OpenIngredient = std::function<std::unique_ptr<ArraySource>(const std::string& path)>;
+/// Opens by open_readable_source(); errors begin with the path.
+[[nodiscard]] OpenIngredient open_by_path(const ArrayFileOptions& options = {});
+
+[[nodiscard]] std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open);
+
+struct OpenedRecipe {
+    std::unique_ptr<ArraySource> source;
+    ComputedFrom from;
+    std::vector<std::shared_ptr<const ArraySource>> kept;  ///< that `from` refers to
+};
+/// What a recipe makes, as a source; not of a pyramid, which is several arrays. Throws invalid_argument for fields that
+/// do not fit the arrays, and what opening them throws.
+[[nodiscard]] OpenedRecipe open_recipe(const Recipe& recipe, const OpenIngredient& open, const IoOptions& io = {});
+
+/// Options for reading the ingredients.
+[[nodiscard]] ArrayFileOptions reading_options(const Recipe& recipe);
+/// The same, with ingredients opened by these.
+[[nodiscard]] OpenedRecipe open_recipe(const Recipe& recipe, const IoOptions& io = {});
+
+/// Factors as parse_factors() takes them: "4,2".
+[[nodiscard]] std::string factors_text(const Shape& factors);
+/// An error about a member, "with: …", by one of its other names: "--with: …", "how: …".
+[[nodiscard]] Error by_name(const Error& error, const Recipe& recipe, std::string_view Option::*name);
+
+/// The options of a pyramid, without those of the new arrays and of the work.
+[[nodiscard]] PyramidOptions pyramid_options(const PyramidRecipe& recipe);
+
+}  // namespace tessera

@@ -1,0 +1,366 @@
+#include <tessera/recipe.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include <tessera/calc.h>
+#include <tessera/copy.h>
+#include <tessera/derived_source.h>
+#include <tessera/dimensions.h>
+#include <tessera/error_text.h>
+#include <tessera/locate.h>
+#include <tessera/open_files.h>
+#include <tessera/place.h>
+#include <tessera/reduce.h>
+#include <tessera/secrets.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string& stored_path(const Ingredient& ingredient) {
+    if (ingredient.path.empty())
+        throw invalid_argument("an array in memory, which other processes do not see: save it first");
+    return ingredient.path;
+}
+
+/// Sets `recipe` to an empty one of this name. False if there is none.
+template <std::size_t N = 0>
+bool choose(std::string_view name, Recipe& recipe, std::string& names) {
+    using Make = decltype(recipe.make);
+    if constexpr (N == std::variant_size_v<Make>) {
+        return false;
+    } else {
+        using Made = std::variant_alternative_t<N, Make>;
+        names.append(N == 0 ? "" : ", ").append(Made::name);
+        if (name != Made::name) return choose<N + 1>(name, recipe, names);
+        recipe.make.template emplace<N>();
+        return true;
+    }
+}
+
+/// Before 0.1 the georeference of a pyramid was an object.
+Value with_flat_geo(Value value) {
+    const Value* geo = value.find("geo");
+    if (geo == nullptr || !geo->is_object()) return value;
+    const Value members = *geo;
+    value.set("geo", true);
+    for (const auto& [name, member] : members.as_object()) value.set(name, member);
+    return value;
+}
+
+// ---- Opening
+
+/// The conversion that a recipe asks for.
+class CastAsked {
+public:
+    explicit CastAsked(const Recipe& recipe) {
+        if (!recipe.dtype) {
+            if (recipe.cast) throw invalid_argument("cast: only with dtype");
+            return;
+        }
+        dtype_ = in_context([] { return "dtype"; }, [&] { return DType::parse(*recipe.dtype); });
+        if (recipe.cast) rule_ = in_context([] { return "cast"; }, [&] { return parse_cast(*recipe.cast); });
+    }
+    [[nodiscard]] std::unique_ptr<ArraySource> of(std::unique_ptr<ArraySource> source) const {
+        if (!dtype_ || source->info().dtype == *dtype_) return source;
+        return std::make_unique<CastSource>(std::move(source), *dtype_, rule_);
+    }
+
+private:
+    std::optional<DType> dtype_;
+    Cast rule_ = Cast::same_kind;
+};
+
+bool is_word(const Ingredient& by) {
+    return by.array == nullptr && std::ranges::count(grouping_words(), by.path) > 0;
+}
+
+std::unique_ptr<ArraySource> opened_ingredient(const Ingredient& ingredient, const OpenIngredient& open) {
+    return ingredient.array ? shared_source(ingredient.array) : open(ingredient.path);
+}
+
+/// Opens one recipe's ingredients.
+class Kitchen {
+public:
+    Kitchen(const Recipe& recipe, const OpenIngredient& open, const IoOptions& io)
+        : recipe_(recipe), open_(open), io_(io) {}
+
+    OpenedRecipe open() {
+        std::visit([&](const auto& made) { make(made); }, recipe_.make);
+        opened_.from.paths = paths_of(recipe_);
+        return std::move(opened_);
+    }
+
+private:
+    [[nodiscard]] std::unique_ptr<ArraySource> take(const Ingredient& ingredient) const {
+        return opened_ingredient(ingredient, open_);
+    }
+
+    void make(const CopyRecipe& r) { opened_.source = converted(take(r.source)); }
+
+    void make(const CalcRecipe& r) {
+        const std::vector<CalcOperand> kept = open_operands(r, open_);
+        for (const CalcOperand& operand : kept) opened_.kept.push_back(operand.array);
+        auto source = calc_source(r.expression, kept);
+        opened_.from = calculated_from(kept, source->info());
+        opened_.source = converted(std::move(source));
+    }
+
+    void make(const ReduceRecipe& r) {
+        std::unique_ptr<ArraySource> array = take(r.source);
+        const ArraySource& like = *array;
+        ReduceOptions options{.with = in_context([] { return "with"; }, [&] { return parse_reduction(r.with); }),
+                              .percent = parse_percent(r.with),
+                              .keep_dimensions = r.keep_dimensions,
+                              .skip_nan = r.skip_nan,
+                              .memory = computing_memory(io_)};
+        in_context([] { return "axes"; },
+                   [&] {
+                       for (const std::string& axis : r.axes) options.axes.push_back(find_dimension(axis, like));
+                   });
+        if (r.by) options.groups = groups(r, like, options.axes);
+        opened_.from = reduced_from(like, options);
+        opened_.source = converted(reduce_source(std::move(array), options));
+    }
+
+    std::shared_ptr<const Grouping> groups(const ReduceRecipe& r, const ArraySource& like,
+                                           const std::vector<int>& axes) const {
+        const auto by = [](const auto& body) { return in_context([] { return "by"; }, body); };
+        if (axes.size() > 1)
+            throw invalid_argument("by: groups are made along one dimension, and {} are named", axes.size());
+        if (r.keep_dimensions) {
+            throw invalid_argument("keep_dimensions: the dimension stays, with one index for each group");
+        }
+        if (is_word(*r.by)) {
+            return by([&] { return group_by_time(like, axes.empty() ? time_dimension(like) : axes[0], r.by->path); });
+        }
+        auto labels = by([&] { return take(*r.by); });
+        if (axes.empty() && like.info().shape.rank() != 1) {
+            throw invalid_argument("axes: expected the one of {} dimensions that the labels are of",
+                                   like.info().shape.rank());
+        }
+        return by([&] { return group_by_labels(like, axes.empty() ? 0 : axes[0], std::move(labels)); });
+    }
+
+    void make(const CoarsenRecipe& r) {
+        std::unique_ptr<ArraySource> array = take(r.source);
+        const ArraySource& like = *array;
+        const Coarsening with = in_context([] { return "with"; }, [&] { return parse_coarsening(r.with); });
+        const Shape by = in_context([] { return "by"; }, [&] { return parse_factors(r.by, like); });
+        auto source = coarsen_source(std::move(array), by, with);
+        opened_.from = coarsened_from(like, source->info().shape);
+        opened_.source = converted(std::move(source));
+    }
+
+    void make(const JoinRecipe& r) {
+        std::vector<std::string> names;
+        for (const Ingredient& part : r.parts) names.push_back(stored_path(part));
+        if (names.empty()) throw invalid_argument("no arrays are given");
+        // Outlives this call: parts are opened when they are read, by any thread.
+        const auto open_part = [open = open_, cast = CastAsked(recipe_)](const std::string& path) {
+            return cast.of(open(path));
+        };
+        const std::shared_ptr<const ArraySource> first = open_part(names.front());
+        const JoinOptions options = join_options(r, *first);
+        opened_.kept.push_back(first);
+        opened_.from = joined_from(*first, options);
+        opened_.source =
+            shared_source(join_sources(std::move(names), open_part, options), attributes_of_joined(*first));
+    }
+
+    void make(const PyramidRecipe& /*recipe*/) {
+        throw unsupported("a pyramid is several arrays, and no source of another recipe");
+    }
+
+    [[nodiscard]] std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> source) const {
+        return CastAsked(recipe_).of(std::move(source));
+    }
+
+    const Recipe& recipe_;
+    const OpenIngredient& open_;
+    const IoOptions& io_;
+    OpenedRecipe opened_{};
+};
+
+}  // namespace
+
+Value member_value(const Ingredient& ingredient) {
+    return stored_path(ingredient);
+}
+Value member_value(const std::vector<Ingredient>& parts) {
+    Value list = Value::array();
+    for (const Ingredient& part : parts) list.push_back(stored_path(part));
+    return list;
+}
+Value member_value(const NamedIngredients& operands) {
+    Value all = Value::object();
+    for (const auto& [name, operand] : operands) all.set(name, stored_path(operand));
+    return all;
+}
+
+void read_member(const Value& value, Ingredient& ingredient) {
+    ingredient = {.path = value.as_string()};
+}
+void read_member(const Value& value, std::vector<Ingredient>& parts) {
+    parts.clear();
+    for (const Value& part : value.as_array()) parts.push_back({.path = part.as_string()});
+}
+void read_member(const Value& value, NamedIngredients& operands) {
+    operands.clear();
+    for (const auto& [name, operand] : value.as_object()) operands.push_back({name, {.path = operand.as_string()}});
+}
+
+Recipe recipe_named(std::string_view name) {
+    Recipe recipe;
+    std::string names;
+    if (!choose(name, recipe, names)) throw invalid_argument("expected one of {}, found {}", names, name);
+    return recipe;
+}
+
+Value recipe_value(const Recipe& recipe) {
+    Value value = std::visit(
+        [](const auto& made) {
+            return Value{{"do", std::decay_t<decltype(made)>::name}};
+        },
+        recipe.make);
+    visit_options(recipe, [&](const Option& option, const auto& member) {
+        Value written = member_value(member);
+        const bool absent = written.is_null() || (written.is_bool() && !written.as_bool()) ||
+                            (written.is_array() && written.as_array().empty());
+        if (!absent) value.set(option.name, std::move(written));
+    });
+    return value;
+}
+
+Recipe parse_recipe(const Value& given) {
+    const Value value = with_flat_geo(given);
+    Recipe recipe = recipe_named(value.at("do").as_string());
+    std::vector<std::string_view> known{"do"};
+    visit_options(recipe, [&](const Option& option, auto& member) {
+        known.push_back(option.name);
+        const Value* found = value.find(option.name);
+        if (found == nullptr || found->is_null()) return;
+        in_context([&] { return fmt::format("\"{}\"", option.name); }, [&] { read_member(*found, member); });
+    });
+    for (const auto& [name, member] : value.as_object()) {
+        if (std::ranges::count(known, name) == 0) throw corrupt("\"{}\": no member of {}", name, value.at("do").dump());
+    }
+    return recipe;
+}
+
+std::vector<std::string> paths_of(const Recipe& recipe) {
+    std::vector<std::string> paths;
+    for_each_ingredient(recipe, [&](const Ingredient& ingredient) {
+        if (ingredient.path.empty() || is_word(ingredient)) return;
+        if (std::ranges::count(paths, ingredient.path) == 0) paths.push_back(ingredient.path);
+    });
+    return paths;
+}
+
+Recipe absolute_recipe(Recipe recipe) {
+    for_each_ingredient(recipe, [](Ingredient& ingredient) {
+        const ArrayPath file = split_array_path(ingredient.path);
+        if (ingredient.path.empty() || is_word(ingredient) || !is_local(file.path)) return;
+        ingredient.path = fs::absolute(file.path).lexically_normal().string();
+        if (file.member) ingredient.path += "::" + *file.member;
+    });
+    return recipe;
+}
+
+JoinOptions join_options(const JoinRecipe& r, const ArraySource& first) {
+    const Shape shape = first.info().shape;
+    const int rank = shape.rank() + (r.new_axis ? 1 : 0);
+    if (rank == 0) throw invalid_argument("{}: it has no dimension to join along", first.name());
+    // A new dimension has no name yet.
+    const DimensionNames names = r.new_axis ? DimensionNames() : dimension_names_of(first);
+    const int along = in_context([] { return "axis"; }, [&] { return find_dimension(r.axis, names, rank); });
+    const bool is_one = along < shape.rank() && shape[along] == 1;
+    return {.axis = along,
+            .new_axis = r.new_axis && !(r.keep_ones && is_one),
+            .most_open = static_cast<int>(share_of_open_files(8, 16, 1000))};
+}
+
+OpenIngredient open_by_path(const ArrayFileOptions& options) {
+    return [options](const std::string& path) {
+        return at_located(path, [&](const Located& at) { return open_readable_source(at, options); });
+    };
+}
+
+std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open) {
+    std::vector<CalcOperand> operands;
+    for (const auto& [name, operand] : recipe.operands) operands.push_back({name, opened_ingredient(operand, open)});
+    return operands;
+}
+
+OpenedRecipe open_recipe(const Recipe& recipe, const OpenIngredient& open, const IoOptions& io) {
+    return Kitchen(recipe, open, io).open();
+}
+
+ArrayFileOptions reading_options(const Recipe& recipe) {
+    return {.reverse_dims = recipe.reverse_dims};
+}
+
+OpenedRecipe open_recipe(const Recipe& recipe, const IoOptions& io) {
+    return open_recipe(recipe, open_by_path(reading_options(recipe)), io);
+}
+
+std::string factors_text(const Shape& factors) {
+    return fmt::format("{}", fmt::join(factors.begin(), factors.end(), ","));
+}
+
+Error by_name(const Error& error, const Recipe& recipe, std::string_view Option::*name) {
+    const std::string_view text = error.what();
+    std::optional<Error> worded;
+    visit_options(recipe, [&](const Option& option, const auto& /*member*/) {
+        if (!text.starts_with(option.name) || !text.substr(option.name.size()).starts_with(": ")) return;
+        if (const std::string_view other = option.*name; !other.empty()) {
+            worded = error.reworded(error.code(), std::string(other) + std::string(text.substr(option.name.size())));
+        }
+    });
+    return worded.value_or(error);
+}
+
+PyramidOptions pyramid_options(const PyramidRecipe& r) {
+    const auto about = [](const char* field, const auto& body) { return in_context([&] { return field; }, body); };
+    PyramidOptions options{.name = fs::path(without_secrets(r.source.path)).stem().string(),
+                           .axes = r.axes,
+                           .by = about("by", [&] { return parse_shape(r.by); }),
+                           .with = about("with", [&] { return parse_coarsening(r.with); }),
+                           .scale = r.scale,
+                           .units = r.units};
+    constexpr std::int64_t most_levels = 30;
+    if (r.levels && (*r.levels < 1 || *r.levels > most_levels)) {
+        throw invalid_argument("levels: expected a whole number from 1 to {}, found '{}'", most_levels, *r.levels);
+    }
+    if (r.levels) options.levels = static_cast<int>(*r.levels);
+    if (std::ranges::any_of(r.scale, [](double v) { return !(v > 0); })) {
+        throw invalid_argument("scale: expected numbers above 0, found {}", member_value(r.scale).dump());
+    }
+    if (r.ome) options.ome = about("ome", [&] { return ome_version_named(*r.ome); });
+    if (!r.geo && (r.crs || !r.transform.empty())) {
+        throw invalid_argument("{}: only with geo", r.crs ? "crs" : "transform");
+    }
+    if (r.geo) options.geo = GeoWishes{.transform = std::nullopt, .crs = r.crs};
+    if (!r.transform.empty()) {
+        std::array<double, 6> transform{};
+        if (r.transform.size() != transform.size() ||
+            !std::ranges::all_of(r.transform, [](double v) { return std::isfinite(v); })) {
+            throw invalid_argument("transform: expected six numbers a,b,c,d,e,f, found {}",
+                                   member_value(r.transform).dump());
+        }
+        std::ranges::copy(r.transform, transform.begin());
+        options.geo->transform = transform;
+    }
+    return options;
+}
+
+}  // namespace tessera

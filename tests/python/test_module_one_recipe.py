@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Every recipe made by the program, by Python, and by jobs that either planned: all four have the same elements, names of
+dimensions and attributes."""
+import json
+import os
+import subprocess
+
+import module
+import numpy as np
+import tessera
+
+PROGRAM = os.environ["TESSERA_PROGRAM"]
+
+
+def program(*words):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, f"{words}: {done.stderr}"
+    return done.stdout
+
+
+def data_set():
+    """A month and a half of days, with coordinates, fill and attributes."""
+    rng = np.random.default_rng(7)
+    group = tessera.create_group("g", format="v3")
+    values = rng.normal(size=(45, 6, 8)).astype("f4")
+    group.create_array("t", data=values, chunks=(10, 3, 4), dims=("time", "lat", "lon"), fill_value=-9.0,
+                 attrs={"units": "K", "scale": 2})
+    group.create_array("time", data=np.arange(45), dims=("time",), attrs={"units": "days since 2001-01-10", "calendar": "noleap"})
+    group.create_array("labels", data=np.arange(8) % 3, dims=("lon",))
+    np.save("plain.npy", values[:, :, ::-1].copy())
+
+
+def facts(path):
+    """What must agree: elements, names of dimensions, attributes; for a group of each array."""
+    digest = json.loads(program("digest", path, "--json"))
+    opened = tessera.open(path)
+    arrays = {"": opened} if isinstance(opened, tessera.Array) else {str(n): opened[str(n)] for n in range(len(list(opened)))}
+    return {name: (a.shape, a.dtype, a.dims, dict(a.attrs), repr(a.fill_value)) for name, a in arrays.items()}, \
+        [{key: value for key, value in one.items() if key != "path"} for one in digest]
+
+
+# Words of the program between the command and DST, more words, and the call of Python: command, source, keywords.
+RECIPES = {
+    "copy": (["g/t"], ["--sel", "3:40, 1:"], ("copy", "g/t", {"sel": "3:40, 1:"})),
+    "rechunk": (["g/t"], ["--chunks", "45,2,2"], ("rechunk", "g/t", {"chunks": (45, 2, 2)})),
+    "calc": (None, ["where(a > b, a, b * 2)", "a=g/t", "b=plain.npy"],
+             ("calc", "where(a > b, a, b * 2)", {"operands": {"a": "g/t", "b": "plain.npy"}})),
+    "reduce": (["g/t"], ["--with", "mean", "--axis", "time,lon"], ("reduce", "g/t", {"how": "mean", "axis": ("time", "lon")})),
+    "reduce by month": (["g/t"], ["--with", "p25", "--by", "month"], ("reduce", "g/t", {"how": "p25", "by": "month"})),
+    "reduce by labels": (["g/t"], ["--with", "sum", "--axis", "lon", "--by", "g/labels"],
+                         ("reduce", "g/t", {"how": "sum", "axis": "lon", "by": "g/labels"})),
+    "reduce kept": (["g/t"], ["--with", "argmax", "--axis", "-1", "--keep-dims", "--dtype", "i2"],
+                    ("reduce", "g/t", {"how": "argmax", "axis": -1, "keepdims": True, "dtype": "i2"})),
+    "coarsen": (["g/t"], ["--by", "lat=2,lon=3", "--with", "max"], ("coarsen", "g/t", {"by": {"lat": 2, "lon": 3}, "how": "max"})),
+    "stack": (["g/t", "g/t"], ["--axis", "1", "--dtype", "f8"], ("stack", ["g/t", "g/t"], {"axis": 1, "dtype": "f8"})),
+    "concat": (["g/t", "g/t", "g/t"], ["--axis", "lat"], ("concat", ["g/t", "g/t", "g/t"], {"axis": "lat"})),
+    "pyramid": (["g/t"], ["--axes", "t,y,x", "--levels", "2", "--scale", "1,0.5,0.5", "--by", "2"],
+                ("pyramid", "g/t", {"axes": ["t", "y", "x"], "levels": 2, "scale": (1, 0.5, 0.5), "by": 2})),
+}
+
+
+def test_all_faces_make_the_same():
+    data_set()
+    for case, (sources, words, (command, source, keywords)) in RECIPES.items():
+        name = case.split()[0]
+        made = {}
+        line = [name, *(sources or []), None, *words]
+        for face in "program", "program's job":
+            made[face] = f"{case} of the {face}".replace(" ", "_").replace("'", "")
+            whole = [made[face] if word is None else word for word in line]
+            if face == "program":
+                program(*whole)
+            else:
+                program("plan", "--out", made[face] + ".json", *whole)
+                program("work", made[face] + ".json", "--quiet")
+                program("finish", made[face] + ".json")
+        made["python"] = case.replace(" ", "_") + "_python"
+        call = getattr(tessera, {"rechunk": "copy"}.get(name, name))
+        call(*((made["python"], source) if name == "calc" else (source, made["python"])), **keywords)
+        made["python's job"] = case.replace(" ", "_") + "_pythons_job"
+        job = tessera.plan(command, source, made["python's job"], out=made["python's job"] + ".json", **keywords)
+        for unit in job.units():
+            job.run(unit)
+        assert job.finish()["finished"], case
+        wanted = facts(made["program"])
+        for face, path in made.items():
+            assert facts(path) == wanted, f"{case}: {face}: {facts(path)}, the program: {wanted}"
+
+
+def test_open_arrays_are_what_their_paths_are():
+    data_set()
+    array = tessera.open("g/t")
+    for how, keywords in ("mean", {"axis": "time"}), ("max", {"by": "month"}), ("sum", {"axis": "lon", "by": tessera.open("g/labels")}):
+        wanted = tessera.reduce("g/t", how=how, **{key: "g/labels" if isinstance(value, tessera.Array) else value
+                                                    for key, value in keywords.items()})
+        np.testing.assert_array_equal(tessera.reduce(array, how=how, **keywords), wanted)
+    np.testing.assert_array_equal(tessera.concat([array, "g/t"], axis="lat"), np.concatenate([array[:], array[:]], axis=1))
+
+
+def test_results_of_joins_keep_what_parts_have():
+    data_set()
+    tessera.concat(["g/t", "g/t"], "joined.zarr", axis="time")
+    joined = tessera.open("joined.zarr")
+    assert joined.dims == ("time", "lat", "lon") and joined.fill_value == -9 and dict(joined.attrs) == {"units": "K", "scale": 2}
+    tessera.stack(["g/t", "g/t"], "joined.nc", axis=0)
+    assert tessera.open("joined.nc").shape == (2, 45, 6, 8)
+
+
+def test_what_cannot_be_planned_is_refused_in_words():
+    data_set()
+    for source, keywords, kind, says in ((np.zeros(3), {"how": "mean"}, tessera.InvalidArgument, "in memory"),
+                                         ("g/t", {"how": "mean", "axis": "depth"}, tessera.InvalidArgument, "axis: "),
+                                         ("g/t", {"how": "average"}, tessera.InvalidArgument, "how: "),
+                                         ("g/t", {"how": "mean", "wide": 1}, TypeError, "wide")):
+        with module.raises(kind, says):
+            tessera.plan("reduce", source, "no.zarr", out="no.json", **keywords)
+        assert not os.path.exists("no.zarr") and not os.path.exists("no.json")
+
+
+if __name__ == "__main__":
+    module.run(dict(globals()))
