@@ -43,7 +43,8 @@ private:
 bool overlaps(const std::string& source, const std::string& destination) {
     const fs::path file = split_array_path(destination).path;
     const std::string to = real_path(file).string() + '/';
-    const std::optional<FileId> written = file_id(file);
+    // Of hard links; a folder has none.
+    const std::optional<FileId> written = fs::is_directory(file) ? std::nullopt : file_id(file);
     const auto meets = [&](const fs::path& read) {
         const std::string from = real_path(read).string() + '/';
         return from.starts_with(to) || to.starts_with(from) || (written && file_id(read) == written);
