@@ -5,6 +5,7 @@
 #include <tessera/shard.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <new>
 
@@ -38,6 +39,7 @@ void check_plain(const ArrayState& array, const LoadedArray& loaded, const std::
     require_content(result.bytes);
     const MutableArrayView chunk = chunk_memory(loaded.metadata.dtype, loaded.grid.chunks(), scratch->chunk);
     loaded.pipeline.decode(scratch->encoded, chunk, scratch->codec);
+    result.decoded = true;
     const std::uint64_t trailing = loaded.pipeline.trailing_bytes(scratch->encoded);
     if (trailing == 0) return;
     Fault fault{.text = fmt::format("{} bytes follow the encoded chunk, which ends at byte {}: something was appended; "
@@ -60,6 +62,7 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
     const Shape& chunks = codec.grid().chunks();
     std::vector<std::pair<std::int64_t, Fault>> faults;
     std::mutex mutex;
+    std::atomic<bool> decoded = false;
     std::vector<std::int64_t> alone;  // chunks that took too much memory beside others
     const auto check = [&](std::int64_t n, bool beside_others) {
         const Index inner = index_in(all, n);
@@ -68,6 +71,7 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
             ScratchPool::Loan scratch(array.scratch);
             const MutableArrayView chunk = chunk_memory(loaded.metadata.dtype, chunks, scratch->chunk);
             shard.read(inner, Region::whole(chunks), chunk, scratch->codec);
+            decoded = true;
         } catch (...) {
             Fault fault = current_fault();
             const std::lock_guard lock(mutex);
@@ -80,6 +84,7 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
     };
     parallel_for(all.count(), io, [&](std::int64_t n) { check(n, true); });
     for (const std::int64_t n : alone) check(n, false);
+    result.decoded = decoded;
     std::ranges::sort(faults, {}, &std::pair<std::int64_t, Fault>::first);
     for (auto& [n, fault] : faults) result.bad.push_back({.inner = index_in(all, n), .fault = std::move(fault)});
 }

@@ -24,6 +24,7 @@ struct Fault {
 
 struct CheckedChunk {
     std::uint64_t bytes = 0;  ///< as stored
+    bool decoded = false;     ///< all of it, or one chunk of the shard
     struct Bad {
         std::optional<Index> inner;  ///< the chunk within the shard; nullopt: the whole value
         Fault fault;

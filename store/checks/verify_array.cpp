@@ -184,10 +184,9 @@ private:
                 alone.push_back(n);
                 return;
             }
-            for (const CheckedChunk::Bad& bad : checked.bad) {
-                add_bad(index, bad);
-                if (bad.fault.kind == FindingKind::damage && !bad.inner && bad.trailing == 0) ++lost;
-            }
+            for (const CheckedChunk::Bad& bad : checked.bad) add_bad(index, bad);
+            if (!checked.decoded && !checked.bad.empty() && checked.bad.front().fault.kind == FindingKind::damage)
+                ++lost;
             if (io.progress != nullptr) io.progress->advance(static_cast<std::int64_t>(checked.bytes));
         };
         parallel_for(std::ssize(stored_), threads.outer, [&](std::int64_t n) { check(n, true); });
@@ -195,21 +194,26 @@ private:
             if (io.stop.stop_requested()) throw cancelled("stopped on request");
             check(n, false);
         }
-        if (lost > 1 && lost == std::ssize(stored_)) add_doubt();
+        if (lost == std::ssize(stored_) && lost + outside_ > 1) add_doubt();
     }
 
-    /// One wrong digit in the metadata looks like this.
+    /// One wrong digit in the metadata looks like this. Nothing is done to chunks that are probably whole.
     void add_doubt() const {
-        run_.add({.kind = FindingKind::note,
-                  .node = node_,
-                  .key = metadata_key(),
-                  .text = fmt::format("none of the {} stored chunks can be decoded by these metadata: perhaps they are "
-                                      "what is wrong. Compare them with another copy first, because repair sets all "
-                                      "chunks aside",
-                                      stored_.size())});
+        for (Finding& finding : run_.report.findings) {
+            if (finding.node == node_ && finding.chunk) finding.remedy = Remedy::none;
+        }
+        run_.add(
+            {.node = node_,
+             .key = metadata_key(),
+             .text = fmt::format("none of the {} stored chunks can be decoded by these metadata: probably they are "
+                                 "what is wrong. Put them right from another copy or a snapshot; `tessera repair` "
+                                 "leaves all chunks where they are. If it is the chunks that are damaged, write "
+                                 "them anew",
+                                 std::ssize(stored_) + outside_)});
     }
 
-    void add_outside(const Index& index, const std::string& key) const {
+    void add_outside(const Index& index, const std::string& key) {
+        ++outside_;
         run_.add(
             {.kind = FindingKind::leftover,
              .remedy = Remedy::set_aside,
@@ -243,6 +247,7 @@ private:
     std::vector<std::int64_t> stored_;  ///< numbers of the chunks that are stored and in the grid
     std::uint64_t bytes_ = 0;           ///< of these
     std::uint64_t largest_ = 0;         ///< of the sizes
+    std::int64_t outside_ = 0;          ///< stored chunks that are not in the grid
 };
 
 }  // namespace

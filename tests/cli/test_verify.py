@@ -73,11 +73,26 @@ class Verify(VerifyTest):
         chunk = self.folder / "a.zarr" / "1"
         whole = chunk.read_bytes()
         chunk.write_bytes(whole[:-1])
-        self.assertNotIn("perhaps", self.tessera("verify", "a.zarr", code=1), "one chunk of several")
+        self.assertNotIn("none of the", self.tessera("verify", "a.zarr", code=1), "one chunk of several")
         chunk.write_bytes(whole)
         document = self.folder / "a.zarr" / ".zarray"
-        document.write_text(document.read_text().replace("20", "21"))
-        self.assertIn("none of the 5 stored chunks can be decoded by these metadata", self.tessera("verify", "a.zarr", code=1))
+        self.tessera("import", "a.npy", "s.zarr", "--chunks", "10", "--shard", "50", "--format", "v3", "--quiet")
+        places = [(document, "20", "21"), (document, "20", "99"), (document, "20", "100"), (document, "<f8", "<f4"),
+                  (self.folder / "s.zarr/zarr.json", "float64", "float32")]
+        for document, old, new in places:
+            with self.subTest(old=old, new=new):
+                right = document.read_text()
+                document.write_text(right.replace(old, new))
+                content = lambda: {p: p.read_bytes() for p in document.parent.rglob("*") if p.is_file() and p.name != "log"}
+                before = content()
+                count = 5 if document.name == ".zarray" else 2
+                says = f"none of the {count} stored chunks can be decoded by these metadata"
+                self.assertIn(says, self.tessera("verify", document.parent, code=1))
+                for words in (["--dry-run"], []):
+                    self.assertIn(says, self.tessera("repair", document.parent, *words, code=1))
+                self.assertEqual(content(), before, "repair touched nothing")
+                document.write_text(right)
+                self.tessera("verify", document.parent)
 
     def test_missing_is_told_from_damaged(self):
         root = self.make()

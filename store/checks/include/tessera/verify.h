@@ -5,7 +5,8 @@
 // list of findings: no content makes it throw, and no finding ends the search.
 //
 // repair sets damaged chunks, and chunks outside their array, aside in the array's `.tessera/damaged/`, under their own
-// keys. It deletes no data, unless told to drop the chunks that were set aside (RepairOptions::drop_damaged). If a link
+// keys. It deletes no data, unless told to drop the chunks that were set aside (RepairOptions::drop_damaged). Where no
+// stored chunk of several can be decoded, the metadata are probably wrong, and it leaves the chunks alone. If a link
 // that must not be followed (StoreOptions::follow_links) leads to anything to be repaired, it repairs nothing and says
 // so.
 #pragma once
