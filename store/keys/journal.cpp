@@ -1,21 +1,22 @@
 // The record of changes, a text of lines of JSON:
 //
 //   {"tessera_changes": 1, "id": "ID", "keeps_old": true, "what": "WORDS"}          a batch; ID has 16 hex digits
-//   {"tessera_changes": 1, "id": "ID", "boot": "B", "writer": "W", "what": "WORDS"} or a command
+//   {"tessera_changes": 1, "id": "ID", "boot": "B", "writer": "W", "what": "WORDS", "end": null}      or a command
 //   {"n":0,"size":16,"modified":1,"inode":2,"old":OLD,"key":"c/0"}                  a value is put
 //   {"n":1,"size":16,"content":"0123456789abcdef","old":false,"key":"c/1"}          one that its bytes identify
 //   {"n":2,"old":OLD,"key":"c/2"}                                                   a key is erased
 //   {"array":true,"key":"PATH"}                                                     of a group: an array that changes
 //   {"committed":3,"sha256":"SUM"}                                                  the last line of a batch
-//   {"end":3}                                                                       or of a command
 //
 // A batch is written as a whole before anything of it happens. Its last line has the number of its changes and the
 // SHA-256 of all lines before it: without that line, or with another one, it is damaged. The header says, where it is
 // so, that it reverts a batch that was given up (gives_up), lies in a group (of_group), or is a part of a batch over a
 // group so many folders above (group_above).
 //
-// A command notes each change right before it (kept_changes.cpp). If it was interrupted, the last line is missing, or
-// a line is cut. {"lost":"WHY"} says that not all of it can be taken back.
+// A command notes each change right before it (kept_changes.cpp). When it ends, the number of its changes takes the
+// place of null, so that a record that is cut short is not taken for that of a command that was interrupted, whose last
+// line may be cut. {"lost":"WHY"} says that not all of it can be taken back. Earlier versions wrote {"end":3} as the
+// last line instead, and no "end" before.
 //
 // OLD is false if there was no value; or what identifies the kept one, {"size":16,"modified":1,"inode":2}, or with
 // "content" as above; or only true.
@@ -86,6 +87,11 @@ std::uint64_t hexadecimal_in(const Value& value) {
 
 std::string_view text_of(ByteSpan bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// As long for any number, so that it can take the place of another.
+std::string end_text(std::string_view number) {
+    return fmt::format("{:<20}", number);
 }
 
 std::string committed_line(std::uint64_t changes, const Sha256& sum) {
@@ -215,6 +221,12 @@ std::string why_incomplete(const Value& header) {
     return {};
 }
 
+/// For a command that has ended after `made` changes, or has not.
+void require_all(const Journal& journal, const Value& made) {
+    if (made.is_null() || made.as_uint64() == journal.entries.size()) return;
+    throw corrupt("it has {} changes, and the command made {}: it was cut short", journal.entries.size(), made.dump());
+}
+
 Journal read(const ByteSource& file) {
     auto first = header_in(text_of(beginning_of(file)));
     const Value& header = first.first;
@@ -222,12 +234,13 @@ Journal read(const ByteSource& file) {
     std::optional<std::uint64_t> count;  // of the changes, once it is known
     if (!journal.of_command) count = require_committed(file);
     journal.counted = Buffer(static_cast<std::size_t>(2 * file.size()));
-    bool ended = !journal.of_command;
+    const Value* const end = journal.of_command ? header.find("end") : nullptr;
+    bool ended = !journal.of_command || (end != nullptr && !end->is_null());
     const auto take = [&](const Value& line) {
         if (const Value* const why = journal.of_command ? line.find("lost") : nullptr) {
             journal.refusal = "not all that it changed could be kept: " + why->as_string();
-        } else if (const Value* const end = journal.of_command ? line.find("end") : nullptr) {
-            ended = end->as_uint64() == journal.entries.size();
+        } else if (const Value* const last = journal.of_command ? line.find("end") : nullptr) {
+            ended = last->as_uint64() == journal.entries.size();
             if (!ended) throw corrupt("another number of changes");
         } else {
             journal.entries.push_back(entry_in(line, journal.of_group));
@@ -248,6 +261,7 @@ Journal read(const ByteSource& file) {
             return true;
         },
         ending);
+    if (end != nullptr) require_all(journal, *end);
     if (!ended && journal.refusal.empty()) journal.refusal = why_incomplete(header);
     return std::move(journal);
 }
@@ -278,7 +292,9 @@ std::string header_line(const Journal& journal) {
     if (journal.of_group) header.set("of_group", true);
     if (journal.group_above > 0) header.set("group_above", journal.group_above);
     header.set("what", shortened(journal.what));
-    return header.dump({.ascii = true}) + '\n';
+    std::string line = header.dump({.ascii = true});
+    if (journal.of_command) line.insert(line.size() - 1, fmt::format(", \"end\": {}", end_text("null")));
+    return line + '\n';
 }
 
 void append_change(std::string& text, const Entry& entry) {
@@ -321,8 +337,10 @@ std::string lost_line(std::string_view why) {
     return Value{{"lost", why}}.dump({.ascii = true}) + '\n';
 }
 
-std::string end_line(std::uint64_t changes) {
-    return fmt::format("{{\"end\":{}}}\n", changes);
+EndMark end_mark(std::size_t header, std::uint64_t changes) {
+    std::string text = end_text(std::to_string(changes));
+    const std::size_t at = header - text.size() - std::string_view("}\n").size();
+    return {at, std::move(text)};
 }
 
 Buffer encode_journal(const Journal& journal) {

@@ -59,8 +59,12 @@ struct Journal {
 void append_change(std::string& text, const Journal::Entry& entry);
 /// Says that the changes could not all be kept.
 [[nodiscard]] std::string lost_line(std::string_view why);
-/// The last line of a command that made so many changes.
-[[nodiscard]] std::string end_line(std::uint64_t changes);
+/// What is written into the header of a command, of so many bytes, once it has ended and made so many changes.
+struct EndMark {
+    std::size_t at = 0;
+    std::string text;
+};
+[[nodiscard]] EndMark end_mark(std::size_t header, std::uint64_t changes);
 
 // ---- reading
 

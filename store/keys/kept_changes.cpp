@@ -18,7 +18,7 @@
 // begins last owns the folder: it removes the record of the one before, and then the values that no later record is
 // about. A command whose record has lost its name removes its own values when it ends.
 //
-// Nothing here waits for the disk. The last line of a complete record says how many there are. A record without it was
+// Nothing here waits for the disk. The first line of a complete record says how many there are. A record without it was
 // interrupted: if its process is gone and the system was not restarted since, everything in it is as it was written,
 // and can be taken back. After a restart a part of it may be missing, so it is refused.
 //
@@ -77,7 +77,7 @@ ChangeKeeper::~ChangeKeeper() {
     try {
         finish();
     } catch (const std::exception&) {
-        // Without its last line the record counts as interrupted, which is right.
+        // Without its end the record counts as interrupted, which is right.
     }
 }
 
@@ -143,7 +143,7 @@ bool ChangeKeeper::create_record() {
     constexpr mode_t for_all = 0666;
     int n = 0;
     for (; !record_ && n < tries; ++n) {
-        record_ = Descriptor(open_at(folder_.get(), record_file, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, for_all));
+        record_ = Descriptor(open_at(folder_.get(), record_file, O_WRONLY | O_CREAT | O_EXCL, for_all));
         if (record_) break;
         if (errno != EEXIST) break;
         if (::unlinkat(folder_.get(), record_file, 0) != 0 && errno != ENOENT) break;
@@ -151,7 +151,9 @@ bool ChangeKeeper::create_record() {
     if (!record_) return n > 0;
     give_(record_.get());
     records_ = true;
-    if (!write_line(header_line({.id = id_, .of_command = true, .what = what_}))) lose("");
+    const std::string header = header_line({.id = id_, .of_command = true, .what = what_});
+    header_ = header.size();
+    if (!write_line(header)) lose("");
     return n > 0;
 }
 
@@ -187,7 +189,7 @@ void ChangeKeeper::keep_one(int folder, const char* name, const char* fresh, std
 }
 
 bool ChangeKeeper::write_line(const std::string& line) {
-    // One write() at the end of a file is one step, so that lines of several threads do not mix.
+    // One write() is one step, which also moves the place of the next, so that lines of several threads do not mix.
     const ssize_t n = ::write(record_.get(), line.data(), line.size());
     if (n >= 0 && std::cmp_not_equal(n, line.size())) errno = ENOSPC;
     return std::cmp_equal(n, line.size());
@@ -210,7 +212,11 @@ void ChangeKeeper::finish() {
     struct stat status {};
     const bool own = ::fstat(record_.get(), &status) == 0 && status.st_nlink > 0;
     bool good = own && records_;
-    if (good && !write_line(end_line(lines_))) good = false;
+    if (good) {
+        const EndMark end = end_mark(header_, lines_);
+        good = std::cmp_equal(::pwrite(record_.get(), end.text.data(), end.text.size(), static_cast<off_t>(end.at)),
+                              end.text.size());
+    }
     if (const int why = record_.close()) {
         if (own) (void)::unlinkat(folder_.get(), record_file, 0);
         good = false;

@@ -63,6 +63,7 @@ private:
     bool begun_ = false;
     Descriptor folder_;
     Descriptor record_;
+    std::size_t header_ = 0;  ///< bytes of its first line
     std::atomic<bool> records_ = false;
     std::atomic<std::uint64_t> next_ = 0;   ///< number of the next kept value
     std::atomic<std::uint64_t> lines_ = 0;  ///< changes in the record

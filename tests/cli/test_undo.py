@@ -167,7 +167,7 @@ class Undo(ProgramTest):
         record = self.folder / "a.zarr/.tessera/undo/changes"
         self.tessera("set", "a.zarr", ":8, :8", "5", "--quiet")
         # A record with two changes of one chunk, of which the second replaced what another one had written.
-        header, change, _ = record.read_text().splitlines()
+        header, change = record.read_text().splitlines()
         own = json.loads(header)["id"]
         zarr.open(str(self.folder / "a.zarr"), "r+")[0, 0] = 99
         os.link(self.folder / "a.zarr/0.0", record.with_name(f"{own}.1"))
@@ -180,7 +180,7 @@ class Undo(ProgramTest):
             path.rename(record.with_name(f"{own}.1"))
         os.link(self.folder / "a.zarr/0.1", record.with_name(f"{own}.0"))
         last["n"] = 1
-        record.write_text("\n".join([header, change, json.dumps(last), '{"end": 2}', ""]))
+        record.write_text("\n".join([json.dumps({**json.loads(header), "end": 2}), change, json.dumps(last), ""]))
         self.refused("undo", "a.zarr", says="0.0 was changed after the command")
 
     def test_without_undo_nothing_is_kept(self):
@@ -321,12 +321,34 @@ class Undo(ProgramTest):
             self.tessera("undo", "big.zarr", "--quiet")
             self.assertEqual(digest(self.folder / "big.zarr"), before)
 
+    def test_a_record_that_is_cut_short_takes_back_nothing(self):
+        self.create()
+        before = digest(self.folder / "a.zarr")
+        self.tessera("set", "a.zarr", "...", "5", "--quiet")
+        after = digest(self.folder / "a.zarr")
+        record = self.folder / "a.zarr/.tessera/undo/changes"
+        whole = record.read_bytes()
+        ends = [n + 1 for n, byte in enumerate(whole[:-1]) if byte == ord("\n")]
+        for end in [0, 50, len(whole) - 1, *ends, *(end + 30 for end in ends)]:
+            record.write_bytes(whole[:end])
+            self.refused("undo", "a.zarr", says="the last change cannot be taken back")
+            self.assertEqual(digest(self.folder / "a.zarr"), after)
+        record.write_bytes(whole)
+        self.tessera("undo", "a.zarr", "--quiet")
+        self.assertEqual(digest(self.folder / "a.zarr"), before)
+
+    def earlier(self, text):
+        """A record as earlier versions wrote it: the number of changes is its last line."""
+        header, *changes = text.splitlines(keepends=True)
+        header = json.loads(header)
+        end = {"end": header.pop("end")}
+        return json.dumps(header) + "\n", *changes, json.dumps(end) + "\n"
+
     def test_after_a_restart_an_interrupted_record_is_not_trusted(self):
         self.create()
         self.tessera("set", "a.zarr", ":16, :8", "5", "--quiet")
         record = self.folder / "a.zarr/.tessera/undo/changes"
-        whole = record.read_text()
-        lines = whole.splitlines(keepends=True)
+        lines = self.earlier(record.read_text())
         header = json.loads(lines[0])
         after = digest(self.folder / "a.zarr")
         for boot, end in ((header["boot"], lines[-1].replace("2", "3")), ("another", "")):
@@ -347,7 +369,7 @@ class Undo(ProgramTest):
         self.tessera("set", "a.zarr", ":16, :8", "5", "--quiet")
         undo = self.folder / "a.zarr/.tessera/undo"
         record = undo / "changes"
-        header, *changes, end = record.read_text().splitlines()
+        header, *_, end = (part.strip() for part in self.earlier(record.read_text()))
         after = digest(self.folder / "a.zarr")
         present = (self.folder / "a.zarr/0.0").stat()
 

@@ -249,7 +249,7 @@ TEST_P(HostileJournal, a_commands_record_in_its_place) {
     stage({});
     std::string record = header_line({.id = 1, .of_command = true});
     append_change(record, put(0, key0));
-    std::ofstream(place / ".tessera/batch/journal", std::ios::binary) << record << end_line(1);
+    std::ofstream(place / ".tessera/batch/journal", std::ios::binary) << record;
     expect_refused("it is that of a command");
 }
 
