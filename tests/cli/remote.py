@@ -72,6 +72,34 @@ class Faults:
         return True
 
 
+def endless_chunks(request):
+    request.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        request.wfile.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
+
+
+def endless_rest(request):
+    request.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        request.wfile.write(b" " * 65536)
+
+
+def fifty_megabytes(request):
+    request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n")
+    for _ in range(763):
+        request.wfile.write(b" " * 65536)
+    request.close_connection = True
+
+
+def endless_header(request):
+    request.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(1 << 40):
+        request.wfile.write(b"X-%d: " % number + b"a" * 60_000 + b"\r\n")
+
+
+ENDLESS = (endless_chunks, endless_rest, fifty_megabytes, endless_header)  # for faults.answer
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True

@@ -170,38 +170,17 @@ class HostileTest(remote.InBucket, program.ProgramTest):
     # ---- memory
 
     def test_documents_without_an_end(self):
-        def chunked(request):
-            request.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            while True:
-                request.wfile.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
-
-        def open_end(request):
-            request.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
-            while True:
-                request.wfile.write(b" " * 65536)
-
-        def stated(request):
-            request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n")
-            for _ in range(763):
-                request.wfile.write(b" " * 65536)
-            request.close_connection = True
-
-        def header(request):
-            request.wfile.write(b"HTTP/1.1 200 OK\r\n")
-            for number in range(1 << 40):
-                request.wfile.write(b"X-%d: " % number + b"a" * 60_000 + b"\r\n")
-
         def only(answer, part):
             return lambda request: answer(request) if part in request.path else False
 
         with unittest.mock.patch.dict(os.environ, self.environment):
-            for answer in (chunked, open_end, stated, header):
+            for answer in remote.ENDLESS:
                 for place in (self.http, "s3://bucket"):
                     self.answers(answer)
                     self.measure(16, "get", place + "/v3")
                     self.answers(only(answer, "/c/"))
                     self.measure(16, "get", place + "/v3")
-                if answer is not header:
+                if answer is not remote.endless_header:
                     self.answers(only(answer, "list-type"))
                     self.measure(16, "info", "s3://bucket/v3")
 

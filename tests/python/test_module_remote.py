@@ -3,6 +3,7 @@
 server runs in this process, so that whoever talks to it while it holds Python's lock waits for ever."""
 import os
 import pickle
+import subprocess
 import sys
 import tempfile
 
@@ -37,6 +38,42 @@ def clean_environment():
                        "AWS_EC2_METADATA_DISABLED": "true"})
 
 
+# Reads what a server gives within 16 MiB, and says at the end the most memory that this took, in KiB. That of ru_maxrss
+# would begin with what the parent took.
+READ_IN_16M = """
+import sys, tessera
+place, calls = sys.argv[1:]
+for call in calls.splitlines():
+    try:
+        eval(call)
+    except tessera.Error:
+        continue
+    raise AssertionError(call + ": no error")
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def check_documents_without_an_end(double):
+    """They are refused within the memory that a call names, whatever it is that does not end."""
+    def peak(place, *calls):
+        """In MiB."""
+        return int(subprocess.run([sys.executable, "-c", READ_IN_16M, place, "\n".join(calls)], check=True, text=True,
+                                  stdout=subprocess.PIPE, env=environment).stdout) / 1024
+
+    environment = {**os.environ, "AWS_ACCESS_KEY_ID": remote.KEY_ID, "AWS_SECRET_ACCESS_KEY": remote.SECRET,
+                   "AWS_ENDPOINT_URL": double.origin, "AWS_REGION": remote.REGION, "PYTHONPATH": os.environ["TESSERA_MODULE"]}
+    idle = peak("")
+    reads = ("tessera.open(place, max_memory='16M')[...]", "tessera.copy(place, 'never', max_memory='16M')",
+             "tessera.stats(place, max_memory='16M')", "tessera.digest(place, max_memory='16M')")
+    for answer in remote.endless_chunks, remote.endless_rest, remote.fifty_megabytes:
+        for place in ("s3://bucket/a", double.origin + "/files/a"):
+            for part in ("", "/c/"):
+                double.faults.answer = lambda request: answer(request) if part in request.path else False
+                took = peak(place, *reads)
+                assert took < 16 + idle + 32, (answer, place, part, took, idle)
+    double.faults.answer = None
+
+
 def main():
     clean_environment()
     values = np.arange(600).reshape(20, 30)
@@ -50,6 +87,7 @@ def main():
         values[3, 3] = -1
         a = tessera.open_array("s3://bucket/a", storage_options=keys(double))
         np.testing.assert_array_equal(a[...], values)
+        check_documents_without_an_end(double)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[2:5, ::3], values[2:5, ::3])
         assert remote.SECRET not in repr(a)
         tessera.create(os.path.join(folder, "v2"), data=values, format="v2")

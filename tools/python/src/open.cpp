@@ -88,9 +88,9 @@ std::unique_ptr<Group> open_group(const std::string& path, const PlaceOptions& o
 }
 
 /// An ArrayHandle, a GroupHandle, or the list of a file's members.
-py::object open_path(const py::object& path, const PlaceOptions& options) {
+py::object open_path(const py::object& path, const PlaceOptions& options, const WorkOptions& work) {
     const std::string text = path_from_python(path);
-    Found found = Work().run([&](const IoOptions&) { return find(text, options); });
+    Found found = Work(work).run([&](const IoOptions&) { return find(text, options); });
     if (found.several) {
         py::list names;
         for (const std::string& member : found.members) names.append(text_to_python(member));

@@ -273,8 +273,16 @@ def load(path: Path, progress: ProgressCallback = None,
     return np.asarray(_array(path, storage_options).read(..., progress=progress))
 
 
-def _array(array: Union[Path, Array, Group, Members], storage_options: Optional[dict[str, Any]] = None) -> Array:
-    opened = array if isinstance(array, (Array, Group, Members)) else open(array, storage_options=storage_options)
+def _opened(given: Union[Path, Opened], storage_options: Optional[dict[str, Any]] = None,
+            max_memory: Union[int, str] = 0) -> Opened:
+    if isinstance(given, (Array, Group, Members)):
+        return given
+    return open(given, max_memory=max_memory, storage_options=storage_options)
+
+
+def _array(array: Union[Path, Opened], storage_options: Optional[dict[str, Any]] = None,
+           max_memory: Union[int, str] = 0) -> Array:
+    opened = _opened(array, storage_options, max_memory)
     if not isinstance(opened, Array):
         raise InvalidArgument(f"{opened.path}: expected an array; it holds: {', '.join(opened)}")
     return opened
@@ -361,7 +369,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     >>> tessera.copy("plain.zarr", "new.zarr", format="v3", dry_run=True)[-1]
     'chunks are copied as they are'
     """
-    array = source if isinstance(source, (Array, Group, Members)) else open(source, storage_options=storage_options)
+    array = _opened(source, storage_options, max_memory)
     options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
                                "separator": separator, "structures": structures, "deflate": deflate}
     way = _tessera.CopyWay(overwrite=overwrite, resume=resume, link=link, dry_run=dry_run,
@@ -500,8 +508,8 @@ def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol:
     Difference
         A dict, with its members also as attributes: `equal`, `structure` (differences other than elements), `different`, `first`, `largest`, `largest_at`.
     """
-    return Difference(_tessera.difference(_array(a)._handle, _array(b)._handle, atol, rtol, places,
-                                          work(threads, max_memory, progress)))
+    one, two = (_array(each, max_memory=max_memory)._handle for each in (a, b))
+    return Difference(_tessera.difference(one, two, atol, rtol, places, work(threads, max_memory, progress)))
 
 
 @over_network
@@ -531,7 +539,7 @@ def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence
     >>> tessera.stats("plain.npy", how="p25").further
     {'p25': 1.0}
     """
-    opened = _array(array)
+    opened = _array(array, max_memory=max_memory)
     found = _tessera.statistics(opened._handle, bins, work(threads, max_memory, progress))
     words = [how] if isinstance(how, str) else list(how)
     further = _tessera.further_statistics(opened._handle, words, work(threads, max_memory, progress))

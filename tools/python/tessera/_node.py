@@ -58,5 +58,6 @@ KINDS: dict[type, Callable[[Any, str, str, dict[str, Any]], Node]] = {}
 
 def open_node(path: str, mode: str = "r", **options: Any) -> Any:
     """As :func:`tessera.open`, which documents the options, for an absolute path. Nodes open others by it."""
-    handle = _tessera.open_path(path, _tessera.PlaceOptions(mode == "r", **place_options(options)))
+    within = work(max_memory=options.get("max_memory", 0))
+    handle = _tessera.open_path(path, _tessera.PlaceOptions(mode == "r", **place_options(options)), within)
     return KINDS[type(handle)](handle, path, mode, options)
