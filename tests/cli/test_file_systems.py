@@ -4,7 +4,9 @@ had."""
 
 import os
 import shutil
+import shlex
 import subprocess
+import sys
 import time
 import unittest
 
@@ -93,6 +95,36 @@ class Batches(ProgramTest):
                 return subprocess.run([*way, "sh", "-ec", script], cwd=self.folder, capture_output=True, text=True,
                                       timeout=120, env={**os.environ, "T": PROGRAM})
         self.skipTest("takes a name space of mounts of one's own (unshare -m)")
+
+    def test_a_full_disk_under_files_of_libhdf5(self):
+        """An error and no crash, in the program and in Python, whose end closes libhdf5; what was there stays."""
+        np.save(self.folder / "noise.npy", np.random.default_rng(1).integers(0, 2**31, (200, 200), "<i4"))
+        (self.folder / "save.py").write_text(
+            "import sys, numpy, tessera\n"
+            "try:\n"
+            "    tessera.save(sys.argv[1], numpy.load('noise.npy'), overwrite=True)\n"
+            "except tessera.IoError as error:\n"
+            "    sys.exit(f'refused: {error}')\n")
+        module = os.environ.get("TESSERA_MODULE")
+        python = f"PYTHONPATH={shlex.quote(module)} {sys.executable} -B save.py" if module else "$T export noise.npy --overwrite --quiet"
+        result = self.in_a_namespace(f"""
+            mkdir full
+            for name in a.h5 a.nc; do for there in "" small; do for k in 20 100; do
+                mount -t tmpfs -o size=${{k}}k none full
+                [ -z "$there" ] || $T export x.zarr full/$name --quiet
+                ls -l --time-style=+ full > before
+                code=0; $T export noise.npy full/$name --overwrite --quiet 2> said || code=$?
+                echo "$code $(cat said)"
+                code=0; {python} full/$name 2> said || code=$?
+                echo "$code $(cat said)"
+                ls -lA --time-style=+ full | cmp - before
+                umount full
+            done; done; done""")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stdout.splitlines()
+        self.assertEqual(len(lines), 16, lines)
+        for line in lines:
+            self.assertRegex(line, "^[12] .*full/a.*No space left on device")
 
     def test_a_part_of_the_array_on_another_file_system(self):
         result = self.in_a_namespace("""

@@ -148,6 +148,38 @@ class Page(PageTest):
             self.script("document.querySelector('.fit').click()")
             self.wait(f"Math.abs({fills} - {first}) < 0.01")
 
+    def test_the_second_array_lies_within_its_axes(self):
+        """It fits the stage whatever was shown before, and its tiles lie where its axes are drawn."""
+        shapes = {"large": (2500, 2000), "tiny": (10, 12), "volume": (6, 50, 60), "rgb": (40, 60, 3), "line": (50,)}
+        for name, shape in shapes.items():
+            self.tessera("import", self.save(f"{name}.npy", np.zeros(shape, "u1")), f"{name}.zarr", "--quiet")
+        self.addCleanup(self.browser.set_window_size, 1200, 800)
+        for size in (1200, 800), (800, 600):
+            self.browser.set_window_size(*size)
+            for first, second in (("large", "tiny"), ("tiny", "large"), ("large", "volume"), ("rgb", "tiny"), ("line", "rgb")):
+                self.open(self.serve(f"{first}.zarr", f"{second}.zarr"), f"#path={first}.zarr")
+                self.wait(f"document.getElementById('name').textContent === '{first}.zarr'")
+                if first != "line":
+                    self.complete()
+                self.script("""const p = tesseraPage, what = p.frameWhat.bind(p);
+                    p.frameWhat = (map, extent) => { window.drawn = { ...extent }; return what(map, extent); };
+                    p.slice.map.on('zoomanim', () => (window.zoomed = true));
+                    [...document.querySelectorAll('#tree .row')].find((row) => row.textContent.includes(arguments[0])).click()""", second)
+                self.wait(f"document.getElementById('name').textContent === '{second}.zarr' && window.drawn")
+                self.complete()
+                # Two frames on, what is to be drawn is.
+                self.browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+                zoom, fit, extent, drawn, tiles, zoomed = self.script("""const s = tesseraPage.slice, boxes = [];
+                    const map = s.element.getBoundingClientRect(), at = (side) => Math.min(...boxes.map((box) => box[side])) - map[side];
+                    s.layer.each((tile) => tile.coords.z === s.tileZoom() && boxes.push(tile.getBoundingClientRect()));
+                    return [s.map.getZoom(), s.fitZoom(), s.extent(), window.drawn, { left: at('left'), top: at('top') }, window.zoomed ?? false]""")
+                with self.subTest(first=first, second=second, size=size):
+                    self.assertFalse(zoomed)
+                    self.assertAlmostEqual(zoom, fit)
+                    self.assertEqual(drawn, extent)
+                    for side in tiles:
+                        self.assertAlmostEqual(tiles[side], extent[side], delta=1.5)
+
     def on_paper(self):
         """Prints; returns a script for the picture's place on the page, which is 800 pixels wide."""
         self.script("dispatchEvent(new Event('beforeprint'))")

@@ -166,13 +166,12 @@ export class SliceView {
     this.bounds = bounds;
     this.map.setMaxBounds(null);
     const fit = this.fitZoom();
-    this.map.setMinZoom(Math.min(Math.floor(fit), 0) - 1);
-    this.map.setMaxZoom(Math.max(6, Math.ceil(fit)));
-    if (where) {
-      this.map.setView(this.unit(...where.centre), where.zoom, { animate: false });
-    } else {
-      this.map.setView(bounds.getCenter(), fit, { animate: false });
-    }
+    // Not by setMinZoom(), which moves what was shown before into the new limits: that goes on after setView(), as any
+    // zoom under way does.
+    this.map._onZoomTransitionEnd();
+    Object.assign(this.map.options, { minZoom: Math.min(Math.floor(fit), 0) - 1, maxZoom: Math.max(6, Math.ceil(fit)) });
+    this.map.setView(where ? this.unit(...where.centre) : bounds.getCenter(), where?.zoom ?? fit, { reset: true });
+    this.map.fire('zoomlevelschange');
     this.map.setMaxBounds(bounds.pad(0.5));
     const generation = (this.generation = {});
     this.framed();
