@@ -209,7 +209,7 @@ def main():
         tessera.seal("s3://bucket/doubled", **given)
         assert tessera.verify("s3://bucket/doubled", **given).sound
         np.testing.assert_array_equal(np.load(tessera.unstack(a, os.path.join(folder, "row-{}.npy"), **given)[3]), values[3])
-        refused(tessera.Unsupported, lambda: tessera.unstack(a, "s3://bucket/row-{}", **given), "folders of this machine")
+        refused(tessera.Unsupported, lambda: tessera.unstack(a, "s3://bucket/row-{}", **given), "a folder on this machine")
         tessera.copy(a, "s3://bucket/copied", codec="zstd:1", **given)
         tessera.convert("s3://bucket/copied", "s3://bucket/converted", "v2", **given)
         assert tessera.digest("s3://bucket/converted", **given) == tessera.digest(local)
