@@ -60,11 +60,16 @@ std::vector<Command> computing_commands() {
 
 /// Array files are left to the system: a power failure may cost them.
 std::vector<Command> file_commands() {
-    return {{"export", {"export", "SRC", "DST", "--overwrite"}, "out.npy", true},
-            {"export_npz", {"export", "SRC", "DST", "--overwrite"}, "out.npz", true},
-            {"export_new", {"export", "SRC", "DST"}, "new.npy"},
-            {"export_h5", {"export", "SRC", "DST", "--overwrite", "--deflate", "1"}, "out.h5", true},
-            {"export_nc4", {"export", "SRC", "DST"}, "new.nc4"}};
+    std::vector<Command> commands{
+        {"export", {"export", "SRC", "DST", "--overwrite"}, "out.npy", true},
+        {"export_npz", {"export", "SRC", "DST", "--overwrite"}, "out.npz", true},
+        {"export_h5", {"export", "SRC", "DST", "--overwrite", "--deflate", "1"}, "out.h5", true},
+        {"copy_zip", {"copy", "SRC", "DST"}, "new.zip"},
+        {"view_png", {"view", "SRC", "--png", "DST"}, "new.png"}};
+    for (const std::string format : {"npy", "nc4", "ra", "mldf", "nc", "tif", "safetensors", "csv"}) {
+        commands.push_back({"export_" + format, {"export", "SRC", "DST"}, "new." + format});
+    }
+    return commands;
 }
 
 /// What can happen to which call; "link" is left out because a copy takes its place.
@@ -195,6 +200,12 @@ TEST_P(Program, each_call_fails_once) {
                 EXPECT_TRUE(is_complete(folder_.data())) << ended.to_string();
             } else {
                 EXPECT_THAT(ended.error, HasSubstr(folder_.data().string())) << ended.to_string();
+            }
+            // A file that could not be removed is all that may be left beside it.
+            for (const auto& entry : fs::directory_iterator(folder_.data())) {
+                if (directory() || calls == std::string_view("unlink")) break;
+                const std::string name = entry.path().filename();
+                EXPECT_TRUE(name == "source.zarr" || name == GetParam().destination) << name << ended.to_string();
             }
             EXPECT_TRUE(old_or_complete(folder_.data(), n % 2 == 0)) << ended.to_string();
         }
