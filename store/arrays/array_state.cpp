@@ -6,7 +6,9 @@
 #include <tessera/own_names.h>
 #include <tessera/shard.h>
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "batch.h"
@@ -210,7 +212,10 @@ void drop_lock_file(const PlaceRef& place) {
     if (!is_directory_store(place.store)) return;
     const std::string own = place.key(own_folder);
     const Listing there = place.store.list(own);
-    if (there.prefixes.empty() && there.keys == std::vector<std::string>{"lock"}) place.store.erase_below(own);
+    if (!there.prefixes.empty() || there.keys != std::vector<std::string>{"lock"}) return;
+    place.store.erase(join_key(own, "lock"));
+    std::error_code kept;  // what no listing shows, or came meanwhile, stays
+    std::filesystem::remove(place.store.name_of(own), kept);
 }
 
 std::shared_ptr<const LoadedArray> ArrayState::loaded() const {
