@@ -291,6 +291,7 @@ private:
         struct stat status {};
         if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
             require_place(lock_file, S_IFREG);
+            if (error == EACCES) require_shared(directory_.get(), lock_file, fmt::format("{}/{}", name_, lock_file));
             throw io_error("opening the lock file", fmt::format("{}/{}", name_, lock_file), error);
         }
         (void)share_with_folder(file.get(), status, directory_.get());  // all who may write lock it

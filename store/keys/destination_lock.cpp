@@ -352,11 +352,13 @@ std::optional<std::string> DestinationLock::State::take(const fs::path& path, co
     if (!file && errno == ENOENT) return std::nullopt;
     if (!file && !(is_refusal(errno) && open_directory())) {
         const int error = errno;
+        const std::string lock = hidden_name(place, "lock");
         if (is_refusal(error)) {
+            require_shared(parent.get(), lock.c_str(), (folder / lock).string());
             throw io_error(fmt::format("cannot make {}: writing to the folder", path.string()), folder.string(), error);
         }
-        throw io_error(fmt::format("cannot make {}: opening its lock file", path.string()),
-                       (folder / hidden_name(place, "lock")).string(), error);
+        throw io_error(fmt::format("cannot make {}: opening its lock file", path.string()), (folder / lock).string(),
+                       error);
     }
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) throw io_error("locking", path.string(), errno);

@@ -9,6 +9,8 @@
 #include <tessera/error.h>
 #include <tessera/fnv.h>
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "beneath.h"
@@ -65,6 +67,17 @@ void remove_tree(const fs::path& path) {
     if (!directory && is_absent(errno)) return;
     if (!directory) throw io_error("opening", above.string(), errno);
     remove_beneath(directory.get(), path.filename().c_str(), path.string());
+}
+
+void require_shared(int folder, const char* name, const std::string& path) {
+    constexpr mode_t others = 0066;
+    struct stat status {};
+    if (::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || (status.st_mode & others) != 0 ||
+        status.st_uid == ::geteuid() || ::faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) != 0) {
+        return;
+    }
+    throw io_error("a run that was killed left this lock file to its owner alone; if none is at work, remove it:", path,
+                   EACCES);
 }
 
 std::optional<FileId> folder_id(const fs::path& path) {

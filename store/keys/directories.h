@@ -30,6 +30,9 @@ std::vector<std::filesystem::path> make_directories(const std::filesystem::path&
 /// Removes everything at `path`, if anything. Throws io.
 void remove_tree(const std::filesystem::path& path);
 
+/// Throws io if a lock file in a folder in which this user may write is one that its owner alone may open.
+void require_shared(int folder, const char* name, const std::string& path);
+
 /// The identity of a folder or file, independent of its name.
 [[nodiscard]] inline FileId id_of(const struct stat& status) {
     return {.device = status.st_dev, .inode = status.st_ino};

@@ -142,6 +142,21 @@ class SharedGroup(program.ProgramTest):
                 self.tessera("snapshot", path, "create", "x", "--quiet", **self.alice)
                 self.check(self.root)
 
+    @unittest.skipUnless(os.getuid() == 0, "takes root: two users")
+    def test_a_lock_file_of_a_killed_run_is_named(self):
+        """One that was made under a mask of 077, and not yet shared."""
+        path = self.array("v3")
+        for lock, words in ((path / ".tessera/lock", ("set", path, "0", "4")),
+                            (self.root / ".new.zarr.tessera-lock", ("copy", path, self.root / "new.zarr"))):
+            lock.unlink(missing_ok=True)
+            lock.touch()
+            os.chown(lock, self.BOB, self.group)
+            lock.chmod(0o600)
+            self.refused(*words, "--quiet", says=["killed", "remove it", str(lock)], **self.alice)
+            lock.unlink()
+            self.tessera(*words, "--quiet", **self.alice)
+            self.check(path)
+
     def test_snapshots_and_replacements(self):
         for form in self.FORMATS:
             with self.subTest(form):
