@@ -211,6 +211,7 @@ struct DestinationLock::State {
     std::optional<std::string> enter(const fs::path& path);
     [[nodiscard]] Descriptor open_lock_file() const;
     bool open_directory();
+    [[noreturn]] void no_lock_file(const fs::path& path, int error) const;
     [[nodiscard]] bool in_place() const;
 };
 
@@ -334,6 +335,17 @@ bool DestinationLock::State::in_place() const {
            id_of(above) == id_of(folder_there);
 }
 
+/// Throws the error of a lock file that could not be opened.
+void DestinationLock::State::no_lock_file(const fs::path& path, int error) const {
+    const std::string lock = hidden_name(place, "lock");
+    if (is_refusal(error)) {
+        require_shared(parent.get(), lock.c_str(), (folder / lock).string());
+        throw io_error(fmt::format("cannot make {}: writing to the folder", path.string()), folder.string(), error);
+    }
+    throw io_error(fmt::format("cannot make {}: opening its lock file", path.string()), (folder / lock).string(),
+                   error);
+}
+
 /// One attempt; returns the holder if somebody else holds the destination. If it returns nullopt and `taken` is false,
 /// something changed meanwhile: try again.
 std::optional<std::string> DestinationLock::State::take(const fs::path& path, const StoreOptions& options) {
@@ -350,16 +362,7 @@ std::optional<std::string> DestinationLock::State::take(const fs::path& path, co
     lock_name = hidden_name(place, "lock");
     file = open_lock_file();
     if (!file && errno == ENOENT) return std::nullopt;
-    if (!file && !(is_refusal(errno) && open_directory())) {
-        const int error = errno;
-        const std::string lock = hidden_name(place, "lock");
-        if (is_refusal(error)) {
-            require_shared(parent.get(), lock.c_str(), (folder / lock).string());
-            throw io_error(fmt::format("cannot make {}: writing to the folder", path.string()), folder.string(), error);
-        }
-        throw io_error(fmt::format("cannot make {}: opening its lock file", path.string()), (folder / lock).string(),
-                       error);
-    }
+    if (!file && !(is_refusal(errno) && open_directory())) no_lock_file(path, errno);
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) throw io_error("locking", path.string(), errno);
     if (!lock_name.empty() && !S_ISREG(status.st_mode)) {
