@@ -5,6 +5,7 @@
 #include <limits>
 #include <locale>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -12,8 +13,6 @@
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/value.h>
-
-#include "unicode.h"
 
 namespace tessera {
 namespace {
@@ -33,6 +32,10 @@ constexpr int max_levels = 200;
     while (length > 0 && length < why.size() && (static_cast<unsigned char>(why[length]) & 0xC0U) == 0x80) --length;
     throw corrupt("not valid JSON at line {}, column {}: {}{}", line, column, why.substr(0, length),
                   length < why.size() ? " …" : "");
+}
+
+bool is_number_char(char c) {
+    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
 }
 
 // The length of the JSON number that `text` starts with; 0 when it starts with none.
@@ -122,6 +125,79 @@ bool is_plain_integer(std::string_view number) {
     return number.find_first_of(".eE") == std::string_view::npos;
 }
 
+struct SpecialToken {
+    std::size_t length = 0;
+    double value = 0;
+};
+
+// The bare NaN, Infinity or -Infinity at `at`, standing by itself.
+SpecialToken special_token(std::string_view json, std::size_t at) {
+    if (std::string_view("NI-").find(json[at]) == std::string_view::npos) return {};
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr std::pair<std::string_view, double> tokens[] = {
+        {"NaN", std::numeric_limits<double>::quiet_NaN()}, {"Infinity", infinity}, {"-Infinity", -infinity}};
+    for (const auto& [name, value] : tokens) {
+        if (json.substr(at, name.size()) != name) continue;
+        const auto end = at + name.size();
+        if ((at > 0 && is_number_char(json[at - 1])) || (end < json.size() && is_number_char(json[end]))) continue;
+        return {name.size(), value};
+    }
+    return {};
+}
+
+// Replaces tokens that Python reads and nlohmann/json does not: NaN, Infinity, -Infinity and numbers beyond double's
+// range. Each becomes a zero and spaces, so that positions in messages stay true, and its value is remembered.
+struct Prepared {
+    std::string text;
+    std::vector<std::pair<std::size_t, Value>> specials;  // with how many numbers come before each
+};
+
+Prepared prepare(std::string_view json) {
+    Prepared out{std::string(json), {}};
+    std::size_t numbers = 0;
+    const auto substitute = [&](std::size_t at, std::size_t length, Value v) {
+        out.text.replace(at, length, "0" + std::string(length - 1, ' '));
+        out.specials.emplace_back(numbers++, std::move(v));
+    };
+    int depth = 0;
+    for (std::size_t i = 0; i < json.size();) {
+        const char c = json[i];
+        if (c == '"') {
+            for (++i; i < json.size() && json[i] != '"'; ++i) {
+                if (json[i] == '\\') ++i;
+            }
+            ++i;
+        } else if (c == '[' || c == '{') {
+            if (++depth > max_levels) fail_at(json, i, fmt::format("nested deeper than {} levels", max_levels));
+            ++i;
+        } else if (c == ']' || c == '}') {
+            --depth;
+            ++i;
+        } else if (c == '\0') {
+            fail_at(json, i, "a zero byte");  // nlohmann/json would take it for the end
+        } else if (const auto special = special_token(json, i); special.length > 0) {
+            substitute(i, special.length, special.value);
+            i += special.length;
+        } else if (is_number_char(c)) {
+            auto end = i;
+            while (end < json.size() && is_number_char(json[end])) ++end;
+            const auto number = json.substr(i, end - i);
+            if (number_length(number) == number.size()) {
+                if (const double v = read_double(number); std::isinf(v)) {
+                    substitute(i, number.size(),
+                               is_plain_integer(number) ? Value(Value::BigInteger{std::string(number)}) : Value(v));
+                } else {
+                    ++numbers;
+                }
+            }
+            i = end;
+        } else {
+            ++i;
+        }
+    }
+    return out;
+}
+
 // A repeated key keeps its first place and its last value, as in a Python dict. Not quadratic: a hostile text may have
 // a million keys.
 void unite_repeated_keys(Value::Object& members) {
@@ -142,167 +218,90 @@ void unite_repeated_keys(Value::Object& members) {
     members = std::move(kept);
 }
 
-// What follows a backslash, and what it stands for. Python writes the first seven so.
-constexpr std::string_view escape_letters = "\"\\bfnrt/";
-constexpr std::string_view escaped = "\"\\\b\f\n\r\t/";
-
-// JSON, and what Python writes besides: NaN, Infinity, -Infinity, integers of any size.
-class JsonParser {
+// Receives nlohmann/json's events and builds a Value.
+class Builder : public nlohmann::json_sax<nlohmann::json> {
 public:
-    explicit JsonParser(std::string_view json) : json_(json), at_(json.starts_with("\xEF\xBB\xBF") ? 3 : 0) {}
+    Builder(std::string_view json, std::vector<std::pair<std::size_t, Value>> specials)
+        : json_(json), specials_(std::move(specials)), next_(specials_.begin()) {}
 
-    Value whole() {
-        Value result = value(1);
-        (void)peek();
-        if (at_ < json_.size()) fail("expected the end");
-        return result;
+    bool null() override { return add(nullptr); }
+    bool boolean(bool v) override { return add(v); }
+    bool number_integer(std::int64_t v) override { return add_number(v); }
+    bool number_unsigned(std::uint64_t v) override { return add_number(v); }
+    bool number_float(double v, const std::string& raw) override {
+        if (is_plain_integer(raw)) return add_number(Value::BigInteger{raw});
+        return add_number(may_be_halfway(v) ? Value::from_digits(raw) : Value(v));
     }
+    bool string(std::string& v) override { return add(std::move(v)); }
+    bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON text has none
+    bool start_object(std::size_t) override {
+        open_.push_back({true, {}, {}});
+        return true;
+    }
+    bool key(std::string& v) override {
+        open_.back().members.emplace_back(std::move(v), nullptr);
+        return true;
+    }
+    bool end_object() override {
+        auto members = std::move(open_.back().members);
+        open_.pop_back();
+        unite_repeated_keys(members);
+        return add(std::move(members));
+    }
+    bool start_array(std::size_t) override {
+        open_.push_back({false, {}, {}});
+        return true;
+    }
+    bool end_array() override {
+        auto items = std::move(open_.back().items);
+        open_.pop_back();
+        return add(std::move(items));
+    }
+    bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& e) override {
+        std::string_view why = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: why"
+        if (const auto colon = why.find(": "); colon != std::string_view::npos) why.remove_prefix(colon + 2);
+        fail_at(json_, position == 0 ? 0 : position - 1, why);
+    }
+
+    Value result;
 
 private:
-    [[noreturn]] void fail(std::string_view why) const { fail_at(json_, at_, why); }
-
-    /// The next character that is no white space; 0 at the end.
-    char peek() {
-        at_ = std::min(json_.find_first_not_of(" \t\n\r", at_), json_.size());
-        if (at_ == json_.size()) return '\0';
-        if (json_[at_] == '\0') fail("a zero byte");
-        return json_[at_];
-    }
-    void take(char expected) {
-        if (peek() != expected) fail(fmt::format("expected '{}'", expected));
-        ++at_;
-    }
-    /// Whether another item follows.
-    bool more(char close) {
-        const char c = peek();
-        if (c != ',' && c != close) fail(fmt::format("expected ',' or '{}'", close));
-        ++at_;
-        return c == ',';
-    }
-
-    Value value(int level) {
-        const char c = peek();
-        if (c == '"') return string();
-        if (c != '[' && c != '{') return word();
-        if (level > max_levels) fail(fmt::format("nested deeper than {} levels", max_levels));
-        ++at_;
-        return c == '[' ? array(level) : object(level);
-    }
-    Value array(int level) {
+    struct Open {
+        bool is_object;
         Value::Array items;
-        if (peek() == ']') return ++at_, items;
-        do items.push_back(value(level + 1));
-        while (more(']'));
-        return items;
-    }
-    Value object(int level) {
         Value::Object members;
-        if (peek() == '}') return ++at_, members;
-        do {
-            if (peek() != '"') fail("expected a name in double quotes");
-            std::string name = string();
-            take(':');
-            members.emplace_back(std::move(name), value(level + 1));
-        } while (more('}'));
-        unite_repeated_keys(members);
-        return members;
+    };
+    bool add_number(Value v) {
+        const bool special = next_ != specials_.end() && next_->first == numbers_;
+        ++numbers_;
+        return add(special ? std::move((next_++)->second) : std::move(v));
     }
-
-    Value word() {
-        constexpr double infinity = std::numeric_limits<double>::infinity();
-        static const std::pair<std::string_view, Value> words[] = {
-            {"null", nullptr},      {"true", true},
-            {"false", false},       {"NaN", std::numeric_limits<double>::quiet_NaN()},
-            {"Infinity", infinity}, {"-Infinity", -infinity}};
-        const std::string_view rest = json_.substr(at_);
-        for (const auto& [name, value] : words) {
-            if (rest.starts_with(name)) return at_ += name.size(), value;
+    bool add(Value v) {
+        if (open_.empty()) {
+            result = std::move(v);
+        } else if (open_.back().is_object) {
+            open_.back().members.back().second = std::move(v);
+        } else {
+            open_.back().items.push_back(std::move(v));
         }
-        const std::string_view number = rest.substr(0, number_length(rest));
-        if (number.empty()) fail("expected a value");
-        at_ += number.size();
-        if (!is_plain_integer(number)) return Value::from_digits(number);
-        std::int64_t whole = 0;
-        std::uint64_t large = 0;
-        if (std::from_chars(number.begin(), number.end(), whole).ec == std::errc{}) return whole;
-        if (std::from_chars(number.begin(), number.end(), large).ec == std::errc{}) return large;
-        return Value::BigInteger{std::string(number)};
-    }
-
-    std::string string() {
-        const std::size_t begin = at_++;
-        std::string text;
-        while (true) {
-            const std::size_t from = at_;
-            while (at_ < json_.size() && json_[at_] != '"' && json_[at_] != '\\' && !is_control(json_[at_])) ++at_;
-            text += json_.substr(from, at_ - from);
-            if (at_ == json_.size()) fail("a text without its end");
-            if (is_control(json_[at_])) fail("a control character in a text");
-            if (json_[at_++] == '"') break;
-            escape(text);
-        }
-        if (!count_utf8(text)) fail_at(json_, begin, "a text that is not UTF-8");
-        return text;
-    }
-    static bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20; }
-
-    /// Appends what the escape stands for whose letter comes next.
-    void escape(std::string& text) {
-        const std::size_t letter = escape_letters.find(at_ < json_.size() ? json_[at_] : '\0');
-        if (letter != std::string_view::npos) {
-            text += escaped[letter];
-            ++at_;
-            return;
-        }
-        char32_t c = utf16_unit();
-        if (c >= 0xD800 && c < 0xDC00 && json_.substr(at_).starts_with('\\')) {
-            ++at_;
-            const char32_t low = utf16_unit();
-            c = low >= 0xDC00 && low < 0xE000 ? 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00) : 0xD800;
-        }
-        if (c >= 0xD800 && c < 0xE000) fail("half a surrogate pair");
-        append_utf8(text, c);
-    }
-    char32_t utf16_unit() {
-        const std::string_view digits = json_.substr(at_).substr(0, 5);
-        std::uint16_t unit = 0;
-        const bool whole = digits.size() == 5 && digits[0] == 'u' &&
-                           std::from_chars(digits.begin() + 1, digits.end(), unit, 16).ptr == digits.end();
-        if (!whole) fail("an unknown escape");
-        at_ += digits.size();
-        return unit;
+        return true;
     }
 
     std::string_view json_;
-    std::size_t at_;
+    std::vector<std::pair<std::size_t, Value>> specials_;
+    std::vector<std::pair<std::size_t, Value>>::iterator next_;
+    std::size_t numbers_ = 0;
+    std::vector<Open> open_;
 };
 
 // ---- writing
 
 void append_string(std::string& out, const std::string& s, const JsonStyle& style) {
-    const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
-    out += '"';
-    if (std::ranges::all_of(s, is_plain)) {
-        out += s + '"';
-        return;
+    try {
+        out += nlohmann::json(s).dump(-1, ' ', style.ascii);
+    } catch (const nlohmann::json::exception&) {
+        throw invalid_argument("text that is not UTF-8 cannot be written as JSON");
     }
-    const auto characters = from_utf8(s);
-    if (!characters) throw invalid_argument("text that is not UTF-8 cannot be written as JSON");
-    const auto put_unit = [&](char32_t unit) { out += fmt::format("\\u{:04x}", static_cast<unsigned>(unit)); };
-    for (const char32_t c : *characters) {
-        const std::size_t letter = c < 0x80 && c != '/' ? escaped.find(static_cast<char>(c)) : std::string_view::npos;
-        if (letter != std::string_view::npos) {
-            out += {'\\', escape_letters[letter]};
-        } else if (c >= 0x20 && (c < 0x7F || !style.ascii)) {
-            append_utf8(out, c);
-        } else if (c < 0x10000) {
-            put_unit(c);
-        } else {
-            put_unit(0xD800 + ((c - 0x10000) >> 10));
-            put_unit(0xDC00 + ((c - 0x10000) & 0x3FF));
-        }
-    }
-    out += '"';
 }
 
 std::string json_double(double v) {
@@ -538,7 +537,10 @@ std::uint64_t parsed_memory(std::string_view json) {
 
 Value Value::parse(std::string_view json) {
     const MemoryHold held(parsed_memory(json));
-    return JsonParser(json).whole();
+    auto prepared = prepare(json);
+    Builder builder(json, std::move(prepared.specials));
+    nlohmann::json::sax_parse(prepared.text, &builder);
+    return std::move(builder.result);
 }
 
 std::string Value::dump(JsonStyle style) const {

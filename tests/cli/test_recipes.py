@@ -39,6 +39,8 @@ LIBRARIES = {
     "libzfp-dev": ["zfp", "zfp", "zfp", "zfp", "zfp", None],  # Homebrew has none
     "libzip-dev": ["libzip"] * 6,
     "libzstd-dev": ["zstd"] * 6,
+    "nlohmann-json3-dev": ["nlohmann_json", "nlohmann-json", "nlohmann_json", "nlohmann-json", "nlohmann_json",
+                           "nlohmann-json"],
     "zlib1g-dev": ["zlib", "zlib", "zlib", "zlib-api", "zlib", "zlib"],
 }
 FILES = ["conda/recipe.yaml", "vcpkg/tessera/vcpkg.json", "conan/conanfile.py", "spack/package.py", "nix/default.nix",
@@ -48,7 +50,7 @@ FILES = ["conda/recipe.yaml", "vcpkg/tessera/vcpkg.json", "conan/conanfile.py", 
 class Recipes(unittest.TestCase):
     def test_every_library_is_named(self):
         listed = [line.split()[0] for line in (SOURCE / "tools/packages.txt").read_text().splitlines()
-                  if re.match(r"lib|zlib", line)]
+                  if re.match(r"lib|nlohmann|zlib", line)]
         self.assertEqual(sorted(set(listed) - set(LIBRARIES)), [], "name it in each recipe, and in this table")
         texts = [(RECIPES / file).read_text() for file in FILES]
         for library in listed:

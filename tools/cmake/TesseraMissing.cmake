@@ -1,4 +1,5 @@
 # Names everything that is missing in one message: whoever runs `pip install .` has seen no list of packages.
+find_package(nlohmann_json QUIET)
 set(tessera_wanted
     TBB::tbb libtbb-dev
     fmt::fmt libfmt-dev
@@ -12,7 +13,8 @@ set(tessera_wanted
     PkgConfig::libzip libzip-dev
     PkgConfig::libzstd libzstd-dev
     PkgConfig::minizip libminizip-dev
-    PkgConfig::zlib zlib1g-dev)
+    PkgConfig::zlib zlib1g-dev
+    nlohmann_json::nlohmann_json nlohmann-json3-dev)
 if(TESSERA_TOOLS)
   find_package(CLI11 QUIET)
   list(APPEND tessera_wanted CLI11::CLI11 libcli11-dev)

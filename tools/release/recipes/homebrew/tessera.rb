@@ -9,6 +9,7 @@ class Tessera < Formula
   depends_on "cli11" => :build
   depends_on "cmake" => :build
   depends_on "ninja" => :build
+  depends_on "nlohmann-json" => :build
   depends_on "pkgconf" => :build
   depends_on "bzip2"
   depends_on "c-blosc"

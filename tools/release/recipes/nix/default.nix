@@ -11,7 +11,7 @@ pkgs.stdenv.mkDerivation {
   propagatedBuildInputs = with pkgs; [
     bzip2 c-blosc curl fmt hdf5 isa-l libdeflate libpng libtiff libzip lz4 minizip openssl tbb xz zfp zlib zstd
   ];
-  buildInputs = with pkgs; [ cli11 libmicrohttpd ];
+  buildInputs = with pkgs; [ cli11 libmicrohttpd nlohmann_json ];
 
   cmakeFlags = [ "-DTESSERA_TESTS=OFF" "-DTESSERA_PYTHON_MODULE=OFF" ];
 
