@@ -31,7 +31,6 @@ LIBRARIES = {
     "liblz4-dev": ["lz4-c", "lz4", "lz4", "lz4", "lz4", "lz4"],
     "liblzma-dev": ["xz", "liblzma", "xz_utils", "xz", "xz", "xz"],
     "libmicrohttpd-dev": ["libmicrohttpd", "libmicrohttpd", None, "libmicrohttpd", "libmicrohttpd", "libmicrohttpd"],
-    "libminizip-dev": ["minizip"] * 6,
     "libpng-dev": ["libpng"] * 6,
     "libssl-dev": ["openssl", "openssl", "openssl", "openssl", "openssl", "openssl@3"],
     "libtbb-dev": ["tbb-devel", "tbb", "onetbb", "tbb", "tbb", "tbb"],

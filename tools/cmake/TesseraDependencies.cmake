@@ -10,7 +10,7 @@ find_package(fmt ${tessera_required} QUIET)
 find_package(BZip2 ${tessera_required} QUIET)
 find_package(PkgConfig ${tessera_required} QUIET)
 # libzip by pkg-config, because Debian's CMake package of it also asks for programs that libzip-dev does not depend on.
-foreach(tessera_package blosc libcrypto libdeflate libisal liblz4 liblzma libzip libzstd minizip zlib)
+foreach(tessera_package blosc libcrypto libdeflate libisal liblz4 liblzma libzip libzstd zlib)
   if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::${tessera_package})
     pkg_check_modules(${tessera_package} ${tessera_required} QUIET IMPORTED_TARGET GLOBAL ${tessera_package})
   endif()
@@ -36,8 +36,4 @@ if(zfp_include_folder AND zfp_library AND NOT TARGET zfp::zfp)
   add_library(zfp::zfp UNKNOWN IMPORTED GLOBAL)
   set_target_properties(zfp::zfp PROPERTIES IMPORTED_LOCATION "${zfp_library}" INTERFACE_INCLUDE_DIRECTORIES
                                                                               "${zfp_include_folder}")
-endif()
-# minizip's headers are included as <minizip/zip.h>. Its own include folder would hide libzip's <zip.h>.
-if(TARGET PkgConfig::minizip)
-  set_property(TARGET PkgConfig::minizip PROPERTY INTERFACE_INCLUDE_DIRECTORIES)
 endif()

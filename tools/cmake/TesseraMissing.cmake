@@ -12,7 +12,6 @@ set(tessera_wanted
     PkgConfig::liblzma liblzma-dev
     PkgConfig::libzip libzip-dev
     PkgConfig::libzstd libzstd-dev
-    PkgConfig::minizip libminizip-dev
     PkgConfig::zlib zlib1g-dev
     nlohmann_json::nlohmann_json nlohmann-json3-dev)
 if(TESSERA_TOOLS)

@@ -42,7 +42,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 # What tesseraConfig.cmake and tessera.pc ask for.
 string(
   CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-         "libblosc-dev, libbz2-dev, libdeflate-dev, libfmt-dev, libisal-dev, liblz4-dev, liblzma-dev, libminizip-dev, "
+         "libblosc-dev, libbz2-dev, libdeflate-dev, libfmt-dev, libisal-dev, liblz4-dev, liblzma-dev, "
          "libssl-dev, libtbb-dev, libzip-dev, libzstd-dev, pkg-config, zlib1g-dev")
 foreach(package IN LISTS tessera_optional)
   if(TARGET PkgConfig::${package})

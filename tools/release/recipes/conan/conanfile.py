@@ -29,7 +29,6 @@ class Tessera(ConanFile):
         "libtiff/4.6.0",
         "libzip/1.10.1",
         "lz4/1.9.4",
-        "minizip/1.2.13",
         "nlohmann_json/3.11.3",
         "onetbb/2021.10.0",
         "openssl/3.2.1",

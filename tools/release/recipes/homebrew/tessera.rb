@@ -24,7 +24,6 @@ class Tessera < Formula
   depends_on "libzip"
   depends_on :linux
   depends_on "lz4"
-  depends_on "minizip"
   depends_on "openssl@3"
   depends_on "tbb"
   depends_on "xz"

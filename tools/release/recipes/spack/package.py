@@ -29,7 +29,6 @@ class Tessera(CMakePackage):
     depends_on("libtiff")
     depends_on("libzip")
     depends_on("lz4")
-    depends_on("minizip")
     depends_on("nlohmann-json")
     depends_on("openssl")
     depends_on("tbb")
