@@ -1,7 +1,7 @@
 #include "zip_directory.h"
 
 #include <tessera/buffer.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 
 #include <algorithm>

@@ -21,21 +21,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a hostile or careless sender leaves and no command refuses: files and a link in `.tessera`, and a link in the
-/// place of a chunk, to a copy of it.
+/// What a hostile or careless sender leaves and no command refuses: files and a link in `.tessera`. (A chunk that is a
+/// link out of its array is refused.)
 void add_foreign(const fs::path& array, const fs::path& outside) {
     fs::create_directories(array / ".tessera/foreign");
     std::ofstream(array / ".tessera/foreign/journal") << "not ours";
     fs::create_directory_symlink(outside, array / ".tessera/elsewhere");
-    for (const auto& entry : fs::recursive_directory_iterator(array)) {
-        const std::string name = entry.path().filename();
-        if (!entry.is_regular_file() || name[0] < '0' || name[0] > '9') continue;
-        const fs::path copy = outside / fmt::format("{}-{}", array.filename().string(), name);
-        fs::copy_file(entry.path(), copy);
-        fs::remove(entry.path());
-        fs::create_symlink(copy, entry.path());
-        return;
-    }
 }
 
 /// The names and bytes of the files in a folder.
