@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/parallel.h>
+#include <tessera/shard.h>
 
 #include <algorithm>
 #include <set>

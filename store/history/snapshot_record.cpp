@@ -3,6 +3,7 @@
 #include <tessera/error_text.h>
 #include <tessera/value.h>
 
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "sums.h"
 
 namespace tessera {
+
+namespace fs = std::filesystem;
 
 namespace {
 
