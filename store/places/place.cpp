@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
+#include <tessera/zip_name.h>
 
 #include <algorithm>
 #include <chrono>
@@ -108,8 +109,9 @@ Place find_place(const fs::path& path, const StoreOptions& options) {
     if (const std::size_t colons = path.string().find("::"); colons != std::string::npos) {
         const fs::path file = path.string().substr(0, colons);
         if (fs::exists(file, ignored)) {
-            throw not_found("{}: a part of the array file {}, and no array or group that can be changed", path.string(),
-                            file.string())
+            const bool is_store = fs::is_directory(file, ignored) || is_zip_name(file.string());
+            throw not_found("{}: a part of {}{}, and no array or group that can be changed", path.string(),
+                            is_store ? "" : "the array file ", file.string())
                 .advising(Action::copy, "makes one of it", path.string());
         }
     }

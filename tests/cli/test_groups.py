@@ -165,7 +165,7 @@ class Groups(ProgramTest):
         for name in "g.zarr", "g.zip":
             self.refused("copy", f"{name}::a", "copied.zarr", says=f"this is a store: write {name}/a")
             self.refused("diff", f"{name}::a", name, says=f"write {name}/a")
-            self.refused("attrs", f"{name}::a", says=f"{name}::a: a part of {name}")
+            self.refused("attrs", f"{name}::a", says=f"write {name}/a")
             self.refused("attrs", f"{name}::a", "set", "title", '"b"', says=f"{name}::a: a part of {name}")
         self.assertFalse((self.folder / "copied.zarr").exists())
         self.assertEqual(self.tessera_json("attrs", "g.zarr")["title"], "root")

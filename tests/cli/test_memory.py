@@ -121,7 +121,8 @@ class Lists(MemoryTest):
 
     def test_the_record_of_a_command(self):
         record = self.folder / "a.zarr/.tessera/undo/changes"
-        header, change, _ = record.read_text().splitlines()
+        header, change = record.read_text().splitlines()
+        running = header.replace('"end": 1   ', '"end": null')  # as a killed command leaves it
         for size in (100 << 20, 100 << 30):
             self.sparse("a.zarr/.tessera/undo/changes", size)
             self.refused_within(16, "undo", "a.zarr", says=["a.zarr/.tessera/undo/changes", "line 1"])
@@ -130,7 +131,7 @@ class Lists(MemoryTest):
                 file.write(header + "\n")
             self.refused_within(16, "undo", "a.zarr", says=["a.zarr/.tessera/undo/changes"])
         with open(record, "w") as file:
-            file.write(header + "\n")
+            file.write(running + "\n")
             for n in range(200_000):
                 file.write(change.replace('"n":0', f'"n":{n}') + "\n")
         self.refused_within(16, "undo", "a.zarr", says=["--max-memory"])
@@ -150,8 +151,8 @@ class Lists(MemoryTest):
         files = (folder / ".tessera/snapshot-files.txt").read_bytes()
         for size in (100 << 20, 100 << 30):
             self.sparse("a.zarr.snapshots/s/.tessera/snapshot-files.txt", size)
-            self.refused_within(16, "verify", "a.zarr.snapshots/s", says=[".tessera/snapshot-files.txt", "line 1"], code=1)
-            self.refused_within(16, "snapshot", "a.zarr", "restore", "s", says=[".tessera/snapshot-files.txt", "line 1"])
+            self.refused_within(16, "verify", "a.zarr.snapshots/s", says=[".tessera/snapshot-files.txt"], code=1)
+            self.refused_within(16, "snapshot", "a.zarr", "restore", "s", says=[".tessera/snapshot-files.txt"])
         (folder / ".tessera/snapshot-files.txt").write_bytes(files)
         self.sparse("a.zarr.snapshots/s/.tessera/snapshot.json", 60 << 20)
         self.refused_within(16, "snapshot", "a.zarr", "restore", "s", says=[".tessera/snapshot.json", "1048576"])

@@ -60,6 +60,8 @@ int pyramid(Session& session, const PyramidCommand& o) {
     const std::string& path = o.out.destination;
     if (path.empty()) throw invalid_argument("no DST was given, where the group is made");
     o.made->source.path = o.out.source;
+    if (!o.made->geo && o.made->crs) throw invalid_argument("--crs: only with --geo");
+    if (!o.made->geo && !o.made->transform.empty()) throw invalid_argument("--transform: only with --geo");
     const Recipe recipe{.make = *o.made};
     const std::shared_ptr<const ArraySource> array =
         about_path(o.out.source, [&] { return open_source(o.out.source); });
