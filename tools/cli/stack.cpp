@@ -92,7 +92,7 @@ bool fits_beside(const Joining& j, const ArrayInfo& info) {
 
 /// Whether an array is as long as the first few of the arrays together, as the result of an earlier run of the command
 /// is.
-bool may_be_earlier_result(const StackOptions& o, const Joining& j, std::int64_t length) {
+bool may_be_earlier_result(const Joining& j, std::int64_t length) {
     if (j.how.new_axis) return false;
     std::int64_t together = 0;
     for (std::size_t i = 0; i < j.arrays.size() && together < length; ++i) {
@@ -112,7 +112,7 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
         for (const std::string& array : arrays_named(path, true)) {
             const ArrayInfo info = j.open(array)->info();
             if (!fits_beside(j, info)) return;
-            if (may_be_earlier_result(o, j, info.shape[std::min(j.how.axis, info.shape.rank() - 1)])) return;
+            if (may_be_earlier_result(j, info.shape[std::min(j.how.axis, info.shape.rank() - 1)])) return;
         }
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;
