@@ -476,7 +476,8 @@ private:
         if (!add_stored_blocks(source_, blocks_, numbers)) return;
         if (options_.beside != nullptr && !add_stored_blocks(*options_.beside, blocks_, numbers)) return;
         std::ranges::sort(numbers);
-        numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+        // Not std::ranges::unique, of which Clang 14 does not compile the result.
+        numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
         if (std::ssize(numbers) < blocks_.chunk_count() / 2) stored_ = std::move(numbers);
     }
 

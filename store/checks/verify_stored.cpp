@@ -142,10 +142,13 @@ private:
         if (loaded_.pipeline.shard() != nullptr && !unit.empty()) {
             inner = loaded_.of(chunk)->pipeline.shard()->grid().linear(inner_of(chunk, unit));
         }
-        const auto [first, last] =
-            std::ranges::equal_range(record.erased, loaded_.grid.linear(chunk), {}, &ErasedChunk::chunk);
-        return std::any_of(first, last,
-                           [&](const ErasedChunk& one) { return one.first <= inner && inner <= one.last; });
+        // Not by equal_range, whose result Clang 14 does not compile.
+        const std::int64_t number = loaded_.grid.linear(chunk);
+        auto one = std::ranges::lower_bound(record.erased, number, {}, &ErasedChunk::chunk);
+        for (; one != record.erased.end() && one->chunk == number; ++one) {
+            if (one->first <= inner && inner <= one->last) return true;
+        }
+        return false;
     }
 
     /// Adds a finding for an inner chunk, or for all of a chunk that is not there; unless the array has too many.

@@ -82,7 +82,7 @@ private:
         const auto order = dtype_.is_variable()
                                ? reinterpret_cast<const VariableSlot*>(element)->view() <=> std::string_view(text_)
                                : element_to_value(dtype_, element).as_string() <=> text_;
-        return order < 0 ? comparison_.less : order > 0 ? comparison_.greater : comparison_.equal;
+        return std::is_lt(order) ? comparison_.less : std::is_gt(order) ? comparison_.greater : comparison_.equal;
     }
 
     ArrayInfo from_;
