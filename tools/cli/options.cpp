@@ -40,19 +40,6 @@ Value parse_attributes_option(std::string_view text) {
                            attributes.kind_name());
 }
 
-std::vector<std::optional<std::string>> parse_names(std::string_view text) {
-    std::vector<std::optional<std::string>> names;
-    for (;;) {
-        const std::size_t comma = text.find(',');
-        std::string_view name = text.substr(0, comma);
-        while (name.starts_with(' ')) name.remove_prefix(1);
-        while (name.ends_with(' ')) name.remove_suffix(1);
-        names.push_back(name.empty() ? std::nullopt : std::optional<std::string>(name));
-        if (comma == std::string_view::npos) return names;
-        text.remove_prefix(comma + 1);
-    }
-}
-
 void require_distinct_dims(const std::optional<std::string>& text) {
     if (text) in_context([] { return "--dims"; }, [&] { require_distinct_names(parse_names(*text)); });
 }

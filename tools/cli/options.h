@@ -14,6 +14,7 @@
 #include <tessera/dialect.h>
 #include <tessera/dtype.h>
 #include <tessera/error.h>
+#include <tessera/option.h>
 #include <tessera/quantities.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
@@ -58,8 +59,6 @@ inline constexpr const char* selection_forms = "'10:20, ::2, 5, ...' or 'time=20
 [[nodiscard]] Order parse_order(std::string_view option, std::string_view text);
 /// The object given by --attrs; an empty one for "".
 [[nodiscard]] Value parse_attributes_option(std::string_view text);
-/// Names of dimensions: "time, y, x"; an empty name becomes nullopt.
-[[nodiscard]] std::vector<std::optional<std::string>> parse_names(std::string_view text);
 /// Throws invalid_argument if a name of --dims, as it was typed, stands for two dimensions.
 void require_distinct_dims(const std::optional<std::string>& text);
 /// "zmeta, v1, v2 or v3": all formats, for help texts.
