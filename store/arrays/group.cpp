@@ -134,7 +134,8 @@ void add_removals(const PlaceRef& at, std::vector<Node>& nodes) {
     for (const Node& node : nodes) known.insert(node.path);
     FolderWalk walk(at, {});
     while (walk.next()) {
-        const PlaceView folder{at.store, walk.prefix()};
+        const std::string prefix = walk.prefix();
+        const PlaceView folder{at.store, prefix};
         if (is_being_removed(folder)) {
             nodes.push_back({walk.path(), NodeKind::array, nullptr});
             for (std::string_view above = parent_of(walk.path()); !above.empty(); above = parent_of(above)) {
