@@ -172,7 +172,7 @@ struct ZipReader::State {
         };
         hold_directory(size);
         int reason = 0;
-        archive = zip_fdopen(file.get(), 0, &reason);
+        archive.reset(zip_fdopen(file.get(), 0, &reason));
         if (archive == nullptr) {
             zip_error_t e;
             zip_error_init_with_code(&e, reason);
@@ -192,7 +192,7 @@ struct ZipReader::State {
         zip_error_t e;
         zip_error_init(&e);
         zip_source_t* const source = zip_source_function_create(ZipBytes::call, far.get(), &e);
-        archive = source == nullptr ? nullptr : zip_open_from_source(source, ZIP_RDONLY, &e);
+        archive.reset(source == nullptr ? nullptr : zip_open_from_source(source, ZIP_RDONLY, &e));
         if (archive == nullptr) {
             if (source != nullptr) zip_source_free(source);
             const Error error = zip_failure(name, &e);
@@ -209,10 +209,10 @@ struct ZipReader::State {
     }
 
     void list_members() {
-        for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
+        for (zip_int64_t i = 0; i < zip_get_num_entries(archive.get(), 0); ++i) {
             zip_stat_t s;
-            if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), 0, &s) != 0) {
-                throw zip_failure(name, zip_get_error(archive));
+            if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &s) != 0) {
+                throw zip_failure(name, zip_get_error(archive.get()));
             }
             members.push_back({s.name, s.size, s.comp_size, s.comp_method == ZIP_CM_STORE});
             stats.push_back(s);
@@ -227,7 +227,7 @@ struct ZipReader::State {
     /// Where the bytes of a member begin. The caller holds the mutex.
     std::uint64_t data_offset(std::size_t index) {
         const zip_stat_t& s = stats[index];
-        const char* const stored_name = zip_get_name(archive, index, ZIP_FL_ENC_RAW);
+        const char* const stored_name = zip_get_name(archive.get(), index, ZIP_FL_ENC_RAW);
         return directory->data_offset(index,
                                       {.name = stored_name == nullptr ? "" : stored_name,
                                        .method = s.comp_method,
@@ -236,11 +236,6 @@ struct ZipReader::State {
                                        .compressed = s.comp_size},
                                       fmt::format("{}::{}", name, s.name), read);
     }
-    ~State() {
-        if (archive != nullptr) zip_discard(archive);
-    }
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
 
     std::string name;
     std::uint64_t file_size = 0;
@@ -250,7 +245,10 @@ struct ZipReader::State {
     std::optional<ZipDirectory> directory;
     MemoryHold held;   // for the list of members
     std::mutex mutex;  // libzip's handles share the archive's file position
-    zip_t* archive = nullptr;
+    struct Discard {
+        void operator()(zip_t* archive) const { zip_discard(archive); }
+    };
+    std::unique_ptr<zip_t, Discard> archive;  // also of one whose list of members is damaged
     std::vector<ZipMember> members;
     std::vector<zip_stat_t> stats;
 };
@@ -305,10 +303,10 @@ private:
     void rewind() const {
         if (file_ != nullptr) zip_fclose(std::exchange(file_, nullptr));
         position_ = 0;
-        file_ = zip_fopen_index(zip_->archive, index_, 0);
+        file_ = zip_fopen_index(zip_->archive.get(), index_, 0);
         if (file_ != nullptr) return;
         if (zip_->far) zip_->far->rethrow();
-        throw zip_failure(name_, zip_get_error(zip_->archive));
+        throw zip_failure(name_, zip_get_error(zip_->archive.get()));
     }
 
     void seek(std::uint64_t offset) const {

@@ -92,5 +92,7 @@ bad("duplicate_names", None, archive([Member(".zarray", b"{}"), Member("0", b"ol
 bad("directory_truncated", "", archive(good, directory=lambda d: d[:60]))
 bad("directory_offset_beyond_file", "", archive(good, directory_offset=2**30))
 bad("entries_promised", "", archive(good, count=65534))
+end_of_nothing = b"PK\x05\x06" + bytes(18)
+bad("end_in_comment", "does not count", archive(good)[:-2] + struct.pack("<H", len(end_of_nothing)) + end_of_nothing)
 bad("end_missing", "", archive(good)[:-22])
 (here / "errors.json").write_text(json.dumps(errors, indent=0, sort_keys=True) + "\n")
