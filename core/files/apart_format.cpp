@@ -30,7 +30,7 @@ namespace tessera {
 
 namespace {
 
-enum class ApartTask : std::uint64_t { members, groups, packed, chunked, open, describe, read, close };
+enum class ApartTask : std::uint64_t { members, groups, packed, chunked, open, describe, stored, read, close };
 
 // ---- what goes over
 
@@ -79,6 +79,13 @@ PackedArray get_packed(WireReader& in) {
 void put_region(WireWriter& out, const Region& region) {
     out.dims(region.start);
     out.dims(region.extent);
+}
+
+Region get_region(WireReader& in) {
+    Region region;
+    region.start = in.dims();
+    region.extent = in.dims();
+    return region;
 }
 
 /// What tells versions of files apart; what stands before the first space tells files apart.
@@ -229,13 +236,23 @@ void do_apart(ReaderCall& call) {
             put_info(out, source.info());
             out.value(source.attribute_values());
             out.number(plain_offset(request, source.info()));
+            const auto absent = source.absent_element().value_or(std::vector<std::byte>());
+            out.text({reinterpret_cast<const char*>(absent.data()), absent.size()});
+            break;
+        }
+        case ApartTask::stored: {
+            const ArraySource& source = array_of(request, id, in.text());
+            const bool known = source.visit_stored([&](const Region& region) {
+                out.number(1);
+                put_region(out, region);
+            });
+            out.number(0);
+            out.number(known ? 1 : 0);
             break;
         }
         case ApartTask::read: {
             const std::string_view version = in.text();
-            Region region;
-            region.start = in.dims();
-            region.extent = in.dims();
+            const Region region = get_region(in);
             return put_elements(array_of(request, id, version), region, call);
         }
         case ApartTask::close:
@@ -308,6 +325,8 @@ public:
         info_ = get_info(in);
         attributes_ = in.value();
         offset_ = in.number();
+        const ByteSpan absent = in.part(in.number());
+        if (!absent.empty()) absent_.emplace(absent.begin(), absent.end());
         item_ = info_.dtype.size();
         const auto bytes = static_cast<std::uint64_t>(byte_count(info_.shape, item_));
         if (offset_ != 0) file_ = file ? std::move(file) : path_.bytes();
@@ -331,6 +350,16 @@ public:
     ArrayInfo info() const override { return info_; }
     const std::string& name() const override { return name_; }
     Value attribute_values() const override { return attributes_; }
+    std::optional<std::vector<std::byte>> absent_element() const override { return absent_; }
+
+    bool visit_stored(const std::function<void(const Region&)>& each) const override {
+        WireWriter request = request_for(ApartTask::stored, inner_, path_, folder_, id_);
+        request.text(version_);
+        const Buffer answer = ask(inner_, name_, wish_for(request));
+        WireReader in(answer);
+        while (in.number() != 0) each(get_region(in));
+        return in.number() != 0;
+    }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         in_context([&] { return name_; }, [&] { require_inside(region, info_.shape); });
@@ -413,6 +442,7 @@ private:
     std::string name_, version_;
     ArrayInfo info_;
     Value attributes_;
+    std::optional<std::vector<std::byte>> absent_;
     std::int64_t item_ = 0;
     std::shared_ptr<const ByteSource> file_;  ///< if the elements lie in it as they are, from offset_ on
     std::uint64_t offset_ = 0;

@@ -56,9 +56,7 @@ public:
         in_context([&] { return name_; },
                    [&] {
                        open(member);
-                       if (chunk_bytes_ > 0) {
-                           absent_ = Hdf5Absent::find(file_.get(), dataset_.get(), *path.bytes(), type_, info_.shape);
-                       }
+                       absent_ = Hdf5Absent::find(file_.get(), dataset_.get(), *path.bytes(), type_, info_.shape);
                    });
         rethrow_hdf5();
     }
@@ -72,6 +70,13 @@ public:
     const std::string& name() const override { return name_; }
     Value attribute_values() const override { return attributes_; }
     const Value& facts() const { return facts_; }
+    std::optional<std::vector<std::byte>> absent_element() const override {
+        return absent_ ? absent_->element() : std::nullopt;
+    }
+    bool visit_stored(const std::function<void(const Region&)>& each) const override {
+        if (absent_) absent_->visit_stored(each);
+        return absent_.has_value();
+    }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         in_context([&] { return name_; },

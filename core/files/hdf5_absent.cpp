@@ -16,38 +16,75 @@ namespace tessera {
 
 std::optional<Hdf5Absent> Hdf5Absent::find(hid_t file, hid_t dataset, const ByteSource& bytes, const Hdf5Type& type,
                                            const Shape& shape) {
-    H5O_info_t own, root;
-    const bool here = H5Oget_info(dataset, &own) >= 0 && H5Oget_info(file, &root) >= 0 && own.fileno == root.fileno;
-    if (!here || shape.empty() || element_count(shape) == 0) return std::nullopt;
+    if (shape.empty() || element_count(shape) == 0) return std::nullopt;
     const Hdf5Id list(H5Dget_create_plist(dataset), H5Pclose);
-    const Hdf5Id stored_type(H5Dget_type(dataset), H5Tclose);
+    const H5D_layout_t layout = H5Pget_layout(list.get());
     const Hdf5Id space(H5Dget_space(dataset), H5Sclose);
     std::array<hsize_t, H5S_MAX_RANK> lengths{}, longest{};
-    H5Pget_chunk(list.get(), shape.rank(), lengths.data());
+    if (layout == H5D_CHUNKED) H5Pget_chunk(list.get(), shape.rank(), lengths.data());
     H5Sget_simple_extent_dims(space.get(), nullptr, longest.data());
     Shape chunks, most;
-    for (std::size_t d = 0; std::cmp_less(d, shape.rank()); ++d) {
-        const bool endless = longest[d] == H5S_UNLIMITED;
-        if (std::max(lengths[d], endless ? 1 : longest[d]) > hsize_t{INT64_MAX}) return std::nullopt;
-        chunks.push_back(std::max<std::int64_t>(static_cast<std::int64_t>(lengths[d]), 1));
-        most.push_back(endless ? -1 : static_cast<std::int64_t>(longest[d]));
+    for (int d = 0; d < shape.rank(); ++d) {
+        const auto i = static_cast<std::size_t>(d);
+        const bool endless = longest[i] == H5S_UNLIMITED;
+        if (layout != H5D_CHUNKED) lengths[i] = static_cast<hsize_t>(shape[d]);
+        if (std::max(lengths[i], endless ? 1 : longest[i]) > hsize_t{INT64_MAX}) return std::nullopt;
+        chunks.push_back(std::max<std::int64_t>(static_cast<std::int64_t>(lengths[i]), 1));
+        most.push_back(endless ? -1 : static_cast<std::int64_t>(longest[i]));
     }
     Hdf5Absent absent(ChunkGrid(shape, chunks));
-    try {
-        const std::int64_t bytes_of_chunk =
-            byte_count(chunks, static_cast<std::int64_t>(H5Tget_size(stored_type.get())));
-        const bool filtered = H5Pget_nfilters(list.get()) > 0;
-        const Hdf5Chunks found = read_hdf5_index(bytes, own.addr, shape, most, chunks, bytes_of_chunk, filtered);
-        if (std::ssize(found.chunks) == absent.grid_.chunk_count()) return std::nullopt;
-        absent.held_.add(found.chunks.size() * sizeof(std::int64_t));
-        for (const Hdf5Chunk& chunk : found.chunks) absent.stored_.push_back(chunk.number);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::budget) throw;
-        return std::nullopt;
-    }
-    std::ranges::sort(absent.stored_);
+    const bool known = layout == H5D_CHUNKED ? absent.find_chunks(file, dataset, list.get(), bytes, most)
+                       : layout == H5D_CONTIGUOUS
+                           ? H5Pget_external_count(list.get()) == 0 && H5Dget_offset(dataset) == HADDR_UNDEF
+                           : layout == H5D_VIRTUAL && absent.find_sources(list.get());
+    if (!known) return std::nullopt;
     absent.read_fill(list.get(), type);
     return absent;
+}
+
+/// Whether it is known which are stored, and not all are.
+bool Hdf5Absent::find_chunks(hid_t file, hid_t dataset, hid_t list, const ByteSource& bytes, const Shape& most) {
+    H5O_info_t own, root;
+    const bool here = H5Oget_info(dataset, &own) >= 0 && H5Oget_info(file, &root) >= 0 && own.fileno == root.fileno;
+    if (!here) return false;
+    const Hdf5Id stored_type(H5Dget_type(dataset), H5Tclose);
+    try {
+        const std::int64_t bytes_of_chunk =
+            byte_count(grid_.chunks(), static_cast<std::int64_t>(H5Tget_size(stored_type.get())));
+        const Hdf5Chunks found = read_hdf5_index(bytes, own.addr, grid_.shape(), most, grid_.chunks(), bytes_of_chunk,
+                                                 H5Pget_nfilters(list) > 0);
+        if (std::ssize(found.chunks) == grid_.chunk_count()) return false;
+        held_.add(found.chunks.size() * sizeof(std::int64_t));
+        for (const Hdf5Chunk& chunk : found.chunks) stored_.push_back(chunk.number);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::budget) throw;
+        return false;
+    }
+    std::ranges::sort(stored_);
+    return true;
+}
+
+/// Whether boxes are known that hold what a virtual dataset takes from others. It is read by libhdf5.
+bool Hdf5Absent::find_sources(hid_t list) {
+    std::size_t count = 0;
+    if (H5Pget_virtual_count(list, &count) < 0) return false;
+    held_.add(count * sizeof(Region));
+    for (std::size_t i = 0; i < count; ++i) {
+        const Hdf5Id part(H5Pget_virtual_vspace(list, i), H5Sclose);
+        std::array<hsize_t, H5S_MAX_RANK> first{}, last{};
+        if (H5Sget_select_bounds(part.get(), first.data(), last.data()) < 0) return false;
+        Region box;
+        for (int d = 0; d < grid_.shape().rank(); ++d) {
+            const auto k = static_cast<std::size_t>(d);
+            const auto end = std::min(last[k] + 1, static_cast<hsize_t>(grid_.shape()[d]));
+            if (first[k] >= end) return false;
+            box.start.push_back(static_cast<std::int64_t>(first[k]));
+            box.extent.push_back(static_cast<std::int64_t>(end - first[k]));
+        }
+        sources_.push_back(box);
+    }
+    stored_.push_back(0);
+    return true;
 }
 
 void Hdf5Absent::read_fill(hid_t list, const Hdf5Type& type) {
@@ -85,6 +122,16 @@ void Hdf5Absent::fill(const MutableArrayView& out) const {
     VariableSlot slot;
     if (!text_.empty()) slot = out.arena->add(text_);
     fill_elements(out, reinterpret_cast<const std::byte*>(&slot));
+}
+
+std::optional<std::vector<std::byte>> Hdf5Absent::element() const {
+    return fill_.empty() ? std::nullopt : std::optional(fill_);
+}
+
+void Hdf5Absent::visit_stored(const std::function<void(const Region&)>& each) const {
+    for (const Region& box : sources_) each(box);
+    if (!sources_.empty()) return;
+    for (const std::int64_t number : stored_) each(grid_.chunk_region(grid_.index(number)));
 }
 
 }  // namespace tessera

@@ -1,7 +1,9 @@
 // Chunks of an HDF5 dataset that are not stored. Private to core/files; compiled if libhdf5 is installed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,24 +18,30 @@
 namespace tessera {
 
 /// libhdf5 takes as much time for a chunk that is not stored as for another, and cannot read one of texts in files that
-/// it does not write.
+/// it does not write. A dataset that is not chunked counts as one chunk.
 class Hdf5Absent {
 public:
-    /// nullopt if all chunks are stored, or only libhdf5 knows which. Throws corrupt. Under an Hdf5Lock.
+    /// nullopt if all is stored, or only libhdf5 knows what. Throws corrupt. Under an Hdf5Lock.
     [[nodiscard]] static std::optional<Hdf5Absent> find(hid_t file, hid_t dataset, const ByteSource& bytes,
                                                         const Hdf5Type& type, const Shape& shape);
     [[nodiscard]] const ChunkGrid& grid() const { return grid_; }
-    /// Whether a chunk of these numbers along each dimension is stored.
+    /// Whether a chunk of these numbers along each dimension is stored, or may be.
     [[nodiscard]] bool any_stored(const Region& chunks) const;
     /// Gives elements of absent chunks their value.
     void fill(const MutableArrayView& out) const;
+    /// As ArraySource says.
+    [[nodiscard]] std::optional<std::vector<std::byte>> element() const;
+    void visit_stored(const std::function<void(const Region&)>& each) const;
 
 private:
     explicit Hdf5Absent(ChunkGrid grid) : grid_(std::move(grid)) {}
+    bool find_chunks(hid_t file, hid_t dataset, hid_t list, const ByteSource& bytes, const Shape& most);
+    bool find_sources(hid_t list);
     void read_fill(hid_t list, const Hdf5Type& type);
 
     ChunkGrid grid_;
     std::vector<std::int64_t> stored_;  ///< numbers in C order, ascending
+    std::vector<Region> sources_;       ///< what a virtual dataset takes from others
     std::vector<std::byte> fill_;       ///< an element; empty for texts
     std::string text_;
     MemoryHold held_;

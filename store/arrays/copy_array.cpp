@@ -470,11 +470,17 @@ private:
         constexpr std::int64_t many = 4096;
         const bool whole = selection_.is_region() && shape_ == source_.info().shape;
         const bool at_start = std::ranges::all_of(begin_, [](std::int64_t offset) { return offset == 0; });
-        const bool known = knows_absent(source_) && (options_.beside == nullptr || knows_absent(*options_.beside));
+        const bool known =
+            source_.absent_element() && (options_.beside == nullptr || options_.beside->absent_element());
         if (!known || !whole || !at_start || blocks_.chunk_count() < many || plan_.sink_in_order) return;
         CountedVector<std::int64_t> numbers;
-        if (!add_stored_blocks(source_, blocks_, numbers)) return;
-        if (options_.beside != nullptr && !add_stored_blocks(*options_.beside, blocks_, numbers)) return;
+        try {
+            if (!add_stored_blocks(source_, blocks_, numbers)) return;
+            if (options_.beside != nullptr && !add_stored_blocks(*options_.beside, blocks_, numbers)) return;
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::budget) throw;
+            return;
+        }
         std::ranges::sort(numbers);
         // Not std::ranges::unique, of which Clang 14 does not compile the result.
         numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());

@@ -384,6 +384,11 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
                       "it is no array yet"};
     // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
     if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
+    // What is not stored need not be stored in the copy.
+    const auto absent = o.fill || plan.dialect->fill_is_missing ? std::nullopt : from.absent_element();
+    if (absent && from.info().dtype == options.dtype && *absent != zero_element(options.dtype)) {
+        plan.metadata.fill = {.bytes = absent, .spelling = {}, .error = {}};
+    }
     if (plan.attributes) fill_attribute_as_number(plan.metadata.dtype, *plan.attributes);
     if (!o.fill) take_fill(plan);
     if (plan.attributes) fill_attribute_for(dialect, plan.metadata.dtype, *plan.attributes);

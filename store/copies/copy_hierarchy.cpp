@@ -116,11 +116,9 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
     // Where chunks differ in length, blocks share some, and one that is stored may lack a part.
     if (resumed && array.metadata().edges.empty())
         options.done = [&](const Region& region) { return array.is_stored(region); };
-    if (stored != nullptr) {
-        const FillValue& fill = array.metadata().fill;
-        options.skip_absent =
-            may_omit(fill) && stored->dtype() == array.dtype() && stored->metadata().fill.bytes == fill.bytes;
-    }
+    const FillValue& fill = array.metadata().fill;
+    options.skip_absent =
+        may_omit(fill) && source->info().dtype == array.dtype() && source->absent_element() == fill.bytes;
     if (const auto note = one_thread_note(source->info(), array.info(), options))
         o.tell({fmt::format("{}: {}", place_of(o, job), note->text), note->advice});
     copy_array(*source, array, options);

@@ -333,7 +333,7 @@ Difference difference(const ArraySource& a, const ArraySource& b, const Toleranc
     result.compared = true;
     result.elements = element_count(of_a.shape);
     DifferenceSink sink(dtype, b, tolerance, places, result);
-    const bool skips = !padding && knows_absent(a) && knows_absent(b) && sink.absent_are_alike(a);
+    const bool skips = !padding && a.absent_element() && b.absent_element() && sink.absent_are_alike(a);
     // A block of each array at once.
     copy_array(a, sink, {.io = io, .held = 2, .ample = passing_block, .beside = &b, .skip_absent = skips});
     return result;

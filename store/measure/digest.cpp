@@ -149,7 +149,7 @@ public:
           canonical_(canonical(source.info().dtype)),
           padded_(has_padding(canonical_)),
           leaves_(source.info().shape, leaf_shape(source.info())),
-          sparse_(leaves_.chunk_count() > many_leaves && knows_absent(source)) {
+          sparse_(leaves_.chunk_count() > many_leaves && source.absent_element()) {
         if (sparse_) return;
         held_ = MemoryHold(sums_memory(leaves_));
         sums_.resize(static_cast<std::size_t>(leaves_.chunk_count()));

@@ -220,7 +220,7 @@ std::vector<Statistics> statistics(const ArraySource& source, const std::optiona
                                    const IoOptions& io, const std::optional<Selection>& selection) {
     if (bins != 0 && bins < 4) throw invalid_argument("at least 4 bins are needed, or 0 for no histogram");
     StatisticsSink sink(source, fill, bins, selection);
-    const bool skips = !selection && knows_absent(source);
+    const bool skips = !selection && source.absent_element();
     copy_array(source, sink,
                {.io = io, .selection = selection, .ample = passing_block, .skip_absent = skips, .repeatable = false});
     if (skips) sink.add_absent(source);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,10 @@ public:
     [[nodiscard]] virtual class NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const;
     /// The bytes of an element of its fill value; nullopt if it has none.
     [[nodiscard]] virtual std::optional<std::vector<std::byte>> fill_bytes() const { return std::nullopt; }
+    /// What elements that are not stored read as, for a source that can tell which ones are; nullopt for others.
+    [[nodiscard]] virtual std::optional<std::vector<std::byte>> absent_element() const { return std::nullopt; }
+    /// Calls `each` with regions in which all stored elements lie. False: something else may be stored, too.
+    [[nodiscard]] virtual bool visit_stored(const std::function<void(const Region&)>& /*each*/) const { return false; }
     /// The array's name for people: a path, "file.npz::member".
     [[nodiscard]] virtual const std::string& name() const = 0;
     /// Attributes that travel with the data; an empty object if the format has none.

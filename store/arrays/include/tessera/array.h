@@ -154,6 +154,8 @@ public:
     [[nodiscard]] const std::string& name() const override;
     [[nodiscard]] Value attribute_values() const override { return attributes().all(); }
     [[nodiscard]] std::optional<ElementBytes> fill_bytes() const override { return metadata().fill.bytes; }
+    [[nodiscard]] std::optional<ElementBytes> absent_element() const override;
+    [[nodiscard]] bool visit_stored(const std::function<void(const Region&)>& each) const override;
     [[nodiscard]] Attributes attributes() const;
     [[nodiscard]] const Dialect& dialect() const;
     /// The metadata as last loaded; a resize through another handle shows after refresh().
