@@ -3,6 +3,7 @@
 
 #include <tessera/added_rows.h>
 #include <tessera/error_text.h>
+#include <tessera/percent.h>
 
 #include <algorithm>
 #include <array>
@@ -112,6 +113,15 @@ const StoreKind& store_kind_of(const std::filesystem::path& path) {
     if (found != table.end()) return *found;
     require_no_scheme(text);
     return table.front();
+}
+
+std::string path_below(std::string_view path, std::string_view name) {
+    const bool url = store_kind_of(path).url;
+    const std::size_t end = url ? std::min(path.find('?'), path.size()) : path.size();
+    std::string below(path.substr(0, end));
+    if (!below.ends_with('/')) below += '/';
+    below += url ? percent_encoded(name, true) : name;
+    return below.append(path.substr(end));
 }
 
 bool is_local(const std::filesystem::path& path) {

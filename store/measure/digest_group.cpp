@@ -1,5 +1,6 @@
 // The digest of a group: one hash of the paths and digests of all arrays below.
 #include <fmt/format.h>
+#include <tessera/array.h>
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
 #include <tessera/measure.h>
@@ -42,8 +43,12 @@ NodeDigest digest(const Located& at, const IoOptions& io) {
     NodeDigest made{.digest = {}, .group = true};
     Hasher hasher;
     for (const std::string& path : paths) {
-        const std::string name = at.kind == PathKind::array_file ? at.path + "::" + path : join_key(at.path, path);
-        std::string sum = in_context([&] { return path; }, [&] { return digest(*open_source(name), io); });
+        std::string sum = in_context([&] { return path; },
+                                     [&] {
+                                         return at.kind == PathKind::array_file
+                                                    ? digest(*open_source(at.path + "::" + path), io)
+                                                    : digest(Array::open({at.place->store, at.place->key(path)}), io);
+                                     });
         const std::string line = fmt::format("{} {}\n", path, sum);
         hasher.add(line.data(), line.size());
         made.arrays.emplace_back(path, std::move(sum));

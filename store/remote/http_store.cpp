@@ -172,8 +172,9 @@ Place http_place(const std::filesystem::path& path, const StoreOptions& options)
 
 }  // namespace
 
-extern constinit const StoreKind http_kind{.scheme = "http", .about = "a server of files (HTTP)", .place = http_place};
+extern constinit const StoreKind http_kind{
+    .scheme = "http", .about = "a server of files (HTTP)", .place = http_place, .url = true};
 extern constinit const StoreKind https_kind{
-    .scheme = "https", .about = "a server of files (HTTPS)", .place = http_place};
+    .scheme = "https", .about = "a server of files (HTTPS)", .place = http_place, .url = true};
 
 }  // namespace tessera

@@ -256,6 +256,19 @@ class RemoteTest(program.ProgramTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertRegex(result.stderr, rf"/{format}/levels/\S+: names what is left out: .*\.\./\.\./x")
 
+    def test_names_that_a_url_encodes(self):
+        names = ["a b", "c#d", "e?f", "g%20h", "deep/ü&+"]
+        for name in names:
+            self.tessera("create", f"odd/{name}", "--shape", "9", "--dtype", "i4", "--format", "v3", "--quiet")
+            self.tessera("set", f"odd/{name}", "...", len(name), "--quiet")
+        group = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+        for above in ("odd", "odd/deep"):
+            (self.folder / above / "zarr.json").write_text(json.dumps(group))
+        self.tessera("consolidate", "odd", "--quiet")
+        right = self.tessera("digest", "odd").replace("odd", "")
+        for place in (f"{self.places['s3']}/odd", f"{self.places['http']}/odd", f"{self.places['http']}/odd?sig=SECRET"):
+            self.assertEqual(self.digest(place), right.split()[0])
+
     # ---- refusals
 
     def test_nothing_is_written_over_http(self):

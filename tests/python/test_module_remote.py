@@ -139,6 +139,19 @@ def main():
             assert tessera.open(place, storage_options=options)[1, 1] == 2.5
         double.faults.wants_header = None
 
+        # Names that a URL encodes.
+        odd = tessera.create_group(os.path.join(folder, "odd"))
+        for name in ("a b", "c#d", "e?f/g%20h"):
+            odd.create_array(name, data=values + len(name))
+        odd.consolidate()
+        for place in (double.origin + "/files/odd", double.origin + "/files/odd?sig=SECRET"):
+            far = tessera.open(place)
+            for name, kind, _ in far.walk():
+                if kind == "array":
+                    np.testing.assert_array_equal(far[name][...], values + len(name))
+            np.testing.assert_array_equal(pickle.loads(pickle.dumps(far["e?f"]))["g%20h"][...], values + 9)
+            assert far.tree() == odd.tree() and "SECRET" not in far.tree()
+
         # The cache.
         cache = os.path.join(folder, ".cache-of-values")
         with_cache = {**keys(double), "cache": cache, "cache_age": "1h", "cache_size": "10M"}

@@ -1,6 +1,7 @@
 // One Python exception for each ErrorCode; the classes are those of tessera/_errors.py.
 #include <tessera/action.h>
 #include <tessera/secrets.h>
+#include <tessera/store_kind.h>
 
 #include <array>
 
@@ -92,6 +93,7 @@ std::string advised(const std::string& message, const std::vector<Advice>& advic
 
 void bind_errors(py::module_& module) {
     module.def("without_secrets", [](const std::string& text) { return without_secrets(text); });
+    module.def("path_below", path_below);
     py::register_local_exception_translator([](std::exception_ptr thrown) {
         try {
             if (thrown) std::rethrow_exception(thrown);

@@ -108,7 +108,7 @@ class Group(Node, Mapping[str, Any]):
 
     def tree(self) -> str:
         """The nodes below, drawn as a tree."""
-        lines = [os.path.basename(self._path.rstrip("/")) + "/"]
+        lines = [os.path.basename(self._display.rstrip("/")) + "/"]
         below: dict[str, list[tuple[str, str]]] = {}
         for path, kind, _ in self._handle.nodes(True):
             parent, _, name = path.rpartition("/")
@@ -327,7 +327,7 @@ class Group(Node, Mapping[str, Any]):
         parts = name.strip("/").split("/")
         if any(part in ("", ".", "..") for part in parts):
             raise NotFound(f"{name!r} is no name of an array or group")
-        return "/".join([self._path.rstrip("/"), *parts])
+        return _tessera.path_below(self._path, "/".join(parts))
 
     def _below(self, wanted: str) -> Iterator[tuple[str, Any]]:
         for name, kind, _ in self._handle.nodes(False):

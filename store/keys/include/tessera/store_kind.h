@@ -27,6 +27,7 @@ struct StoreKind {
     /// store's name() is the path, so that what messages name can be typed. The locks of all stores of the same name
     /// exclude each other within the process. Throws invalid_argument for a path that names no place, and io.
     RowFunction<Place(const std::filesystem::path& path, const StoreOptions& options)> place;
+    bool url = false;  ///< such a path is a URL: names in it are percent-encoded, and a query may follow
 };
 
 /// All kinds; the folders and files of this machine are the first. The first call ends add_store_kind().
@@ -42,6 +43,8 @@ void add_store_kind(const StoreKind& kind);
 [[nodiscard]] std::pair<std::string, std::string> split_store_path(const std::filesystem::path& path);
 /// The kind of the place that a path names. Looks at nothing but the text.
 [[nodiscard]] const StoreKind& store_kind_of(const std::filesystem::path& path);
+/// The path of what has the name "sub/array" below another path.
+[[nodiscard]] std::string path_below(std::string_view path, std::string_view name);
 /// Whether a path is one of this machine.
 [[nodiscard]] bool is_local(const std::filesystem::path& path);
 /// Throws unsupported, naming `what` ("`snapshot`", "a bag"), if a path is not one of this machine.
