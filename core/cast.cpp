@@ -396,8 +396,8 @@ const CastSource* as_cast(const ArraySource& source) {
 }
 
 const ArraySource& before_cast(const ArraySource& source) {
-    const CastSource* const cast = as_cast(source);
-    return cast == nullptr ? source : before_cast(cast->array());
+    const ArraySource* const from = source.converted_from();
+    return from == nullptr ? source : before_cast(*from);
 }
 
 }  // namespace tessera

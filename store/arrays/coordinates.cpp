@@ -14,6 +14,7 @@
 #include <tessera/dtype.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/group.h>
 #include <tessera/locate.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
@@ -124,6 +125,20 @@ bool is_nan(Number v) {
 }
 
 }  // namespace
+
+bool is_below_multiscales(const Array& array) {
+    const ArrayState& state = *ArrayAccess::state(array);
+    try {
+        const std::string above(state.prefix.empty() ? group_of(state.name) : group_of(state.prefix));
+        const Value attributes =
+            state.prefix.empty()
+                ? Group::open(fs::path(above), state.store->options_beside()).attributes().all()
+                : Group::open({state.store, above.substr(0, above.empty() ? 0 : above.size() - 1)}).attributes().all();
+        return attributes.find("multiscales") != nullptr || attributes.find("ome") != nullptr;
+    } catch (const Error&) {
+        return false;  // there is no group
+    }
+}
 
 std::optional<Coordinate> Coordinate::find(const ArraySource& array, const std::string& dimension,
                                            std::int64_t length) {

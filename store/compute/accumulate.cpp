@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/array_io.h>
 #include <tessera/error.h>
 #include <tessera/numbers.h>
 #include <tessera/shape.h>
@@ -25,6 +26,13 @@ bool is_missing(W v) {
     if constexpr (std::is_same_v<W, double>) return v != v;
     if constexpr (time) return v == std::numeric_limits<W>::min();
     return false;
+}
+
+template <class W>
+bool has_nan(const W* v, std::int64_t n) {
+    bool found = false;
+    for (std::int64_t i = 0; i < n; ++i) found |= v[i] != v[i];
+    return found;
 }
 
 /// The loop that makes elements int64 or uint64, or doubles.
@@ -227,46 +235,68 @@ private:
     std::vector<std::int64_t> places_;
 };
 
-/// Sums of integers, modulo 2^64.
-template <class W>
-class IntegerSum final : public Pieces<IntegerSum<W>, W> {
+/// Sums of integers, modulo 2^64. Marked ones are left out, or make their sum missing.
+template <class W, bool marks>
+class IntegerSum final : public Pieces<IntegerSum<W, marks>, W> {
 public:
-    IntegerSum(const DType& dtype, std::int64_t columns) : Pieces<IntegerSum, W>(dtype, columns) { reset(); }
-    void reset() override { sums_.assign(this->columns(), 0); }
+    IntegerSum(const DType& dtype, bool skip, std::int64_t columns)
+        : Pieces<IntegerSum, W>(dtype, columns), skip_(skip) {
+        reset();
+    }
+    void reset() override {
+        sums_.assign(this->columns(), 0);
+        seen_.assign(marks ? this->columns() : 0, 0);
+    }
     void take(const W* v, std::int64_t first, std::int64_t n, std::int64_t /*place*/, std::int64_t /*step*/) {
         std::uint64_t* sums = sums_.data() + first;
-        for (std::int64_t i = 0; i < n; ++i) sums[i] += static_cast<std::uint64_t>(v[i]);
+        for (std::int64_t i = 0; i < n; ++i) {
+            const bool lacks = is_missing<W, marks>(v[i]);
+            sums[i] += lacks ? 0 : static_cast<std::uint64_t>(v[i]);
+            if constexpr (marks) seen_[static_cast<std::size_t>(first + i)] |= lacks ? missing : present;
+        }
     }
     void merge(std::int64_t into, const Accumulator& other, std::int64_t column) override {
-        sums_[static_cast<std::size_t>(into)] +=
-            static_cast<const IntegerSum&>(other).sums_[static_cast<std::size_t>(column)];
+        const auto& from = static_cast<const IntegerSum&>(other);
+        const auto to = static_cast<std::size_t>(into);
+        sums_[to] += from.sums_[static_cast<std::size_t>(column)];
+        if constexpr (marks) seen_[to] |= from.seen_[static_cast<std::size_t>(column)];
     }
-    void results(std::byte* out) const override { std::memcpy(out, sums_.data(), sums_.size() * 8); }
+    void results(std::byte* out) const override {
+        std::memcpy(out, sums_.data(), sums_.size() * 8);
+        for (std::size_t i = 0; i < seen_.size(); ++i) {
+            if (skip_ ? seen_[i] == missing : (seen_[i] & missing) != 0) this->store(out, i, missing_integer);
+        }
+    }
     [[nodiscard]] DType result_dtype() const override { return DType::of<W>(); }
 
 private:
+    static constexpr std::uint8_t present = 1, missing = 2;
+    bool skip_;
     std::vector<std::uint64_t> sums_;
+    std::vector<std::uint8_t> seen_;
 };
 
 /// Sums and means in doubles, by compensated summation. Complex numbers are two columns.
 class RealSum final : public Pieces<RealSum, double> {
 public:
-    RealSum(const DType& dtype, bool mean, bool skip_nan, std::int64_t columns)
-        : Pieces<RealSum, double>(dtype, columns),
+    RealSum(const Elements& from, bool mean, std::int64_t columns)
+        : Pieces<RealSum, double>(from.for_doubles(), columns),
           parts_(static_cast<std::size_t>(parts())),
           mean_(mean),
-          skip_(skip_nan) {
+          skip_(from.skip) {
         reset();
     }
     void reset() override {
         sums_.assign(columns() * parts_, 0);
         lost_.assign(columns() * parts_, 0);
         counts_.assign(columns(), 0);
+        lacking_.assign(skip_ ? columns() : 0, 0);
     }
     void take(const double* v, std::int64_t first, std::int64_t n, std::int64_t /*place*/, std::int64_t /*step*/) {
         std::array<double, 2 * numbers_at_once> kept;
-        if (skip_) v = without_missing(v, first, n, kept.data());
-        if (!skip_) {
+        if (skip_ && has_nan(v, n * static_cast<std::int64_t>(parts_))) {
+            v = without_missing(v, first, n, kept.data());
+        } else {
             for (std::int64_t i = 0; i < n; ++i) ++counts_[static_cast<std::size_t>(first + i)];
         }
         const auto parts = static_cast<std::int64_t>(parts_);
@@ -283,11 +313,15 @@ public:
             lost_[i * parts_ + p] += from.lost_[c * parts_ + p];
         }
         counts_[i] += from.counts_[c];
+        if (skip_) lacking_[i] |= from.lacking_[c];
     }
     void results(std::byte* out) const override {
         for (std::size_t i = 0; i < columns() * parts_; ++i) {
             double sum = sums_[i];
             if (std::isfinite(sum) && std::isfinite(lost_[i])) sum += lost_[i];
+            // A sum of missing elements alone is missing; one of none is 0, as in NumPy.
+            const bool nothing = counts_[i / parts_] == 0 && skip_ && lacking_[i / parts_] != 0;
+            if (nothing) sum = std::numeric_limits<double>::quiet_NaN();
             store(out, i, mean_ ? sum / static_cast<double>(counts_[i / parts_]) : sum);
         }
     }
@@ -310,6 +344,7 @@ private:
             for (std::size_t p = 0; p < parts_; ++p) missing |= v[at + p] != v[at + p];
             for (std::size_t p = 0; p < parts_; ++p) kept[at + p] = missing ? 0 : v[at + p];
             counts_[static_cast<std::size_t>(first + i)] += missing ? 0 : 1;
+            lacking_[static_cast<std::size_t>(first + i)] |= missing ? 1 : 0;
         }
         return kept;
     }
@@ -319,6 +354,7 @@ private:
     bool skip_;
     std::vector<double> sums_, lost_;
     std::vector<std::int64_t> counts_;
+    std::vector<std::uint8_t> lacking_;  ///< where something was left out
 };
 
 // Sums of a block: 64-bit integers could leave the range of 64 bits.
@@ -340,9 +376,10 @@ std::int64_t rounded_mean(Int128 sum, std::int64_t n) {
 template <class W, bool time>
 class BlockMean final : public Pieces<BlockMean<W, time>, W> {
 public:
-    BlockMean(const DType& dtype, std::int64_t columns)
-        : Pieces<BlockMean, W>(dtype, columns),
-          dtype_(this->parts() == 2 ? DType::of<std::complex<double>>() : wide_dtype<W>(dtype)) {
+    BlockMean(const Elements& from, std::int64_t columns)
+        : Pieces<BlockMean, W>(from.dtype, columns),
+          dtype_(this->parts() == 2 ? DType::of<std::complex<double>>() : wide_dtype<W>(from.dtype)),
+          skip_(from.skip) {
         reset();
     }
     void reset() override {
@@ -352,20 +389,19 @@ public:
         missing_.assign(time ? this->columns() : 0, 0);
     }
     void take(const W* v, std::int64_t first, std::int64_t n, std::int64_t /*place*/, std::int64_t /*step*/) {
-        Sum* const sums = sums_.data() + first * this->parts();
-        for (std::int64_t i = 0; i < n * this->parts(); ++i) sums[i] += v[i];
-        for (std::int64_t i = 0; i < n; ++i) note(v + i, first + i, 1);
+        if constexpr (!time) {
+            Sum* const sums = sums_.data() + first * this->parts();
+            if (!skip_ || !has_nan(v, n * this->parts())) {
+                for (std::int64_t i = 0; i < n * this->parts(); ++i) sums[i] += v[i];
+                for (std::int64_t i = 0; i < n; ++i) ++counts_[static_cast<std::size_t>(first + i)];
+                return;
+            }
+        }
+        for (std::int64_t i = 0; i < n; ++i) add_window(v + i * this->parts(), first + i, 1);
     }
     void take_runs(const W* v, std::int64_t first, std::int64_t n, std::int64_t run) {
-        const std::int64_t parts = this->parts();
         for_each_window(0, n, run, [&](std::int64_t window, std::int64_t at, std::int64_t count) {
-            Sum* const sums = sums_.data() + (first + window) * parts;
-            for (std::int64_t p = 0; p < parts; ++p) {
-                Sum sum = sums[p];
-                for (std::int64_t i = at * parts + p; i < (at + count) * parts; i += parts) sum += v[i];
-                sums[p] = sum;
-            }
-            note(v + at, first + window, count);
+            add_window(v + at * this->parts(), first + window, count);
         });
     }
     void merge(std::int64_t into, const Accumulator& other, std::int64_t column) override {
@@ -383,8 +419,8 @@ public:
             if constexpr (std::is_same_v<W, double>) {
                 this->store(out, i, sums_[i] / static_cast<double>(n));
             } else {
-                const bool nat = time && missing_[i] != 0;
-                this->store(out, i, nat ? std::numeric_limits<std::int64_t>::min() : rounded_mean(sums_[i], n));
+                const bool nat = time && (skip_ ? n == 0 : missing_[i] != 0);
+                this->store(out, i, nat ? missing_integer : rounded_mean(sums_[i], n));
             }
         }
     }
@@ -392,13 +428,34 @@ public:
 
 private:
     using Sum = std::conditional_t<std::is_same_v<W, double>, double, Int128>;
-    /// Counts elements, and notes whether one is NaT.
-    void note(const W* v, std::int64_t column, std::int64_t n) {
+    void add_window(const W* v, std::int64_t column, std::int64_t n) {
         const auto c = static_cast<std::size_t>(column);
+        const std::int64_t parts = this->parts();
+        Sum* const sums = sums_.data() + column * parts;
+        if constexpr (std::is_same_v<W, double>) {
+            if (skip_ && has_nan(v, n * parts)) return add_present(v, sums, c, n);
+        }
+        if constexpr (time) return add_present(v, sums, c, n);
+        for (std::int64_t p = 0; p < parts; ++p) {
+            Sum sum = sums[p];
+            for (std::int64_t i = p; i < n * parts; i += parts) sum += v[i];
+            sums[p] = sum;
+        }
         counts_[c] += n;
-        for (std::int64_t i = 0; time && i < n; ++i) missing_[c] |= is_missing<W, time>(v[i]) ? 1 : 0;
+    }
+    /// Adds those that are not missing.
+    void add_present(const W* v, Sum* sums, std::size_t column, std::int64_t n) {
+        const std::int64_t parts = this->parts();
+        for (std::int64_t i = 0; i < n; ++i) {
+            bool lacks = false;
+            for (std::int64_t p = 0; p < parts; ++p) lacks |= is_missing<W, time>(v[i * parts + p]);
+            if (time && lacks) missing_[column] = 1;
+            for (std::int64_t p = 0; !lacks && p < parts; ++p) sums[p] += v[i * parts + p];
+            counts_[column] += lacks ? 0 : 1;
+        }
     }
     DType dtype_;
+    bool skip_;
     std::vector<Sum> sums_;
     std::vector<std::int64_t> counts_;
     std::vector<std::uint8_t> missing_;
@@ -408,8 +465,11 @@ private:
 template <class W, bool time>
 class Mode final : public Pieces<Mode<W, time>, W> {
 public:
-    Mode(const DType& dtype, std::int64_t columns, std::int64_t most)
-        : Pieces<Mode, W>(dtype, columns), dtype_(wide_dtype<W>(dtype)), most_(static_cast<std::size_t>(most)) {
+    Mode(const Elements& from, std::int64_t columns, std::int64_t most)
+        : Pieces<Mode, W>(from.dtype, columns),
+          dtype_(wide_dtype<W>(from.dtype)),
+          skip_(from.skip),
+          most_(static_cast<std::size_t>(most)) {
         gathered_.resize(this->columns() * most_);
         reset();
     }
@@ -440,8 +500,10 @@ private:
     static bool less(W a, W b) {
         return is_missing<W, time>(b) ? !is_missing<W, time>(a) : !is_missing<W, time>(a) && a < b;
     }
-    static W mode_of(W* v, std::size_t n) {
+    [[nodiscard]] W mode_of(W* v, std::size_t n) const {
         std::sort(v, v + n, less);
+        // The missing ones are the last.
+        while (skip_ && n > 1 && is_missing<W, time>(v[n - 1])) --n;
         W best = v[0];
         std::size_t longest = 0;
         for (std::size_t i = 0; i < n;) {
@@ -457,6 +519,7 @@ private:
     }
 
     DType dtype_;
+    bool skip_;
     std::size_t most_;
     mutable std::vector<W> gathered_;  ///< results() sorts those of a column
     std::vector<std::size_t> sizes_;
@@ -465,8 +528,8 @@ private:
 /// The variance, or its root, by Welford's mean and squares; columns are merged by Chan's formula.
 class Deviation final : public Pieces<Deviation, double> {
 public:
-    Deviation(const DType& dtype, bool root, bool skip_nan, std::int64_t columns)
-        : Pieces<Deviation, double>(dtype, columns), root_(root), skip_(skip_nan) {
+    Deviation(const Elements& from, bool root, std::int64_t columns)
+        : Pieces<Deviation, double>(from.for_doubles(), columns), root_(root), skip_(from.skip) {
         reset();
     }
     void reset() override {
@@ -540,63 +603,65 @@ private:
 };
 
 template <class W, bool time>
-std::unique_ptr<Accumulator> make_ordered(const DType& dtype, Reduction with, bool skip_nan, std::int64_t columns) {
+std::unique_ptr<Accumulator> make_ordered(const Elements& from, Reduction with, std::int64_t columns) {
     switch (with) {
         case Reduction::min:
-            return std::make_unique<ExtremeOf<W, time, false>>(dtype, skip_nan, columns);
+            return std::make_unique<ExtremeOf<W, time, false>>(from.dtype, from.skip, columns);
         case Reduction::max:
-            return std::make_unique<ExtremeOf<W, time, true>>(dtype, skip_nan, columns);
+            return std::make_unique<ExtremeOf<W, time, true>>(from.dtype, from.skip, columns);
         case Reduction::argmin:
-            return std::make_unique<ExtremePlace<W, time, false>>(dtype, skip_nan, columns);
+            return std::make_unique<ExtremePlace<W, time, false>>(from.dtype, from.skip, columns);
         case Reduction::argmax:
-            return std::make_unique<ExtremePlace<W, time, true>>(dtype, skip_nan, columns);
+            return std::make_unique<ExtremePlace<W, time, true>>(from.dtype, from.skip, columns);
         default:
-            return std::make_unique<Count<W, time>>(dtype, columns);
+            return std::make_unique<Count<W, time>>(from.dtype, columns);
     }
 }
 
 template <class W, bool time>
-std::unique_ptr<Accumulator> make_block(const DType& dtype, Coarsening with, std::int64_t columns, std::int64_t most) {
-    if (with == Coarsening::mode) return std::make_unique<Mode<W, time>>(dtype, columns, most);
-    if (with == Coarsening::mean) return std::make_unique<BlockMean<W, time>>(dtype, columns);
-    return make_ordered<W, time>(dtype, with == Coarsening::min ? Reduction::min : Reduction::max, false, columns);
+std::unique_ptr<Accumulator> make_block(const Elements& from, Coarsening with, std::int64_t columns,
+                                        std::int64_t most) {
+    if (with == Coarsening::mode) return std::make_unique<Mode<W, time>>(from, columns, most);
+    if (with == Coarsening::mean) return std::make_unique<BlockMean<W, time>>(from, columns);
+    return make_ordered<W, time>(from, with == Coarsening::min ? Reduction::min : Reduction::max, columns);
 }
 
-/// Calls body(number, whether times) with a value of the wide type of a dtype: double, std::int64_t, std::uint64_t.
+/// Calls body(number, whether some may be missing as times are) with a value of the wide type of a dtype: double,
+/// std::int64_t, std::uint64_t.
 template <class Body>
-std::unique_ptr<Accumulator> with_wide(const DType& dtype, const Body& body) {
-    if (is_time(dtype)) return body(std::int64_t{}, std::true_type{});
-    if (dtype.kind() == Kind::integer) return body(std::int64_t{}, std::false_type{});
-    const bool whole = dtype.kind() == Kind::unsigned_integer || dtype.kind() == Kind::boolean;
+std::unique_ptr<Accumulator> with_wide(const Elements& from, const Body& body) {
+    const Kind kind = from.dtype.kind();
+    if (from.marks || is_time(from.dtype)) return body(std::int64_t{}, std::true_type{});
+    if (kind == Kind::integer) return body(std::int64_t{}, std::false_type{});
+    const bool whole = kind == Kind::unsigned_integer || kind == Kind::boolean;
     return whole ? body(std::uint64_t{}, std::false_type{}) : body(double{}, std::false_type{});
 }
 
 }  // namespace
 
-std::unique_ptr<Accumulator> Accumulator::make(const DType& dtype, Reduction with, bool skip_nan,
-                                               std::int64_t columns) {
+std::unique_ptr<Accumulator> Accumulator::make(const Elements& from, Reduction with, std::int64_t columns) {
     const bool sum = with == Reduction::sum;
+    const Kind kind = from.dtype.kind();
     if (with == Reduction::deviation || with == Reduction::variance) {
-        return std::make_unique<Deviation>(dtype, with == Reduction::deviation, skip_nan, columns);
+        return std::make_unique<Deviation>(from, with == Reduction::deviation, columns);
     }
-    if (sum && dtype.kind() == Kind::unsigned_integer) {
-        return std::make_unique<IntegerSum<std::uint64_t>>(dtype, columns);
+    if (sum && from.marks) return std::make_unique<IntegerSum<std::int64_t, true>>(from.dtype, from.skip, columns);
+    if (sum && kind == Kind::unsigned_integer) {
+        return std::make_unique<IntegerSum<std::uint64_t, false>>(from.dtype, from.skip, columns);
     }
-    if (sum && (dtype.kind() == Kind::integer || dtype.kind() == Kind::boolean)) {
-        return std::make_unique<IntegerSum<std::int64_t>>(dtype, columns);
+    if (sum && (kind == Kind::integer || kind == Kind::boolean)) {
+        return std::make_unique<IntegerSum<std::int64_t, false>>(from.dtype, from.skip, columns);
     }
-    if (sum || with == Reduction::mean) {
-        return std::make_unique<RealSum>(dtype, !sum, skip_nan, columns);
-    }
-    return with_wide(dtype, [&](auto number, auto time) {
-        return make_ordered<decltype(number), decltype(time)::value>(dtype, with, skip_nan, columns);
+    if (sum || with == Reduction::mean) return std::make_unique<RealSum>(from, !sum, columns);
+    return with_wide(from, [&](auto number, auto time) {
+        return make_ordered<decltype(number), decltype(time)::value>(from, with, columns);
     });
 }
 
-std::unique_ptr<Accumulator> Accumulator::make(const DType& dtype, Coarsening with, std::int64_t columns,
+std::unique_ptr<Accumulator> Accumulator::make(const Elements& from, Coarsening with, std::int64_t columns,
                                                std::int64_t most) {
-    return with_wide(dtype, [&](auto number, auto time) {
-        return make_block<decltype(number), decltype(time)::value>(dtype, with, columns, most);
+    return with_wide(from, [&](auto number, auto time) {
+        return make_block<decltype(number), decltype(time)::value>(from, with, columns, most);
     });
 }
 

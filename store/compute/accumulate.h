@@ -12,14 +12,23 @@
 
 namespace tessera {
 
+/// What an accumulator takes, and what it does with missing elements.
+struct Elements {
+    DType dtype;
+    bool skip = false;   ///< leave missing ones out; else they make their result missing
+    bool marks = false;  ///< ArrayInfo::marks_missing
+
+    /// The dtype whose conversion to doubles makes NaN of what is missing.
+    [[nodiscard]] DType for_doubles() const { return marks ? DType::time(Kind::timedelta, {}) : dtype; }
+};
+
 /// Thread rule: one thread at a time, but add() to and merge() into different columns from several.
 class Accumulator {
 public:
-    /// For `columns` columns of elements of `dtype`, in host order.
-    [[nodiscard]] static std::unique_ptr<Accumulator> make(const DType& dtype, Reduction with, bool skip_nan,
-                                                           std::int64_t columns);
+    /// For `columns` columns of elements of `from`, in host order.
+    [[nodiscard]] static std::unique_ptr<Accumulator> make(const Elements& from, Reduction with, std::int64_t columns);
     /// For columns of at most `most` elements, as coarsen_source() reduces blocks. `with` is not nearest.
-    [[nodiscard]] static std::unique_ptr<Accumulator> make(const DType& dtype, Coarsening with, std::int64_t columns,
+    [[nodiscard]] static std::unique_ptr<Accumulator> make(const Elements& from, Coarsening with, std::int64_t columns,
                                                            std::int64_t most);
     virtual ~Accumulator() = default;
     /// Adds one element to each of `n` columns from `first` on, from packed elements. The i-th has the index `place + i

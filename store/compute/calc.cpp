@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,7 +11,9 @@
 #include <tessera/buffer.h>
 #include <tessera/copy_elements.h>
 #include <tessera/derived_source.h>
+#include <tessera/dialect.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 
@@ -73,6 +76,25 @@ public:
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     [[nodiscard]] const std::string& name() const override { return name_; }
+    /// Where the result lies, as its first operand of this shape does, and what its missing elements are.
+    [[nodiscard]] Value attribute_values() const override {
+        Value attributes = Value::object();
+        bool placed = false, marked = false;
+        for (const CalcOperand& operand : operands_) {
+            const Value own = operand.array->attribute_values();
+            marked |= operand.array->converted_from() != nullptr && own.find(fill_attribute) != nullptr;
+            if (placed || operand.array->info().shape != info_.shape) continue;
+            placed = true;
+            if (const auto place = geo_reference_in(own)) set_geo_reference(attributes, *place);
+            for (const char* name : {"grid_mapping", "coordinates"}) {
+                if (const Value* value = own.find(name)) attributes.set(name, *value);
+            }
+        }
+        if (marked && info_.dtype.kind() == Kind::real) {
+            attributes.set(fill_attribute, std::numeric_limits<double>::quiet_NaN());
+        }
+        return attributes;
+    }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);

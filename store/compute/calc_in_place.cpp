@@ -6,6 +6,7 @@
 
 #include <tessera/copy.h>
 #include <tessera/edit.h>
+#include <tessera/meaning.h>
 
 namespace tessera {
 
@@ -48,7 +49,10 @@ private:
 std::int64_t calc_in_place(Array& array, std::string_view expression, std::vector<CalcOperand> operands,
                            const InPlaceOptions& options) {
     std::unique_ptr<ArraySource> source = calc_source(expression, std::move(operands), array.shape());
-    if (!(source->info().dtype == array.dtype())) {
+    const Meaning meaning = meaning_of(array);
+    if (options.decoded && meaning.is_encoded(array.dtype())) {
+        source = encoded_source(std::move(source), meaning, Value::object());
+    } else if (!(source->info().dtype == array.dtype())) {
         source = std::make_unique<CastSource>(std::move(source), array.dtype(), options.cast);
     }
     const Selection selection = options.selection.value_or(Selection::all(array.shape()));

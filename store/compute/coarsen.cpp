@@ -11,6 +11,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/geo_reference.h>
+#include <tessera/meaning.h>
 #include <tessera/multiscales.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
@@ -27,8 +28,13 @@ constexpr std::array<std::string_view, 5> coarsening_names{"mean", "max", "min",
 
 class CoarsenSource final : public ArraySource {
 public:
-    CoarsenSource(std::unique_ptr<ArraySource> array, const Shape& by, Coarsening with)
-        : array_(std::move(array)), from_(array_->info()), by_(by), with_(with), dtype_(native_dtype(from_.dtype)) {
+    CoarsenSource(std::unique_ptr<ArraySource> array, const Shape& by, Coarsening with, bool skip)
+        : array_(std::move(array)),
+          from_(array_->info()),
+          by_(by),
+          with_(with),
+          dtype_(native_dtype(from_.dtype)),
+          elements_{.dtype = dtype_, .skip = skip, .marks = from_.marks_missing} {
         require_factors();
         for (int d = 0; d < by_.rank(); ++d) {
             block_.push_back(std::min(by_[d], std::max<std::int64_t>(1, from_.shape[d])));
@@ -45,7 +51,7 @@ public:
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     [[nodiscard]] const std::string& name() const override { return array_->name(); }
     [[nodiscard]] Value attribute_values() const override {
-        Value attributes = array_->attribute_values();
+        Value attributes = with_ == Coarsening::nearest ? array_->attribute_values() : result_attributes();
         const auto reference = geo_reference_in(attributes);
         if (!reference || !reference->transform) return attributes;
         const auto [y, x] = geo_dimensions(*reference, dimension_names_of(*array_), by_.rank());
@@ -76,6 +82,17 @@ public:
     }
 
 private:
+    [[nodiscard]] Value result_attributes() const {
+        std::vector<int> axes;
+        for (int d = 0; d < block_.rank(); ++d) {
+            if (block_[d] > 1) axes.push_back(d);
+        }
+        const std::string_view method = with_ == Coarsening::min    ? "minimum"
+                                        : with_ == Coarsening::max  ? "maximum"
+                                        : with_ == Coarsening::mean ? "mean"
+                                                                    : "mode";
+        return attributes_of_result(*array_, info_, {.method = method}, axes);
+    }
     [[nodiscard]] bool chunked() const { return from_.chunks.rank() == by_.rank(); }
 
     /// Bytes for each result while it is computed.
@@ -108,7 +125,7 @@ private:
         NDArray elements(dtype_, block.extent);
         array_->read_into(block, elements.view(), io);
 
-        const auto blocks = Accumulator::make(dtype_, with_, slice.count(), element_count(block_));
+        const auto blocks = Accumulator::make(elements_, with_, slice.count(), element_count(block_));
         const int last = slice.rank() - 1;
         const std::int64_t length = last < 0 ? 1 : block.extent[last];
         const std::byte* row = elements.bytes().data();
@@ -133,6 +150,7 @@ private:
     Shape block_;  ///< by_, but nowhere longer than the array: what a person may give to mean all of a dimension
     Coarsening with_;
     DType dtype_;  ///< the source's, in host order
+    Elements elements_;
     ArrayInfo info_;
 };
 
@@ -187,8 +205,9 @@ Shape coarsened(const Shape& shape, const Shape& by) {
     return made;
 }
 
-std::unique_ptr<ArraySource> coarsen_source(std::unique_ptr<ArraySource> array, const Shape& by, Coarsening with) {
-    return std::make_unique<CoarsenSource>(std::move(array), by, with);
+std::unique_ptr<ArraySource> coarsen_source(std::unique_ptr<ArraySource> array, const Shape& by, Coarsening with,
+                                            bool skip_missing) {
+    return std::make_unique<CoarsenSource>(std::move(array), by, with, skip_missing);
 }
 
 }  // namespace tessera

@@ -23,7 +23,7 @@ public:
     /// for one that does not fit.
     using Convert = std::function<void(const std::byte* from, std::byte* to, std::int64_t n)>;
     ConvertedSource(std::unique_ptr<ArraySource> array, const DType& dtype, Value attributes, Convert convert,
-                    std::int64_t working = 0)
+                    std::int64_t working = 0, bool marks_missing = false)
         : array_(std::move(array)),
           from_(array_->info()),
           native_(native_dtype(from_.dtype)),
@@ -31,12 +31,14 @@ public:
           convert_(std::move(convert)),
           info_(from_) {
         info_.dtype = dtype;
+        info_.marks_missing = marks_missing;
         info_.working += slice_memory(from_, item()) + reading_memory(from_) + working;
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     [[nodiscard]] const std::string& name() const override { return array_->name(); }
     [[nodiscard]] Value attribute_values() const override { return attributes_; }
+    [[nodiscard]] const ArraySource* converted_from() const override { return array_.get(); }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);

@@ -8,6 +8,7 @@
 
 #include <tessera/calc.h>
 #include <tessera/error_text.h>
+#include <tessera/meaning.h>
 #include <tessera/numbers.h>
 #include <tessera/slices.h>
 
@@ -19,6 +20,34 @@ namespace tessera {
 
 namespace {
 
+bool is_count(Reduction with) {
+    return with == Reduction::count || with == Reduction::argmin || with == Reduction::argmax;
+}
+
+/// What a result is, in the words of CF's cell_methods, and what becomes of the units.
+ResultMeaning reduction_meaning(Reduction with) {
+    switch (with) {
+        case Reduction::min:
+            return {"minimum"};
+        case Reduction::max:
+            return {"maximum"};
+        case Reduction::sum:
+            return {"sum"};
+        case Reduction::mean:
+            return {"mean"};
+        case Reduction::median:
+            return {"median"};
+        case Reduction::deviation:
+            return {"standard_deviation", UnitsKept::as_difference};
+        case Reduction::variance:
+            return {"variance", UnitsKept::squared};
+        case Reduction::percentile:
+            return {""};
+        default:
+            return {"", UnitsKept::none};
+    }
+}
+
 /// Plans which parts of a result are computed at once, and how.
 class ReduceSource final : public ArraySource {
 public:
@@ -26,6 +55,7 @@ public:
     ReduceSource(std::unique_ptr<ArraySource> array, const ReduceOptions& options, std::optional<bool> of_nothing)
         : a_(std::move(array), options, of_nothing), name_(a_.array->name()) {
         info_.dtype = a_.result_dtype;
+        info_.marks_missing = a_.from.marks_missing && !is_count(options.with) && info_.dtype.kind() == Kind::integer;
         const int rank = a_.from.shape.rank();
         const bool chunked = rank > 0 && a_.from.chunks.rank() == rank;
         const Grouping* const groups = a_.grouping;
@@ -47,7 +77,9 @@ public:
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     [[nodiscard]] const std::string& name() const override { return name_; }
     [[nodiscard]] Value attribute_values() const override {
-        Value values = a_.array->attribute_values();
+        std::vector<int> axes;
+        for (const std::int64_t d : a_.axes) axes.push_back(static_cast<int>(d));
+        Value values = attributes_of_result(*a_.array, info_, reduction_meaning(a_.options.with), axes);
         if (a_.grouping != nullptr) {
             values.set("grouped_by", a_.grouping->by);
             values.set("group_labels", a_.grouping->labels);
@@ -187,6 +219,10 @@ std::unique_ptr<ArraySource> truth_source(std::unique_ptr<ArraySource> array, Re
     const bool has_nan = !is_time(array->info().dtype) && array->info().dtype.kind() != Kind::boolean && skip_nan;
     const char* expression = "a != 0";
     if (array->info().dtype.kind() == Kind::boolean) return array;
+    if (array->info().marks_missing) {
+        const bool any = with == Reduction::any || !skip_nan;
+        expression = any ? "(a != 0) & (a != -9223372036854775808)" : "(a != 0) | (a == -9223372036854775808)";
+    }
     if (has_nan) expression = with == Reduction::any ? "(a != 0) & ~isnan(a)" : "(a != 0) | isnan(a)";
     return calc_source(expression, {{"a", std::shared_ptr<const ArraySource>(std::move(array))}});
 }

@@ -58,7 +58,7 @@ void add_columns(const ReducedArray& a, Accumulator& sums, const std::byte* elem
     const std::int64_t run = box.extent.back();
     const std::int64_t parts = std::clamp<std::int64_t>(enough / columns, 1, ceil_div(count, least));
     const std::int64_t length = ceil_div(count, parts);
-    const auto make = [&] { return Accumulator::make(a.dtype, a.options.with, a.options.skip_nan, lanes); };
+    const auto make = [&] { return Accumulator::make(a.elements(), a.options.with, lanes); };
     const auto add_part = [&](Accumulator& turns, std::int64_t column, std::int64_t part) {
         const std::int64_t end = std::min(count, (part + 1) * length);
         for (std::int64_t n = part * length, some = 0; n < end; n += some) {
@@ -97,7 +97,7 @@ void reduce_by_accumulators(const ReducedArray& a, const Region& whole, const Mu
                             const IoOptions& io) {
     const std::int64_t columns = element_count(lengths_along(whole.extent, a.kept));
     const GroupRange groups = a.groups_of(whole);
-    const auto sums = Accumulator::make(a.dtype, a.options.with, a.options.skip_nan, columns * groups.count);
+    const auto sums = Accumulator::make(a.elements(), a.options.with, columns * groups.count);
     const Shape step = a.slab_step(columns);
     // If the last axis is reduced, a column's elements are contiguous.
     const bool inner = a.grouping == nullptr && !a.axes.empty() && a.axes.back() == a.from.shape.rank() - 1;

@@ -22,7 +22,7 @@ template <class Each>
 void for_columns(const ReducedArray& a, const NDArray& elements, std::int64_t columns, const IoOptions& io,
                  const Each& each) {
     const std::int64_t n = elements.count() / columns;
-    const ToDoubles widen = to_doubles(a.dtype);
+    const ToDoubles widen = to_doubles(a.elements().for_doubles());
     parallel_for(columns, io, [&](std::int64_t c) {
         std::array<double, numbers_in_a_pass> numbers;
         for (std::int64_t i = 0; i < n; i += numbers_in_a_pass) {
@@ -66,7 +66,7 @@ void reduce_by_sorting(const ReducedArray& a, const Region& whole, const Mutable
     const std::int64_t columns = element_count(lengths_along(whole.extent, a.kept));
     NDArray elements(a.dtype, Shape{0});
     if (a.grouping == nullptr || n > 0) a.read_ordered(elements, a.slab_of(whole, groups.box), a.kept, a.axes, io);
-    const ToDoubles widen = to_doubles(a.dtype);
+    const ToDoubles widen = to_doubles(a.elements().for_doubles());
     NDArray line(DType::of<double>(), {n});
     NDArray group(DType::of<double>(), {a.grouping == nullptr ? 0 : n});
     NDArray results(DType::of<double>(), {columns * groups.count});

@@ -12,6 +12,8 @@
 #include <tessera/reduce.h>
 #include <tessera/shape.h>
 
+#include "accumulate.h"
+
 namespace tessera {
 
 /// Whether a reduction chooses an element by its order, so that there is no result of no elements.
@@ -61,6 +63,9 @@ struct ReducedArray {
     Dims axes;           ///< reduced axes, ascending
     Dims kept;
 
+    [[nodiscard]] Elements elements() const {
+        return {.dtype = dtype, .skip = options.skip_nan, .marks = from.marks_missing};
+    }
     [[nodiscard]] bool goes(int d) const;
     [[nodiscard]] Shape reduced_shape() const;
     [[nodiscard]] std::int64_t chunk_length(int d) const;

@@ -12,11 +12,14 @@
 #include <tessera/error_text.h>
 #include <tessera/geo_reference.h>
 #include <tessera/group.h>
+#include <tessera/meaning.h>
 #include <tessera/multiscales.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
 #include <tessera/pyramid_plan.h>
 #include <tessera/write_computed.h>
+
+#include <fmt/ranges.h>
 
 namespace tessera {
 
@@ -29,12 +32,16 @@ void require_count(std::string_view what, std::size_t given, std::size_t rank) {
 std::vector<std::string> axes_of(const PyramidOptions& o, const ArraySource& array) {
     static const std::vector<std::string> all{"t", "c", "z", "y", "x"};
     const auto rank = static_cast<std::size_t>(array.info().shape.rank());
-    if (!o.axes.empty()) {
-        require_count("axes", o.axes.size(), rank);
-        return o.axes;
-    }
     std::vector<std::string> axes;
     for (const auto& name : dimension_names_of(array)) axes.push_back(name.value_or(""));
+    if (!o.axes.empty()) {
+        require_count("axes", o.axes.size(), rank);
+        if (o.axes != axes && std::ranges::is_permutation(o.axes, axes)) {
+            throw invalid_argument("axes: the dimensions of {} are named {}, in another order", array.name(),
+                                   fmt::join(axes, ","));
+        }
+        return o.axes;
+    }
     const bool known = !axes.empty() && std::ranges::all_of(axes, [&](const std::string& name) {
         return std::ranges::count(all, name) == 1;
     });
@@ -163,8 +170,10 @@ const Dialect& format_of(const PyramidOptions& o, const ArraySource& array) {
 
 /// The array, coarsened by one level's factors.
 std::unique_ptr<ArraySource> level_source(const std::shared_ptr<const ArraySource>& array,
-                                          const std::vector<Shape>& factors, Coarsening with, std::size_t n) {
-    return coarsen_source(shared_source(array), factors[n], n == 0 ? Coarsening::nearest : with);
+                                          const std::vector<Shape>& factors, const PyramidOptions& o, std::size_t n) {
+    const Coarsening with = n == 0 ? Coarsening::nearest : o.with;
+    if (o.raw) return coarsen_source(shared_source(array), factors[n], with, !o.keep_missing);
+    return coarsened_as_stored(shared_source(array), factors[n], with, !o.keep_missing);
 }
 
 PlannedArray plan_level(const ArraySource& level, const ArraySource& array, const ArrayWishes& wishes) {
@@ -226,9 +235,8 @@ PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, con
         const std::string node = std::to_string(n);
         planned.levels.push_back(
             {source, node,
-             in_context(
-                 [&] { return join_key(destination, node); },
-                 [&] { return plan_level(*level_source(array, pyramid.factors, pyramid.with, n), *array, wishes); })});
+             in_context([&] { return join_key(destination, node); },
+                        [&] { return plan_level(*level_source(array, pyramid.factors, o, n), *array, wishes); })});
         if (geo) georeference(planned.levels.back().plan, *geo, pyramid.factors[n], pyramid.with);
     }
     return planned;
@@ -246,7 +254,7 @@ CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, co
         to->add_group(planned.group);
         for (std::size_t n = 0; n < planned.levels.size(); ++n) {
             Array& level = to->add(planned.levels[n].node, planned.levels[n].plan, source);
-            copy_array(*level_source(array, planned.factors, o.with, n), level, {.io = o.io});
+            copy_array(*level_source(array, planned.factors, o, n), level, {.io = o.io});
         }
         to->commit();
     }

@@ -12,6 +12,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
+#include <tessera/meaning.h>
 #include <tessera/open_files.h>
 #include <tessera/place.h>
 #include <tessera/reduce.h>
@@ -45,6 +46,25 @@ bool choose(std::string_view name, Recipe& recipe, std::string& names) {
         recipe.make.template emplace<N>();
         return true;
     }
+}
+
+/// A recipe of this version that decodes says so, because earlier ones computed with codes.
+constexpr std::string_view decoded_member = "decoded";
+
+template <class Made>
+concept Decodes = requires(Made made) {
+    made.raw;
+};
+
+/// What a recipe without decoded_member meant.
+void take_as_earlier(Recipe& recipe) {
+    std::visit(
+        [](auto& made) {
+            if constexpr (Decodes<decltype(made)>) made.raw = true;
+            if constexpr (requires { made.keep_missing; }) made.keep_missing = true;
+            if constexpr (requires { made.skip_nan; }) made.keep_missing = !made.skip_nan;
+        },
+        recipe.make);
 }
 
 /// Before 0.1 the georeference of a pyramid was an object.
@@ -104,11 +124,16 @@ private:
     [[nodiscard]] std::unique_ptr<ArraySource> take(const Ingredient& ingredient) const {
         return opened_ingredient(ingredient, open_);
     }
+    /// As what its elements stand for, unless the codes are wanted.
+    [[nodiscard]] std::unique_ptr<ArraySource> take(const Ingredient& ingredient, bool raw) const {
+        return raw ? take(ingredient) : decoded_source(take(ingredient));
+    }
 
     void make(const CopyRecipe& r) { opened_.source = converted(take(r.source)); }
 
     void make(const CalcRecipe& r) {
-        const std::vector<CalcOperand> kept = open_operands(r, open_);
+        const bool lossy = recipe_.dtype && DType::parse(*recipe_.dtype).kind() == Kind::real;
+        const std::vector<CalcOperand> kept = open_operands(r, open_, lossy);
         for (const CalcOperand& operand : kept) opened_.kept.push_back(operand.array);
         auto source = calc_source(r.expression, kept);
         opened_.from = calculated_from(kept, source->info());
@@ -116,12 +141,13 @@ private:
     }
 
     void make(const ReduceRecipe& r) {
-        std::unique_ptr<ArraySource> array = take(r.source);
+        std::unique_ptr<ArraySource> array = take(r.source, r.raw);
         const ArraySource& like = *array;
+        if (r.skip_nan && r.keep_missing) throw invalid_argument("keep_missing: not with skip_nan");
         ReduceOptions options{.with = in_context([] { return "with"; }, [&] { return parse_reduction(r.with); }),
                               .percent = parse_percent(r.with),
                               .keep_dimensions = r.keep_dimensions,
-                              .skip_nan = r.skip_nan,
+                              .skip_nan = !r.keep_missing,
                               .memory = computing_memory(io_)};
         in_context([] { return "axes"; },
                    [&] {
@@ -152,11 +178,12 @@ private:
     }
 
     void make(const CoarsenRecipe& r) {
-        std::unique_ptr<ArraySource> array = take(r.source);
+        std::unique_ptr<ArraySource> array = take(r.source, r.raw || r.as_stored);
         const ArraySource& like = *array;
         const Coarsening with = in_context([] { return "with"; }, [&] { return parse_coarsening(r.with); });
         const Shape by = in_context([] { return "by"; }, [&] { return parse_factors(r.by, like); });
-        auto source = coarsen_source(std::move(array), by, with);
+        auto source = r.as_stored && !r.raw ? coarsened_as_stored(std::move(array), by, with, !r.keep_missing)
+                                            : coarsen_source(std::move(array), by, with, !r.keep_missing);
         opened_.from = coarsened_from(like, source->info().shape);
         opened_.source = converted(std::move(source));
     }
@@ -238,13 +265,20 @@ Value recipe_value(const Recipe& recipe) {
                             (written.is_array() && written.as_array().empty());
         if (!absent) value.set(option.name, std::move(written));
     });
+    std::visit(
+        [&](const auto& made) {
+            if constexpr (Decodes<decltype(made)>) {
+                if (!made.raw) value.set(decoded_member, true);
+            }
+        },
+        recipe.make);
     return value;
 }
 
 Recipe parse_recipe(const Value& given) {
     const Value value = with_flat_geo(given);
     Recipe recipe = recipe_named(value.at("do").as_string());
-    std::vector<std::string_view> known{"do"};
+    std::vector<std::string_view> known{"do", decoded_member};
     visit_options(recipe, [&](const Option& option, auto& member) {
         known.push_back(option.name);
         const Value* found = value.find(option.name);
@@ -254,6 +288,7 @@ Recipe parse_recipe(const Value& given) {
     for (const auto& [name, member] : value.as_object()) {
         if (std::ranges::count(known, name) == 0) throw corrupt("\"{}\": no member of {}", name, value.at("do").dump());
     }
+    if (value.find(decoded_member) == nullptr && value.find(raw_option.name) == nullptr) take_as_earlier(recipe);
     return recipe;
 }
 
@@ -295,9 +330,13 @@ OpenIngredient open_by_path(const ArrayFileOptions& options) {
     };
 }
 
-std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open) {
+std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open, bool lossy) {
     std::vector<CalcOperand> operands;
-    for (const auto& [name, operand] : recipe.operands) operands.push_back({name, opened_ingredient(operand, open)});
+    for (const auto& [name, operand] : recipe.operands) {
+        auto array = opened_ingredient(operand, open);
+        if (!recipe.raw) array = marks_as_nan(decoded_source(std::move(array), Times::dates), lossy);
+        operands.push_back({name, std::move(array)});
+    }
     return operands;
 }
 
@@ -335,6 +374,8 @@ PyramidOptions pyramid_options(const PyramidRecipe& r) {
                            .axes = r.axes,
                            .by = about("by", [&] { return parse_shape(r.by); }),
                            .with = about("with", [&] { return parse_coarsening(r.with); }),
+                           .keep_missing = r.keep_missing,
+                           .raw = r.raw,
                            .scale = r.scale,
                            .units = r.units};
     constexpr std::int64_t most_levels = 30;

@@ -187,9 +187,12 @@ PlannedTarget plan_pyramid_target(const PyramidRecipe& recipe, const std::string
     PlannedTarget planned{.arrays = std::move(pyramid.levels), .recipes = {}, .groups = {pyramid.group}};
     for (const Shape& by : pyramid.factors) {
         const bool first = planned.recipes.empty();
-        planned.recipes.push_back(
-            {.make = CoarsenRecipe{
-                 .source = recipe.source, .by = factors_text(by), .with = first ? "nearest" : recipe.with}});
+        planned.recipes.push_back({.make = CoarsenRecipe{.source = recipe.source,
+                                                         .by = factors_text(by),
+                                                         .with = first ? "nearest" : recipe.with,
+                                                         .keep_missing = recipe.keep_missing,
+                                                         .raw = recipe.raw,
+                                                         .as_stored = true}});
     }
     return planned;
 }

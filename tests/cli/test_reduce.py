@@ -106,7 +106,7 @@ class Reduce(Computing):
                     wanted = np.asarray(self.numpy_says(values, word, axes, keep, skip))
                 given = [] if axes is None else ["--axis", ",".join(str(d - rank if RANDOM.random() < 0.3 else d) for d in axes)]
                 got = self.result("reduce", path, "out.npy", *given, "--with", word, *(["--keep-dims"] if keep else []),
-                                  *(["--skip-nan"] if skip else []))
+                                  *([] if skip else ["--keep-missing"]))
                 self.assertEqual(got.shape, wanted.shape)
                 if word in ("mean", "std", "var", "median") or word == "sum" and kind in "fc":
                     expected = values.dtype.newbyteorder("=") if kind in "fc" else np.dtype("f8")
@@ -143,7 +143,8 @@ class Reduce(Computing):
         self.tessera("import", "a.npy", "a.zarr", "--chunks", "100,10,10", "--quiet")
         for word, axis in ("median", 0), ("mean", 0), ("std", 2), ("var", 1), ("max", 1):
             wanted = getattr(np, word)(values.astype("f8"), axis=axis)
-            got = self.result("reduce", "a.zarr", "out.npy", "--axis", axis, "--with", word, "--max-memory", "4M")
+            got = self.result("reduce", "a.zarr", "out.npy", "--axis", axis, "--with", word, "--max-memory", "4M",
+                              "--keep-missing")
             np.testing.assert_allclose(got, wanted, rtol=1e-6)
 
     def test_what_is_kept_and_what_is_refused(self):
@@ -226,8 +227,27 @@ def coarse(values, by, word):
 class Coarsen(Computing):
     def test_not_a_time_is_the_largest_of_equally_frequent_elements(self):
         self.save("a.npy", np.array(["NaT", "2020-01-03", "2020-01-02", "NaT", "NaT", "2020-01-05"], "M8[D]"))
-        got = self.result("coarsen", "a.npy", "out.npy", "--by", "3", "--with", "mode")
-        np.testing.assert_array_equal(got, np.array(["2020-01-02", "NaT"], "M8[D]"))
+        for words, last in (["--keep-missing"], "NaT"), ([], "2020-01-05"):
+            got = self.result("coarsen", "a.npy", "out.npy", "--by", "3", "--with", "mode", *words)
+            np.testing.assert_array_equal(got, np.array(["2020-01-02", last], "M8[D]"))
+
+    def test_windows_leave_missing_elements_out(self):
+        values = RANDOM.normal(size=(37, 20)).astype("f4")
+        values[RANDOM.random(values.shape) < 0.3] = np.nan
+        values[:8, :8] = np.nan
+        self.save("a.npy", values)
+        whole = np.full((40, 20), np.nan)
+        whole[:37] = values
+        windows = whole.reshape(10, 4, 10, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for word in "mean", "min", "max":
+                got = self.result("coarsen", "a.npy", "out.npy", "--by", "4,2", "--with", word)
+                np.testing.assert_allclose(got, getattr(np, "nan" + word)(windows, axis=(1, 3)), rtol=1e-6)
+        times = np.array(["NaT", "2020-01-03", "2020-01-05", "NaT", "NaT"], "M8[D]")
+        self.save("t.npy", times)
+        got = self.result("coarsen", "t.npy", "out.npy", "--by", "3")
+        np.testing.assert_array_equal(got, np.array(["2020-01-04", "NaT"], "M8[D]"))
 
     def test_random_cases(self):
         words = ["mean", "max", "min", "mode", "nearest"]
@@ -246,7 +266,7 @@ class Coarsen(Computing):
             by = tuple(int(f) for f in RANDOM.integers(1, 5, rank))
             with self.subTest(n=n, dtype=values.dtype.str, shape=values.shape, by=by, word=word):
                 path = self.stored(values, n)
-                got = self.result("coarsen", path, "out.npy", "--by", ",".join(map(str, by)), "--with", word)
+                got = self.result("coarsen", path, "out.npy", "--by", ",".join(map(str, by)), "--with", word, "--keep-missing")
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     wanted = coarse(values, by, word)

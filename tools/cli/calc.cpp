@@ -3,6 +3,7 @@
 #include <tessera/calc.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,6 +37,8 @@ struct CalcCommand {
     std::vector<std::string> operands;  ///< "a=x.zarr"
     bool in_place = false;
     bool no_undo = false;
+    std::shared_ptr<CalcRecipe> made = std::make_shared<CalcRecipe>();
+    std::function<void()> read;
 };
 
 NamedIngredients operands_of(const std::vector<std::string>& given) {
@@ -70,7 +73,7 @@ int calc_in_place(Session& session, const CalcCommand& o) {
     require_in_place_options(o.out);
     Array array = open_to_edit(session, o.out.destination);  // first, which finishes a batch that was recorded there
     std::vector<CalcOperand> operands =
-        open_operands({.operands = operands_of(o.operands)},
+        open_operands({.operands = operands_of(o.operands), .raw = o.made->raw},
                       [](const std::string& path) { return about_path(path, [&] { return open_source(path); }); });
     const Cast rule = o.out.cast ? parse_cast(*o.out.cast) : Cast::same_kind;
     const Selection selection = o.out.selection ? chosen_part(session, o.out.destination, *o.out.selection, array)
@@ -78,7 +81,11 @@ int calc_in_place(Session& session, const CalcCommand& o) {
     std::int64_t changed = 0;
     try {
         changed = calc_in_place(array, o.expression, std::move(operands),
-                                {.selection = selection, .cast = rule, .keep_old = !o.no_undo, .io = session.io()});
+                                {.selection = selection,
+                                 .cast = rule,
+                                 .keep_old = !o.no_undo,
+                                 .decoded = !o.made->raw,
+                                 .io = session.io()});
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled) throw;
         throw cancelled("interrupted; {} is as it was before", o.out.destination);
@@ -118,6 +125,7 @@ int calc_in_place(Session& session, const CalcCommand& o) {
 }
 
 int calc(Session& session, const CalcCommand& given) {
+    given.read();
     if (given.in_place) return calc_in_place(session, given);
     CalcCommand o = given;
     if (o.no_undo) throw invalid_argument("--no-undo: only with --in-place");
@@ -125,7 +133,8 @@ int calc(Session& session, const CalcCommand& given) {
         throw invalid_argument("--sel: only with --in-place; select from an operand with `tessera copy --sel`");
     o.out.source = o.expression;
     try {
-        return make_recipe(session, o.out, {.make = CalcRecipe{o.expression, operands_of(o.operands)}}, "calculated");
+        return make_recipe(session, o.out, {.make = CalcRecipe{o.expression, operands_of(o.operands), o.made->raw}},
+                           "calculated");
     } catch (const Error& e) {
         rethrow_with_command(e, o);
     }
@@ -143,6 +152,7 @@ Run declare_calc(CLI::App& app) {
         ->option_text(" ");
     app.add_option("OPERANDS", o->operands, "NAME=PATH each: arrays, array files, members and fields")
         ->option_text(" ");
+    o->read = declare_recipe(app, o->made);
     app.add_flag("--in-place", o->in_place,
                  "change the elements of OUT, which may be an operand, all at once or not at all");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);

@@ -308,6 +308,9 @@ constexpr Command table[] = {
      "and\n"
      "datetime64('2020-01-31'), timedelta64(5, 'D'), in the largest unit that divides both. All else is refused.\n"
      "Text is compared with text between quotes: station == 'Graz'.\n"
+     "Operands are what their elements stand for: unpacked, with NaN for missing ones, and times as datetimes; --raw "
+     "gives\n"
+     "the codes. With --in-place the value is packed as OUT is, halves to even, and refused where it does not fit.\n"
      "The result is made as `copy` makes one. With --in-place, OUT is changed as one batch, which `undo` takes "
      "back.\n\n"
      "Examples:\n"
@@ -315,8 +318,12 @@ constexpr Command table[] = {
      "  tessera calc x.zarr 'where(isnan(x), 0, x)' x=x.zarr --in-place --sel ':100'",
      declare_calc},
     {"reduce", compute, "minimum, mean, median … along dimensions", "reduce SRC DST --with WORD [options]",
-     "NaN and NaT make their result NaN or NaT, as in NumPy, unless --skip-nan. std and var have N as divisor. Sums of "
-     "integers\n"
+     "Elements count as what they stand for: packed numbers (scale_factor, add_offset, _Unsigned) are unpacked, and "
+     "missing\n"
+     "ones (_FillValue, missing_value, nodata, NaN and NaT) left out; a result of nothing else is missing, and its "
+     "count "
+     "0.\n"
+     "--raw computes with the codes. std and var have N as divisor. Sums of integers\n"
      "are 64-bit integers, means of them float64. argmin and argmax give indices along the reduced dimensions. any and "
      "all\n"
      "say whether elements are not zero; NaN is not. Percentiles are NumPy's linear ones, and exact within "
@@ -332,7 +339,8 @@ constexpr Command table[] = {
      "One element for each block of the source, of its dtype; blocks at the ends hold what is left. Means of integers "
      "are\n"
      "rounded half to even. mode is the most frequent element, the least of equally frequent ones; nearest the first\n"
-     "element of each block.\n\n"
+     "element of each block. Packed and missing elements are taken as `reduce` takes them; what is packed becomes "
+     "float64.\n\n"
      "Example:\n"
      "  tessera coarsen dem.zarr overview.npy --by 4,4 --with mean",
      declare_coarsen},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,7 +44,12 @@ struct ArrayInfo {
     /// Of a source that computes its elements: the least memory in bytes that one thread takes for that, beside the
     /// elements that it returns. 0: nothing but chunks as stored and decoded.
     std::int64_t working = 0;
+    /// Of int64: missing_integer stands for what is missing, as NaT does among times.
+    bool marks_missing = false;
 };
+
+/// What a missing element of int64 is, where ArrayInfo::marks_missing says so; the count of NaT.
+inline constexpr std::int64_t missing_integer = INT64_MIN;
 
 /// Thread rule: const members may be called from several threads at once.
 class ArraySource {
@@ -71,6 +77,9 @@ public:
     /// Of a source with other values, and some other attributes, but the dtype and shape of another: that one, of which
     /// a copy keeps codecs and all else. It lives as long as this source. nullptr: there is none.
     [[nodiscard]] virtual const ArraySource* model() const { return nullptr; }
+    /// Of a source that converts another one's elements, each at its index: that one, which has the names, coordinates
+    /// and format. It lives as long as this source. nullptr: there is none.
+    [[nodiscard]] virtual const ArraySource* converted_from() const { return nullptr; }
 };
 
 /// A source's model, or the source itself.

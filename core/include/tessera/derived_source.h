@@ -54,6 +54,7 @@ public:
     [[nodiscard]] const std::string& name() const override { return array_->name(); }
     [[nodiscard]] Value attribute_values() const override { return array_->attribute_values(); }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override;
+    [[nodiscard]] const ArraySource* converted_from() const override { return array_.get(); }
 
     [[nodiscard]] const ArraySource& array() const { return *array_; }  ///< the array before conversion
     [[nodiscard]] Cast rule() const { return rule_; }
@@ -66,7 +67,7 @@ private:
 
 /// The source as a CastSource; nullptr if it is none.
 [[nodiscard]] const CastSource* as_cast(const ArraySource& source);
-/// What a source reads before it is converted: the source itself, if it is no CastSource.
+/// What a source reads before it is converted, once or more often; the source itself, if it converts nothing.
 [[nodiscard]] const ArraySource& before_cast(const ArraySource& source);
 
 // One field of structures: a view of it in memory, and a source that presents it as an array of its own.

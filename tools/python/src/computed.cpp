@@ -76,6 +76,7 @@ std::int64_t calculate_in_place(ArrayHandle& handle, const py::dict& given, cons
     Array array = handle.array();
     InPlaceOptions options{.cast = parse_cast(recipe.cast.value_or("same_kind"))};
     if (picked != nullptr) options.selection = picked->selection;
+    options.decoded = !calc.raw;
     return Work(work).run([&](const IoOptions& io) {
         options.io = io;
         return calc_in_place(array, calc.expression, open_operands(calc, open_by_path()), options);

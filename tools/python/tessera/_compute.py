@@ -70,15 +70,15 @@ def _calc_in_place(array: Union[Path, Array], recipe: dict[str, Any], sel: Any, 
 
 
 @overload
-def calc(destination: None, expression: str, operands: Mapping[str, Operand],
-         **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+def calc(destination: None, expression: str, operands: Mapping[str, Operand], *,
+         raw: bool = False, **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
 @overload
 def calc(destination: Union[Path, Array], expression: str, operands: Mapping[str, Operand], *, in_place: bool = False,
-         sel: Any = None, **options: Unpack[NewResultOptions]) -> None: ...
+         sel: Any = None, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def calc(destination: Union[None, Path, Array], expression: str, operands: Mapping[str, Operand], *, dtype: Any = None,
-         cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: Any = None, threads: int = 0,
-         max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+         cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: Any = None, raw: bool = False,
+         threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
          storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Evaluate an expression over arrays, block by block.
 
@@ -100,6 +100,8 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
         anything fails. Values of another dtype are converted to its dtype by `cast`. :func:`undo` takes it back.
     sel : basic index, optional
         With `in_place`: change only this part. The operands are still broadcast to the whole array.
+    raw : bool
+        Compute with the stored codes, not with what they stand for.
     threads, max_memory, progress
         As in :meth:`Array.read`.
     storage_options : dict, optional
@@ -128,7 +130,7 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     >>> a[:]
     array([0, 5, 5, 0], dtype=int32)
     """
-    recipe = {"do": "calc", "expression": expression, "operands": operands, "dtype": dtype,
+    recipe = {"do": "calc", "expression": expression, "operands": operands, "raw": raw, "dtype": dtype,
               "cast": cast if in_place or dtype is not None else None}
     if in_place:
         if destination is None or options or overwrite or dtype is not None:
@@ -146,15 +148,15 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
 
 @overload
 def reduce(array: Operand, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False,
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
 @overload
 def reduce(array: Operand, destination: Path, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False,
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: Any = None, cast: str = "same_kind",
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Minimum, mean, median and so on along dimensions, block by block.
@@ -172,8 +174,10 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
         A result for each group of indices along one axis: by the calendar of its coordinate, or by an array of labels.
     keepdims : bool
         Whether to keep them with length 1.
-    skip_nan : bool
-        Ignore NaN and NaT, as numpy.nanmean does.
+    keep_missing : bool
+        A missing element, NaN or NaT makes its result missing; else it is left out (`skip_nan`, the default).
+    raw : bool
+        Compute with the stored codes, not with what they stand for.
 
     Examples
     --------
@@ -185,6 +189,7 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     if axes is not None and not axes:
         raise InvalidArgument("axis=(): no dimension is named")
     recipe = {"do": "reduce", "array": array, "how": how, "axis": axes, "by": by, "keepdims": keepdims, "skip_nan": skip_nan,
+              "keep_missing": keep_missing, "raw": raw,
               "dtype": dtype, "cast": None if dtype is None else cast}
     result: Optional[np.ndarray[Any, Any]] = _made(reduce, recipe, destination, overwrite,
                                                    work(threads, max_memory, progress), options)
@@ -193,12 +198,13 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
 
 @overload
 def coarsen(array: Operand, destination: None = None, *, by: Any, how: str = "mean",
-            **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+            keep_missing: bool = False, raw: bool = False, **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
 @overload
-def coarsen(array: Operand, destination: Path, *, by: Any, how: str = "mean", **options: Unpack[NewResultOptions]) -> None: ...
+def coarsen(array: Operand, destination: Path, *, by: Any, how: str = "mean",
+            keep_missing: bool = False, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
-def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how: str = "mean", dtype: Any = None,
-            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
+def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how: str = "mean",
+            keep_missing: bool = False, raw: bool = False, dtype: Any = None, cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
             progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Downsample by whole factors: one element for each block.
 
@@ -211,6 +217,8 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
         The lengths of a block; blocks at the ends may be smaller. A dict names dimensions: ``{"lat": 4}``.
     how : {"mean", "max", "min", "mode", "nearest"}
         Means of integers are rounded half to even.
+    keep_missing, raw
+        As in :func:`reduce`.
 
     Examples
     --------
@@ -218,7 +226,8 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
     >>> tessera.coarsen("plain.npy", by=(2, 2), how="max")
     array([[4, 5]])
     """
-    recipe = {"do": "coarsen", "array": array, "by": by, "how": how, "dtype": dtype, "cast": None if dtype is None else cast}
+    recipe = {"do": "coarsen", "array": array, "by": by, "how": how, "keep_missing": keep_missing, "raw": raw, "dtype": dtype,
+              "cast": None if dtype is None else cast}
     result: Optional[np.ndarray[Any, Any]] = _made(coarsen, recipe, destination, overwrite,
                                                    work(threads, max_memory, progress), options)
     return result
@@ -339,7 +348,7 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: Union[int, str] = 
 
 @over_network
 def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] = 2, levels: Optional[int] = None,
-            how: str = "mean", axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
+            how: str = "mean", keep_missing: bool = False, raw: bool = False, axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
             units: Optional[Sequence[Optional[str]]] = None, format: Optional[str] = None, ome: Optional[str] = None,
             geo: bool = False, crs: Optional[str] = None, transform: Optional[Sequence[float]] = None, overwrite: bool = False,
             dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
@@ -356,6 +365,8 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     levels : int, optional
         The number of levels, the first included; by default until no dimension that shrinks is longer than 256.
     how : {"mean", "max", "min", "mode", "nearest"}
+    keep_missing, raw
+        As in :func:`reduce`. Levels are packed as the array is.
     axes : sequence of str, optional
         Names of the dimensions: ``"t"``, ``"c"``, ``"z"``, ``"y"``, ``"x"``; by default the array's own, if they are
         among these, else the last of these.
@@ -400,7 +411,8 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     made: dict[str, Any] = {"format": format or ("v2" if ome == "0.4" else "v3"), **{name: value for name, value in options.items() if value is not None}}
     if "fill_value" in made:
         made["fill_value"] = json_fill(made["fill_value"], opened.dtype)
-    recipe = {"do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how, "axes": axes, "scale": scale,
+    recipe = {"do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how,
+              "keep_missing": keep_missing, "raw": raw, "axes": axes, "scale": scale,
               "units": units, "ome": ome, "geo": geo or crs is not None or transform is not None, "crs": crs,
               "transform": transform}
     said: list[str] = _tessera.pyramid(recipe, place, made, overwrite, dry_run, work(threads, max_memory, progress))

@@ -52,4 +52,7 @@ private:
     Packing packing_;
 };
 
+/// Whether the group that an array lies in says that it is an image of several scales (OME-Zarr).
+[[nodiscard]] bool is_below_multiscales(const class Array& array);
+
 }  // namespace tessera

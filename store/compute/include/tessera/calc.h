@@ -46,6 +46,9 @@ struct InPlaceOptions {
     std::optional<Selection> selection = std::nullopt;  ///< what is changed; nullopt: everything
     Cast cast = Cast::same_kind;                        ///< for a value of another dtype than the array's
     bool keep_old = true;                               ///< for undo()
+    /// The value is what elements stand for (decoded()), and is packed as the array's are; `cast` is then for arrays
+    /// that are not packed. Else it is stored as it is.
+    bool decoded = false;
     IoOptions io = {};
 };
 

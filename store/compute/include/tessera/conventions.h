@@ -19,14 +19,20 @@ class ArraySource;
 inline constexpr const char* cf_encoding_attribute = "cf_encoding";
 
 /// The array as its attributes say, computed as it is read: `scale_factor` and `add_offset` are applied, `_FillValue`
-/// and `missing_value` (in Zarr v2 the fill, too) become NaN or NaT, and numbers with units such as
-/// "days since 2000-01-01" become datetime64, in the coarsest unit that holds them (microseconds for floats). As in
-/// xarray, packed integers of 8 and 16 bits become float32 if they have no offset or a missing value, all other ones
-/// float64. Attributes that are applied move to cf_encoding_attribute; names of dimensions are in `_ARRAY_DIMENSIONS`.
+/// and `missing_value` (in Zarr v2 the fill, too, where xarray takes it so) become NaN or NaT, and numbers with units
+/// such as "days since 2000-01-01" become datetime64, in the coarsest unit that holds them (microseconds for floats).
+/// What is packed becomes float64; integers of 8 and 16 bits that only have a marker become float32, those of 32 bits
+/// float64. Attributes that described codes are gone, and `_FillValue` is what missing elements read as.
 ///
-/// An array to which none of this applies is returned as it is. So is one of times of a calendar that datetime64 does
-/// not have; `why` then becomes a sentence about it. Reading throws invalid_argument for a time that datetime64 does
-/// not hold, or before 1582-10-15 in the calendar "standard".
+/// An array to which none of this applies is returned as it is. Integers of 64 bits that only have a marker stay
+/// integers (ArrayInfo::marks_missing), and times of a calendar that datetime64 does not have stay counts. Reading
+/// throws invalid_argument for a time that datetime64 does not hold, or before 1582-10-15 in the calendar "standard".
+[[nodiscard]] std::unique_ptr<ArraySource> decoded(std::unique_ptr<ArraySource> array);
+
+/// The same for a copy that is encoded again: attributes that are applied move to cf_encoding_attribute; names of
+/// dimensions are in `_ARRAY_DIMENSIONS`. Marked integers of 64 bits are returned as they are. So are times of a
+/// calendar that datetime64 does not have; `why` then becomes a sentence about it. Reading throws invalid_argument for
+/// a time that datetime64 does not hold, or before 1582-10-15 in the calendar "standard".
 [[nodiscard]] std::unique_ptr<ArraySource> decode_cf(std::unique_ptr<ArraySource> array, std::string* why = nullptr);
 
 /// The reverse, by cf_encoding_attribute. Without it, datetime64 becomes int64 with units of its own unit since 1970,

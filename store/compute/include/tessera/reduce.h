@@ -70,7 +70,8 @@ struct ReduceOptions {
     double percent = 50;           ///< of a percentile: 0 to 100
     std::vector<int> axes = {};    ///< axes to reduce; negative ones count from the last; empty: all
     bool keep_dimensions = false;  ///< keep the reduced dimensions, with length 1
-    /// Ignore NaN and NaT, as NumPy's nanmin does; otherwise they make their result NaN or NaT.
+    /// Ignore NaN and NaT, as NumPy's nanmin does; otherwise they make their result NaN or NaT. A result of missing
+    /// elements alone is missing, a sum too.
     bool skip_nan = false;
     /// Reduce each group of indices along one dimension by itself; `axes` are then not used. The dimension stays, with
     /// an index for each group. An empty group is NaN, or 0 if the result is no float. Not for argmin and argmax.
@@ -114,12 +115,12 @@ enum class Coarsening : std::uint8_t { mean, max, min, mode, nearest };
 
 /// One element for each block of `by` elements; blocks at the end may be smaller. The dtype is the source's: means of
 /// integers are rounded half to even, whatever their size; float means are summed as doubles and rounded once. NaN and
-/// NaT make the mean, max and min of their block NaN or NaT. `mode` is the most frequent element; in a tie, the
-/// smallest. `nearest` is the first element of each block, for any dtype: array[::4, ::4]. A georeference among the
-/// attributes (GeoZarr) becomes that of the blocks. Throws invalid_argument for factors below 1 or a wrong number of
-/// factors, and unsupported if the dtype does not allow this kind of coarsening.
+/// NaT make the mean, max and min of their block NaN or NaT, unless `skip_missing` leaves them out. `mode` is the most
+/// frequent element; in a tie, the smallest. `nearest` is the first element of each block, for any dtype: array[::4,
+/// ::4]. A georeference among the attributes (GeoZarr) becomes that of the blocks. Throws invalid_argument for factors
+/// below 1 or a wrong number of factors, and unsupported if the dtype does not allow this kind of coarsening.
 [[nodiscard]] std::unique_ptr<ArraySource> coarsen_source(std::unique_ptr<ArraySource> array, const Shape& by,
-                                                          Coarsening with);
+                                                          Coarsening with, bool skip_missing = false);
 
 /// The factors for an array: "4" for each dimension, "4,2", or "lat=4, lon=2" with 1 for dimensions that are not named.
 /// Throws invalid_argument for other text, factors below 1 and names that the array does not have.

@@ -27,6 +27,8 @@ struct PyramidOptions {
     Shape by = {2};                      ///< the factor between levels, along dimensions of space; or one for each
     std::optional<int> levels = std::nullopt;  ///< nullopt: until no dimension that shrinks is longer than 256
     Coarsening with = Coarsening::mean;
+    bool keep_missing = false;       ///< a missing element makes its result missing; else it is left out
+    bool raw = false;                ///< compute with codes, not with what they stand for
     std::vector<double> scale = {};  ///< the distance between neighbours along each axis; empty: 1 each
     std::vector<std::optional<std::string>> units = {};  ///< "micrometer"; empty, or one for each axis
     /// For all levels. The format is v2 (OME-NGFF 0.4) or v3 (0.5, 0.6); without one that of `ome`, else the array's if

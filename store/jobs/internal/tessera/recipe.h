@@ -50,6 +50,7 @@ struct CalcRecipe {
     static constexpr std::string_view name = "calc";
     std::string expression = {};
     NamedIngredients operands = {};
+    bool raw = false;  ///< compute with codes; else with what elements stand for (meaning.h)
 };
 
 struct ReduceRecipe {
@@ -58,7 +59,9 @@ struct ReduceRecipe {
     std::string with = {};
     std::vector<std::string> axes = {};  ///< names or numbers; empty: all
     std::optional<Ingredient> by = {};   ///< a word of grouping_words() in place of a path, or labels
-    bool keep_dimensions = false, skip_nan = false;
+    bool keep_dimensions = false;
+    bool skip_nan = false;  ///< the default, which earlier versions had not
+    bool keep_missing = false, raw = false;
 };
 
 struct CoarsenRecipe {
@@ -66,6 +69,8 @@ struct CoarsenRecipe {
     Ingredient source = {};
     std::string by = {};  ///< as parse_factors() takes it
     std::string with = "mean";
+    bool keep_missing = false, raw = false;
+    bool as_stored = false;  ///< packed as the source is: a level of a pyramid
 };
 
 struct JoinRecipe {
@@ -80,6 +85,7 @@ struct PyramidRecipe {
     static constexpr std::string_view name = "pyramid";
     Ingredient source = {};
     std::string by = "2", with = "mean";
+    bool keep_missing = false, raw = false;
     std::optional<std::int64_t> levels = {};
     std::vector<std::string> axes = {};
     std::vector<double> scale = {};
@@ -104,6 +110,10 @@ template <class Given, class Of>
 concept OptionsOf = std::same_as<std::remove_const_t<Given>, Of>;
 
 inline constexpr Option source_option{"path", "array"};
+inline constexpr Option raw_option{"raw", "raw", "--raw", "",
+                                   "compute with the stored codes, not with what they stand for"};
+inline constexpr Option keep_missing_option{"keep_missing", "keep_missing", "--keep-missing", "",
+                                            "a missing element, NaN or NaT makes its result missing"};
 inline constexpr Option coarsening_option{"with", "how", "--with", "WORD", "mean (default), max, min, mode or nearest"};
 
 template <OptionsOf<CopyRecipe> R, class Visit>
@@ -115,6 +125,7 @@ template <OptionsOf<CalcRecipe> R, class Visit>
 void visit_options(R& r, const Visit& visit) {
     visit({"expression", "expression"}, r.expression);
     visit({"operands", "operands"}, r.operands);
+    visit(raw_option, r.raw);
 }
 
 template <OptionsOf<ReduceRecipe> R, class Visit>
@@ -131,7 +142,9 @@ void visit_options(R& r, const Visit& visit) {
            "or for each label in an array: labels.zarr"},
           r.by);
     visit({"keep_dimensions", "keepdims", "--keep-dims", "", "dimensions that go stay as length 1"}, r.keep_dimensions);
-    visit({"skip_nan", "skip_nan", "--skip-nan", "", "leave NaN and NaT out, as numpy.nanmean, nanmedian and so on do"},
+    visit(keep_missing_option, r.keep_missing);
+    visit(raw_option, r.raw);
+    visit({"skip_nan", "skip_nan", "--skip-nan", "", "leave missing elements, NaN and NaT out: the default"},
           r.skip_nan);
 }
 
@@ -142,6 +155,9 @@ void visit_options(R& r, const Visit& visit) {
            "a factor for each dimension, or one for all: 4,4; or for those that are named: lat=4,lon=2", true, true},
           r.by);
     visit(coarsening_option, r.with);
+    visit(keep_missing_option, r.keep_missing);
+    visit(raw_option, r.raw);
+    visit({"as_stored", "as_stored"}, r.as_stored);
 }
 
 /// The program's help of the axis differs between stack and concat, which declare it.
@@ -162,6 +178,8 @@ void visit_options(R& r, const Visit& visit) {
     visit({"levels", "levels", "--levels", "N", "how many, the first included (default: until 256 elements long)"},
           r.levels);
     visit(coarsening_option, r.with);
+    visit(keep_missing_option, r.keep_missing);
+    visit(raw_option, r.raw);
     visit({"axes", "axes", "--axes", "NAMES", "names of the dimensions: t,c,z,y,x, as many as there are"}, r.axes);
     visit({"scale", "scale", "--scale", "NUMBERS", "distances between neighbours in the first level: 1,0.5,0.5"},
           r.scale);
@@ -223,7 +241,9 @@ using OpenIngredient = std::function<std::unique_ptr<ArraySource>(const std::str
 /// Opens by open_readable_source(); errors begin with the path.
 [[nodiscard]] OpenIngredient open_by_path(const ArrayFileOptions& options = {});
 
-[[nodiscard]] std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open);
+/// As what their elements stand for. `lossy`: marked integers of 64 bits may lose digits.
+[[nodiscard]] std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open,
+                                                     bool lossy = false);
 
 struct OpenedRecipe {
     std::unique_ptr<ArraySource> source;

@@ -1,0 +1,434 @@
+#include <tessera/meaning.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/action.h>
+#include <tessera/array.h>
+#include <tessera/conventions.h>
+#include <tessera/coordinates.h>
+#include <tessera/dimensions.h>
+#include <tessera/element.h>
+#include <tessera/error_text.h>
+#include <tessera/numbers.h>
+#include <tessera/slices.h>
+
+#include "converted_source.h"
+#include "fill_attribute.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::array<std::string_view, 7> cf_attributes{"_FillValue", "missing_value", "scale_factor", "add_offset",
+                                                        "_Unsigned",  "units",         "calendar"};
+constexpr std::array<std::string_view, 5> of_codes{"valid_min", "valid_max", "valid_range", "actual_range",
+                                                   cf_encoding_attribute};
+
+std::string text_in(const Value& attributes, std::string_view name) {
+    const Value* value = attributes.find(name);
+    return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
+bool is_integral(const DType& dtype) {
+    return dtype.kind() == Kind::integer || dtype.kind() == Kind::unsigned_integer;
+}
+
+/// The dtype that the attribute _Unsigned makes of one.
+DType with_sign(const DType& dtype, const Value& attributes) {
+    const std::string text = text_in(attributes, "_Unsigned");
+    const bool flips = (dtype.kind() == Kind::integer && text == "true") ||
+                       (dtype.kind() == Kind::unsigned_integer && text == "false");
+    if (!flips) return dtype;
+    return DType::parse(fmt::format("{}{}", text == "true" ? 'u' : 'i', dtype.size())).with_order(native_order);
+}
+
+/// Whether Zarr v2's fill marks missing elements: where xarray opens the array, outside of images, and zero only beside
+/// packed numbers, because it is what most programs set without a thought.
+bool fill_marks(const Array& array, const ArrayMetadata& m, const Value& attributes) {
+    if (!array.dialect().fill_is_missing || !m.fill.bytes || attributes.find(dimensions_attribute) == nullptr)
+        return false;
+    const bool packed = attributes.find("scale_factor") != nullptr || attributes.find("add_offset") != nullptr;
+    return (packed || *m.fill.bytes != zero_element(m.dtype)) && !is_below_multiscales(array);
+}
+
+Value attributes_of(const ArraySource& source) {
+    Value values = source.attribute_values();
+    const DimensionNames names = dimension_names_of(source);
+    if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
+    if (const auto* array = as_array(source)) {
+        const ArrayMetadata m = array->metadata();
+        if (is_number(m.dtype) && fill_marks(*array, m, values)) {
+            values.set(fill_attribute, element_to_value(m.dtype, m.fill.bytes->data()));
+        }
+    }
+    values.erase(null_fill_attribute);
+    return values;
+}
+
+// ---- loops over elements
+
+/// Calls each(index, element, whether it is missing).
+template <class T, class Each>
+void each_element(const std::vector<T>& markers, const std::byte* from, std::int64_t n, const Each& each) {
+    const auto go = [&](const auto& is_marker) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto v = up(load_number<T>(from, i));
+            each(i, v, is_marker(v) || v != v);
+        }
+    };
+    if (markers.empty()) return go([](auto /*v*/) { return false; });
+    if (markers.size() == 1) return go([m = up(markers[0])](auto v) { return v == m; });
+    go([&](auto v) { return std::ranges::any_of(markers, [v](const T& m) { return up(m) == v; }); });
+}
+
+/// The same for elements in host order of a dtype of numbers that is not complex.
+template <class Each>
+void each_stored(const Meaning& meaning, const std::byte* from, std::int64_t n, const Each& each) {
+    with_part(meaning.stored, [&](auto kind) {
+        using T = decltype(kind);
+        if constexpr (std::is_same_v<T, Boolean>) {
+            not_computed_with(meaning.stored);
+        } else {
+            std::vector<T> markers;
+            for (const ElementBytes& one : meaning.missing) markers.push_back(load_number<T>(one.data(), 0));
+            each_element<T>(markers, from, n, each);
+        }
+    });
+}
+
+template <class To>
+ConvertedSource::Convert unpacking(const Meaning& meaning) {
+    return [meaning](const std::byte* from, std::byte* to, std::int64_t n) {
+        const auto scale = static_cast<To>(meaning.packing.scale), offset = static_cast<To>(meaning.packing.offset);
+        const bool scaled = meaning.packing.scaled;
+        each_stored(meaning, from, n, [&](std::int64_t i, auto v, bool lacks) {
+            auto made = static_cast<To>(v);
+            if (scaled) made = made * scale + offset;
+            store_number(to, i, lacks ? std::numeric_limits<To>::quiet_NaN() : made);
+        });
+    };
+}
+
+/// Reals that stay what they are, without markers.
+ConvertedSource::Convert unmarking(const Meaning& meaning) {
+    return [meaning](const std::byte* from, std::byte* to, std::int64_t n) {
+        std::copy_n(from, n * meaning.stored.size(), to);
+        with_part(meaning.stored, [&](auto kind) {
+            using T = decltype(kind);
+            if constexpr (std::is_constructible_v<T, double> && !std::is_integral_v<T>) {
+                each_stored(meaning, from, n, [&](std::int64_t i, auto v, bool lacks) {
+                    if (lacks && v == v) store_number(to, i, T(std::numeric_limits<double>::quiet_NaN()));
+                });
+            }
+        });
+    };
+}
+
+/// Integers of 8 bytes, whose markers become the least one.
+ConvertedSource::Convert marking(const Meaning& meaning) {
+    return [meaning](const std::byte* from, std::byte* to, std::int64_t n) {
+        each_stored(meaning, from, n, [&](std::int64_t i, auto v, bool lacks) {
+            std::int64_t made = missing_integer;
+            if constexpr (std::is_integral_v<decltype(v)>) {
+                const bool fits = !std::is_unsigned_v<decltype(v)> || static_cast<std::uint64_t>(v) <= INT64_MAX;
+                if (!lacks) made = static_cast<std::int64_t>(v);
+                if (!lacks && (!fits || made == missing_integer)) {
+                    throw unsupported("the integer {} cannot be computed with beside missing ones: use the codes (raw)",
+                                      v);
+                }
+            }
+            store_number(to, i, made);
+        });
+    };
+}
+
+/// Elements as they are, of which only the sign is read in another way.
+ConvertedSource::Convert resigning(const Meaning& meaning) {
+    return [size = meaning.stored.size()](const std::byte* from, std::byte* to, std::int64_t n) {
+        std::copy_n(from, n * size, to);
+    };
+}
+
+ConvertedSource::Convert conversion(const Meaning& meaning) {
+    if (meaning.marks_missing()) return marking(meaning);
+    const DType decoded = meaning.decoded();
+    if (decoded == meaning.stored && !meaning.packing.scaled)
+        return is_integral(decoded) ? resigning(meaning) : unmarking(meaning);
+    return decoded.size() == 4 ? unpacking<float>(meaning) : unpacking<double>(meaning);
+}
+
+// ---- times
+
+/// The coarsest unit that holds whole counts of the encoding.
+TimeUnit datetime_unit(const CfTime& cf, bool whole) {
+    using Base = TimeUnit::Base;
+    for (const Base base : {Base::D, Base::h, Base::m, Base::s, Base::ms, Base::us, Base::ns}) {
+        if (!whole && base < Base::us) continue;
+        const bool unit_fits = cf.unit % *time_of_datetime(1, {base}) == 0;
+        if (whole ? unit_fits && cf.start % *time_of_datetime(1, {base}) == 0 : unit_fits) return {base};
+    }
+    return {Base::ns};
+}
+
+std::int64_t datetime_count(const std::optional<Int128>& time, const CfTime& cf, TimeUnit unit) {
+    constexpr Int128 reform = -141427 * attoseconds_of_day;  // 1582-10-15
+    if (time && cf.calendar == Calendar::standard && *time < reform) {
+        throw invalid_argument(
+            "the time {} of the calendar standard lies before 1582-10-15, which datetime64 counts "
+            "in another calendar",
+            time_text(cf.calendar, *time));
+    }
+    const auto count = time ? datetime_of_time(*time, unit) : std::nullopt;
+    if (!count) throw invalid_argument("a time is beyond what datetime64 holds in its unit");
+    return *count;
+}
+
+bool counts_whole(const Meaning& meaning) {
+    return is_integral(meaning.stored) && meaning.packing.scale == 1 && meaning.packing.offset == 0;
+}
+
+ConvertedSource::Convert dating(const Meaning& meaning, TimeUnit unit) {
+    return [meaning, unit, whole = counts_whole(meaning)](const std::byte* from, std::byte* to, std::int64_t n) {
+        const CfTime& cf = *meaning.time;
+        each_stored(meaning, from, n, [&](std::int64_t i, auto v, bool lacks) {
+            std::int64_t count = missing_integer;  // NaT
+            if (!lacks) {
+                using Number = decltype(v);
+                std::optional<Int128> time;
+                if constexpr (std::is_integral_v<Number>) {
+                    const bool fits = !std::is_unsigned_v<Number> || static_cast<std::uint64_t>(v) <= INT64_MAX;
+                    if (whole && fits) time = cf.time(static_cast<std::int64_t>(v));
+                }
+                if (!whole) time = cf.time(meaning.packing.decoded(static_cast<double>(v)));
+                count = datetime_count(time, cf, unit);
+            }
+            store_number(to, i, count);
+        });
+    };
+}
+
+// ---- sources
+
+/// The attributes without those that are applied, which are kept with the dtype.
+Value encoded_attributes(const Meaning& meaning, const DType& stored, bool dates) {
+    Value left = meaning.attributes;
+    Value kept = Value::object();
+    kept.set("dtype", stored.str());
+    for (const std::string_view name : cf_attributes) {
+        const Value* value = meaning.attributes.find(name);
+        if (value == nullptr || (!dates && (name == "units" || name == "calendar"))) continue;
+        kept.set(name, *value);
+        left.erase(name);
+    }
+    left.set(cf_encoding_attribute, std::move(kept));
+    return left;
+}
+
+/// Those of a decoded array that is not encoded again.
+Value plain_attributes(const Meaning& meaning, bool dates) {
+    Value left = meaning.attributes;
+    erase_code_attributes(left);
+    if (dates) {
+        left.erase("units");
+        left.erase("calendar");
+    } else if (meaning.marks_missing()) {
+        left.set(fill_attribute, missing_integer);
+    } else if (!meaning.missing.empty()) {
+        left.set(fill_attribute, std::numeric_limits<double>::quiet_NaN());
+    }
+    return left;
+}
+
+std::unique_ptr<ArraySource> by_meaning(std::unique_ptr<ArraySource> array, const Meaning& meaning, bool dates,
+                                        Value attributes) {
+    if (!dates) {
+        const bool marks = meaning.marks_missing();
+        return std::make_unique<ConvertedSource>(std::move(array), meaning.decoded(), std::move(attributes),
+                                                 conversion(meaning), 0, marks);
+    }
+    const TimeUnit unit = datetime_unit(*meaning.time, counts_whole(meaning));
+    return std::make_unique<ConvertedSource>(std::move(array), DType::time(Kind::datetime, unit), std::move(attributes),
+                                             dating(meaning, unit));
+}
+
+}  // namespace
+
+std::vector<ElementBytes> missing_elements(const Value& given, const DType& dtype) {
+    Value attributes = given;
+    fill_attribute_as_number(dtype, attributes);
+    std::vector<ElementBytes> missing;
+    for (const std::string_view name : {cf_attributes[0], cf_attributes[1]}) {
+        const Value* value = attributes.find(name);
+        if (value == nullptr) continue;
+        for (const Value& one : value->is_array() ? value->as_array() : Value::Array{*value}) {
+            try {
+                ElementBytes element = element_from_value(dtype, one, Assign::exact);
+                if (std::ranges::count(missing, element) == 0) missing.push_back(std::move(element));
+            } catch (const Error&) {
+                continue;  // no element has this value
+            }
+        }
+    }
+    return missing;
+}
+
+void erase_code_attributes(Value& attributes) {
+    for (const std::string_view name : cf_attributes) {
+        if (name != "units" && name != "calendar") attributes.erase(name);
+    }
+    for (const std::string_view name : of_codes) attributes.erase(name);
+}
+
+DType Meaning::decoded() const {
+    if (packing.scaled) return DType::of<double>();
+    if (missing.empty() || !is_integral(stored)) return stored;
+    if (stored.size() == 8) return DType::of<std::int64_t>();
+    return stored.size() <= 2 ? DType::of<float>() : DType::of<double>();
+}
+
+bool Meaning::marks_missing() const {
+    return is_integral(stored) && stored.size() == 8 && !packing.scaled && !missing.empty();
+}
+
+bool Meaning::has_datetimes() const {
+    return time && (time->calendar == Calendar::standard || time->calendar == Calendar::proleptic_gregorian);
+}
+
+bool Meaning::is_encoded(const DType& dtype) const {
+    return packing.scaled || !missing.empty() || !(stored == native_dtype(dtype));
+}
+
+Meaning meaning_by(const DType& dtype, Value attributes) {
+    Meaning meaning{.stored = dtype, .attributes = std::move(attributes)};
+    const bool real = dtype.kind() == Kind::real || dtype.kind() == Kind::bfloat16;
+    if (!real && !is_integral(dtype)) return meaning;
+    meaning.units = text_in(meaning.attributes, "units");
+    meaning.time = parse_cf_time(meaning.units, text_in(meaning.attributes, "calendar"));
+    meaning.packing = packing_of(meaning.attributes).value_or(Packing());
+    // missing_value is compared as stored, _FillValue with the sign that is meant: the bytes are the same.
+    meaning.stored = with_sign(dtype, meaning.attributes);
+    meaning.missing = missing_elements(meaning.attributes, meaning.stored);
+    if (!(meaning.stored == dtype)) {
+        for (ElementBytes& more : missing_elements(meaning.attributes, dtype)) {
+            if (std::ranges::count(meaning.missing, more) == 0) meaning.missing.push_back(std::move(more));
+        }
+    }
+    if (real) {  // which needs no mark for NaN
+        std::erase_if(meaning.missing, [&](const ElementBytes& one) {
+            double number = 0;
+            to_doubles(meaning.stored)(one.data(), 1, &number);
+            return number != number;
+        });
+    }
+    return meaning;
+}
+
+Meaning meaning_of(const ArraySource& source) {
+    const DType dtype = native_dtype(source.info().dtype);
+    const bool counts = is_number(dtype) && dtype.kind() != Kind::complex && dtype.kind() != Kind::boolean;
+    Meaning meaning = meaning_by(dtype, counts ? attributes_of(source) : source.attribute_values());
+    if (meaning.time && !meaning.has_datetimes()) {
+        meaning.why = fmt::format("{}: times of the calendar {} stay numbers, because datetime64 does not have it",
+                                  source.name(), calendar_name(meaning.time->calendar));
+    }
+    return meaning;
+}
+
+Value attributes_of_result(const ArraySource& of, const ArrayInfo& result, const ResultMeaning& meaning,
+                           const std::vector<int>& axes) {
+    Value attributes = of.attribute_values();
+    const bool marked = of.converted_from() != nullptr && attributes.find(fill_attribute) != nullptr;
+    erase_code_attributes(attributes);
+    if (marked && result.marks_missing) attributes.set(fill_attribute, missing_integer);
+    if (marked && result.dtype.kind() == Kind::real) {
+        attributes.set(fill_attribute, std::numeric_limits<double>::quiet_NaN());
+    }
+    std::string units = text_in(attributes, "units");
+    const std::size_t since = units.find(" since ");
+    if (since != std::string::npos && meaning.units != UnitsKept::all) units = units.substr(0, since);
+    if (meaning.units != UnitsKept::all) {
+        attributes.erase("calendar");
+        attributes.erase("units");
+    }
+    if (meaning.units == UnitsKept::squared && !units.empty()) units = fmt::format("({})2", units);
+    if (meaning.units != UnitsKept::all && meaning.units != UnitsKept::none && !units.empty()) {
+        attributes.set("units", units);
+    }
+    const DimensionNames names = dimension_names_of(of);
+    std::string method;
+    for (const int axis : axes) {
+        const auto d = static_cast<std::size_t>(axis);
+        if (d < names.size() && names[d]) method += fmt::format("{}: ", *names[d]);
+    }
+    if (!meaning.method.empty() && !method.empty()) {
+        const std::string before = text_in(attributes, "cell_methods");
+        attributes.set("cell_methods",
+                       fmt::format("{}{}{}{}", before, before.empty() ? "" : " ", method, meaning.method));
+    }
+    return attributes;
+}
+
+std::unique_ptr<ArraySource> decode_cf(std::unique_ptr<ArraySource> array, std::string* why) {
+    const DType stored = native_dtype(array->info().dtype);
+    const Meaning meaning = meaning_of(*array);
+    if (why != nullptr) *why = meaning.why;
+    const bool dates = meaning.has_datetimes();
+    if (!dates && (meaning.time || meaning.marks_missing() || !meaning.is_encoded(stored))) return array;
+    return by_meaning(std::move(array), meaning, dates, encoded_attributes(meaning, stored, dates));
+}
+
+std::unique_ptr<ArraySource> decoded_source(std::unique_ptr<ArraySource> array, Times times) {
+    const Meaning meaning = meaning_of(*array);
+    const bool dates = times == Times::dates && meaning.has_datetimes();
+    if (!dates && !meaning.is_encoded(array->info().dtype)) return array;
+    return by_meaning(std::move(array), meaning, dates, plain_attributes(meaning, dates));
+}
+
+std::unique_ptr<ArraySource> marks_as_nan(std::unique_ptr<ArraySource> array, bool lossy) {
+    if (!array->info().marks_missing) return array;
+    Value attributes = array->attribute_values();
+    attributes.set(fill_attribute, std::numeric_limits<double>::quiet_NaN());
+    auto convert = [lossy](const std::byte* from, std::byte* to, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto v = load_number<std::int64_t>(from, i);
+            const auto number = static_cast<double>(v);
+            constexpr double beyond = 9223372036854775808.0;
+            if (!lossy && v != missing_integer && (number == beyond || static_cast<std::int64_t>(number) != v)) {
+                throw invalid_argument("the integer {} loses digits as a float, which missing elements beside it need",
+                                       v)
+                    .advising(Action::cast, "takes it", "f8");
+            }
+            store_number(to, i, v == missing_integer ? std::numeric_limits<double>::quiet_NaN() : number);
+        }
+    };
+    return std::make_unique<ConvertedSource>(std::move(array), DType::of<double>(), std::move(attributes),
+                                             std::move(convert));
+}
+
+std::unique_ptr<ArraySource> coarsened_as_stored(std::unique_ptr<ArraySource> array, const Shape& by, Coarsening with,
+                                                 bool skip_missing) {
+    const Meaning meaning = meaning_of(*array);
+    if (with == Coarsening::nearest || !meaning.is_encoded(array->info().dtype)) {
+        return coarsen_source(std::move(array), by, with, skip_missing);
+    }
+    const Value codes = array->attribute_values();
+    auto values = coarsen_source(decoded_source(std::move(array)), by, with, skip_missing);
+    Value attributes = values->attribute_values();
+    attributes.erase(fill_attribute);
+    for (const std::string_view name : cf_attributes) {
+        if (const Value* value = codes.find(name)) attributes.set(name, *value);
+    }
+    return encoded_source(std::move(values), meaning, std::move(attributes));
+}
+
+std::unique_ptr<ArraySource> decoded(std::unique_ptr<ArraySource> array) {
+    return decoded_source(std::move(array), Times::dates);
+}
+
+}  // namespace tessera

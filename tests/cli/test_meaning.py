@@ -1,0 +1,172 @@
+"""What elements stand for, in what is computed: random files of netCDF4-python, beside xarray."""
+
+import contextlib
+import warnings
+
+import netCDF4
+import numpy as np
+import xarray as xr
+
+from program import FEWER, ProgramTest, main
+
+RANDOM = np.random.default_rng(55)
+PACKINGS = [{}, {"scale_factor": 0.01}, {"add_offset": 260.0}, {"scale_factor": 0.002, "add_offset": 260.0},
+            {"scale_factor": 0.5, "add_offset": 1000000.0}]
+
+
+def code_range(dtype):
+    return (-1000, 1000) if dtype.kind == "f" else (np.iinfo(dtype).min // 2, np.iinfo(dtype).max // 2)
+
+
+class Meaning(ProgramTest):
+    def random_file(self, name, dtype, packing, markers, share):
+        """A variable of codes, as netCDF4-python writes them, of which some are missing."""
+        shape = (int(RANDOM.integers(1, 9)), int(RANDOM.integers(1, 9)))
+        low, high = code_range(dtype)
+        low, high = max(low, -30000), min(high, 30000)
+        codes = RANDOM.integers(low, high, shape).astype(dtype)
+        lacking = RANDOM.random(shape) < share
+        if lacking.all():
+            lacking[0, 0] = False
+        for marker in markers:
+            codes[(codes == marker)] = 1
+        if markers:
+            codes[lacking] = RANDOM.choice(np.array(markers, dtype), int(lacking.sum()))
+        with netCDF4.Dataset(self.path(name), "w") as file:
+            file.createDimension("t", shape[0])
+            file.createDimension("x", shape[1])
+            v = file.createVariable("v", dtype, ("t", "x"), fill_value=markers[0] if markers else False, zlib=True)
+            v.set_auto_maskandscale(False)
+            v.setncatts({key: np.float64(value) for key, value in packing.items()})
+            if len(markers) > 1:
+                v.setncattr("missing_value", np.array(markers[1:], dtype))
+            v.setncattr("units", "K")
+            v[:] = codes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with xr.open_dataset(self.path(name)) as data:
+                return data.v.load()
+
+    @contextlib.contextmanager
+    def case(self, n):
+        dtype = np.dtype(str(RANDOM.choice(["i1", "u1", "i2", "u2", "i4", "f4", "f8"])))
+        packing = PACKINGS[n % len(PACKINGS)]
+        top = 127 if dtype.itemsize == 1 else 30001
+        markers = [[], [top], [top, top - 1]][n % 3]
+        share = [0.0, 0.3, 0.9][int(RANDOM.integers(3))]
+        with self.subTest(n=n, dtype=dtype.str, packing=packing, markers=markers, share=share):
+            yield self.random_file("f.nc", dtype, packing, markers, share)
+
+    def assert_close(self, got, wanted, values):
+        """xarray has float32 for what is float32 or small; its sums are then no better."""
+        limit = 1e-6 if "f4" in (got.dtype, values.dtype) else 1e-9
+        atol = limit * np.nanmax(np.abs(values.values), initial=1)
+        np.testing.assert_allclose(got, wanted, rtol=limit, atol=atol)
+
+    def computed(self, *words):
+        self.tessera(*words, "--overwrite", "--quiet")
+        return np.load(self.path("out.npy"))
+
+    def test_reductions_beside_xarray(self):
+        for n in range(60 // min(FEWER, 4)):
+            with self.case(n) as values:
+                wide = values.astype("f8")
+                for word in "mean", "min", "max", "std", "var", "sum", "median", "count":
+                    given = {"skipna": True} if word not in ("count",) else {}
+                    if word == "sum":
+                        given["min_count"] = 1
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        wanted = getattr(wide, word)("t", **given)
+                    got = self.computed("reduce", "f.nc::v", "out.npy", "--axis", "t", "--with", word)
+                    self.assert_close(got, wanted.values, values)
+
+    def test_windows_beside_xarray(self):
+        for n in range(40 // min(FEWER, 4)):
+            with self.case(n) as values:
+                for word in "mean", "min", "max":
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        windows = values.astype("f8").coarsen(t=2, x=3, boundary="pad")
+                        wanted = getattr(windows, word)().values
+                    if values.dtype.kind in "iu" and word == "mean":
+                        wanted = np.round(wanted)
+                    got = self.computed("coarsen", "f.nc::v", "out.npy", "--by", "2,3", "--with", word)
+                    self.assert_close(got, wanted, values)
+
+    def test_expressions_beside_xarray(self):
+        for n in range(40 // min(FEWER, 4)):
+            with self.case(n) as values:
+                wide = values.astype("f8")
+                for expression, wanted in (("v - 273.15", wide - 273.15), ("where(v > 5.0, v, 0.0)", wide.where(wide > 5, 0))):
+                    got = self.computed("calc", "out.npy", expression, "v=f.nc::v")
+                    # NaN is above nothing, so that `where` has its other side.
+                    self.assert_close(got, wanted.values, values)
+
+    def test_codes_when_they_are_wanted(self):
+        self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
+        with netCDF4.Dataset(self.path("f.nc")) as file:
+            file.set_auto_maskandscale(False)
+            codes = file["v"][:]
+        np.testing.assert_array_equal(self.computed("reduce", "f.nc::v", "out.npy", "--axis", "t", "--with", "sum", "--raw"),
+                                      codes.sum(axis=0, dtype="i8"))
+        np.testing.assert_array_equal(self.computed("calc", "out.npy", "v + 0", "v=f.nc::v", "--raw"), codes)
+        self.assertEqual(self.computed("coarsen", "f.nc::v", "out.npy", "--by", "1", "--raw").dtype, codes.dtype)
+
+    def test_integers_of_64_bits_stay_integers(self):
+        values = np.array([[2**53 + 1, -7, 5], [2**53 + 3, 99, 99]], "i8")
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zarr", "--format", "v3", "--dims", "y,x", "--quiet")
+        self.tessera("attrs", "a.zarr", "set", "_FillValue", "99", "--quiet")
+        for word, wanted in ("max", [2**53 + 3, -7, 5]), ("min", [2**53 + 1, -7, 5]), ("sum", [2**54 + 4, -7, 5]), \
+                ("count", [2, 1, 1]):
+            got = self.computed("reduce", "a.zarr", "out.npy", "--axis", "y", "--with", word)
+            self.assertEqual((got.dtype, got.tolist()), (np.dtype("i8"), wanted))
+        got = self.computed("coarsen", "a.zarr", "out.npy", "--by", "2,1", "--with", "max")
+        self.assertEqual(got.tolist(), [[2**53 + 3, -7, 5]])
+        self.refused("calc", "out.npy", "a + 1", "a=a.zarr", "--overwrite", says=[str(2**53 + 1), "digits", "f8"])
+        got = self.computed("calc", "out.npy", "a * 2", "a=a.zarr", "--dtype", "f8")
+        np.testing.assert_array_equal(got, [[2.0**54, -14, 10], [2.0**54 + 8, np.nan, np.nan]])
+        # What is missing in all is missing, and said to be so.
+        self.tessera("reduce", "a.zarr", "r.zarr", "--axis", "x", "--with", "max", "--quiet")
+        self.tessera("calc", "a.zarr", "where(a < 99, a, a)", "a=a.zarr", "--in-place", "--raw", "--quiet")
+
+    def test_in_place_packs_what_it_computes(self):
+        self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
+        self.tessera("copy", "f.nc", "f.zarr", "--format", "v2", "--quiet")
+
+        def opened():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with xr.open_zarr(self.path("f.zarr"), consolidated=False) as data:
+                    return data.v.load().values
+
+        before = opened()
+        self.tessera("calc", "f.zarr/v", "v + 1", "v=f.zarr/v", "--in-place", "--quiet")
+        np.testing.assert_allclose(opened(), before + 1, atol=0.001)
+        self.refused("calc", "f.zarr/v", "v + 1e6", "v=f.zarr/v", "--in-place", says="does not hold")
+
+    def test_a_pyramid_is_packed_as_its_array(self):
+        values = self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
+        self.tessera("copy", "f.nc", "f.zarr", "--format", "v3", "--quiet")
+        self.tessera("pyramid", "f.zarr/v", "p.zarr", "--levels", "2", "--axes", "y,x", "--by", "2,2", "--quiet")
+        self.assertEqual(self.tessera_json("info", "p.zarr/1")["dtype"], "<i2")
+        self.tessera("export", "p.zarr/1", "level.npy", "--decode-cf", "--overwrite", "--quiet")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wanted = values.astype("f8").coarsen(t=2, x=2, boundary="pad").mean().values
+        np.testing.assert_allclose(np.load(self.path("level.npy")), wanted, atol=0.0011)
+
+    def test_results_say_what_they_are(self):
+        self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
+        for word, units, method in ("mean", "K", "t: mean"), ("std", "K", "t: standard_deviation"), \
+                ("var", "(K)2", "t: variance"), ("count", None, None):
+            self.tessera("reduce", "f.nc::v", "r.nc", "--axis", "t", "--with", word, "--overwrite", "--quiet")
+            with netCDF4.Dataset(self.path("r.nc")) as file:
+                attributes = file["data"].__dict__
+            self.assertEqual((attributes.get("units"), attributes.get("cell_methods")), (units, method))
+            self.assertFalse({"scale_factor", "add_offset", "missing_value"} & attributes.keys())
+
+
+if __name__ == "__main__":
+    main()
