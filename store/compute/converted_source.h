@@ -1,6 +1,8 @@
 // Another form of an array, made of it slice by slice as it is read. Private to the store module.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,8 +21,8 @@ namespace tessera {
 
 class ConvertedSource : public ArraySource {
 public:
-    /// `convert(from, to, n)`: packed elements, both in host order; `working` is the memory that it takes. It throws
-    /// for one that does not fit.
+    /// `convert(from, to, n)`: packed elements, both in host order; `working` is the memory that it takes. It is called
+    /// for each row, and throws for an element that does not fit.
     using Convert = std::function<void(const std::byte* from, std::byte* to, std::int64_t n)>;
     ConvertedSource(std::unique_ptr<ArraySource> array, const DType& dtype, Value attributes, Convert convert,
                     std::int64_t working = 0, bool marks_missing = false)
@@ -32,7 +34,11 @@ public:
           info_(from_) {
         info_.dtype = dtype;
         info_.marks_missing = marks_missing;
-        info_.working += slice_memory(from_, item()) + reading_memory(from_) + working;
+        // Whoever reads this source counts a chunk of it twice (reading_memory), of which there is none.
+        ArrayInfo none = info_;
+        none.working = 0;
+        const std::int64_t needed = slice_memory(from_, native_.size()) + reading_memory(from_);
+        info_.working = std::max<std::int64_t>(row_bytes, needed - reading_memory(none)) + working;
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
@@ -43,13 +49,11 @@ public:
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
         if (region.empty()) return;
-        for_each_slice(from_, item(), region, io.stop, [&](const Region& slice) {
-            NDArray elements(native_, slice.extent, from_.order);
+        for_each_slice(from_, native_.size(), region, io.stop, [&](const Region& slice) {
+            NDArray elements(native_, slice.extent);
             array_->read_into(slice, elements.view(), io);
-            NDArray made(native_dtype(info_.dtype), slice.extent, from_.order);
             in_context([&] { return name(); },
-                       [&] { convert_(elements.bytes().data(), made.bytes().data(), elements.count()); });
-            copy_elements(made.view(), out.part(within(region, slice)));
+                       [&] { convert(elements.bytes().data(), out.part(within(region, slice))); });
         });
     }
 
@@ -57,7 +61,46 @@ protected:
     [[nodiscard]] const ArraySource& source() const { return *array_; }
 
 private:
-    [[nodiscard]] std::int64_t item() const { return native_.size() + info_.dtype.size(); }
+    static constexpr std::int64_t row_bytes = std::int64_t{64} << 10;
+
+    /// Converts packed elements into memory of their shape, as many at a time as lie in a row there.
+    void convert(const std::byte* elements, const MutableArrayView& out) const {
+        const std::int64_t size = info_.dtype.size();
+        const bool direct = out.dtype == native_dtype(out.dtype);
+        int outer = out.shape.rank();
+        std::int64_t row = 1;
+        while (outer > 0 && (out.strides[outer - 1] == row * size || out.shape[outer - 1] == 1)) {
+            row *= out.shape[--outer];
+        }
+        if (!direct || row == 1) return convert_apart(elements, out);
+        Index at = Index::filled(outer, 0);
+        std::byte* to = out.data;
+        for (std::int64_t left = element_count(out.shape) / row; left > 0; --left) {
+            convert_(elements, to, row);
+            elements += row * native_.size();
+            for (int d = outer - 1; d >= 0; --d) {
+                to += out.strides[d];
+                if (++at[d] < out.shape[d]) break;
+                to -= at[d] * out.strides[d];
+                at[d] = 0;
+            }
+        }
+    }
+
+    /// The same where elements do not follow each other: a block at a time.
+    void convert_apart(const std::byte* elements, const MutableArrayView& out) const {
+        const DType made_as = native_dtype(info_.dtype);
+        ArrayInfo blocks{.dtype = made_as, .shape = out.shape, .chunks = {}};
+        for_each_slice(
+            blocks, made_as.size(), Region::whole(out.shape), {},
+            [&](const Region& block) {
+                NDArray made(made_as, block.extent);
+                convert_(elements, made.bytes().data(), made.count());
+                elements += made.count() * native_.size();
+                copy_elements(made.view(), out.part(block));
+            },
+            row_bytes);
+    }
 
     std::unique_ptr<ArraySource> array_;
     ArrayInfo from_;

@@ -57,9 +57,29 @@ bool fill_marks(const Array& array, const ArrayMetadata& m, const Value& attribu
     return (packed || *m.fill.bytes != zero_element(m.dtype)) && !is_below_multiscales(array);
 }
 
+/// Bounds of a coordinate count as it does (CF 7.1), where they have no units of their own.
+void take_units_of_coordinate(const ArraySource& source, const DimensionNames& names, Value& values) {
+    const Shape shape = source.info().shape;
+    if (shape.rank() != 2 || shape[1] != 2 || names.empty() || !names[0] || values.find("units") != nullptr) return;
+    const std::string& whole = source.name();
+    const std::string_view name = std::string_view(whole).substr(whole.find_last_of("/:") + 1);
+    try {
+        const auto coordinate = Coordinate::find(source, *names[0], shape[0]);
+        if (!coordinate) return;
+        const Value attributes = coordinate->source().attribute_values();
+        if (text_in(attributes, "bounds") != name && text_in(attributes, "climatology") != name) return;
+        for (const char* key : {"units", "calendar"}) {
+            if (const Value* value = attributes.find(key)) values.set(key, *value);
+        }
+    } catch (const Error&) {
+        return;  // what is no coordinate gives none
+    }
+}
+
 Value attributes_of(const ArraySource& source) {
     Value values = source.attribute_values();
     const DimensionNames names = dimension_names_of(source);
+    take_units_of_coordinate(source, names, values);
     if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
     if (const auto* array = as_array(source)) {
         const ArrayMetadata m = array->metadata();
@@ -87,65 +107,77 @@ void each_element(const std::vector<T>& markers, const std::byte* from, std::int
     go([&](auto v) { return std::ranges::any_of(markers, [v](const T& m) { return up(m) == v; }); });
 }
 
-/// The same for elements in host order of a dtype of numbers that is not complex.
-template <class Each>
-void each_stored(const Meaning& meaning, const std::byte* from, std::int64_t n, const Each& each) {
-    with_part(meaning.stored, [&](auto kind) {
+/// A conversion whose loop is chosen once: make(T{}, markers) gives it, for elements in host order of a dtype of
+/// numbers that is not complex.
+template <class Make>
+ConvertedSource::Convert by_type(const Meaning& meaning, const Make& make) {
+    return with_part(meaning.stored, [&](auto kind) -> ConvertedSource::Convert {
         using T = decltype(kind);
         if constexpr (std::is_same_v<T, Boolean>) {
             not_computed_with(meaning.stored);
         } else {
             std::vector<T> markers;
             for (const ElementBytes& one : meaning.missing) markers.push_back(load_number<T>(one.data(), 0));
-            each_element<T>(markers, from, n, each);
+            return make(kind, std::move(markers));
         }
     });
 }
 
 template <class To>
 ConvertedSource::Convert unpacking(const Meaning& meaning) {
-    return [meaning](const std::byte* from, std::byte* to, std::int64_t n) {
+    return by_type(meaning, [&](auto kind, auto markers) -> ConvertedSource::Convert {
+        using T = decltype(kind);
+        constexpr To nan = std::numeric_limits<To>::quiet_NaN();
         const auto scale = static_cast<To>(meaning.packing.scale), offset = static_cast<To>(meaning.packing.offset);
-        const bool scaled = meaning.packing.scaled;
-        each_stored(meaning, from, n, [&](std::int64_t i, auto v, bool lacks) {
-            auto made = static_cast<To>(v);
-            if (scaled) made = made * scale + offset;
-            store_number(to, i, lacks ? std::numeric_limits<To>::quiet_NaN() : made);
-        });
-    };
+        if (!meaning.packing.scaled) {
+            return [markers](const std::byte* from, std::byte* to, std::int64_t n) {
+                each_element<T>(markers, from, n, [&](std::int64_t i, auto v, bool lacks) {
+                    store_number(to, i, lacks ? nan : static_cast<To>(v));
+                });
+            };
+        }
+        return [=](const std::byte* from, std::byte* to, std::int64_t n) {
+            each_element<T>(markers, from, n, [&](std::int64_t i, auto v, bool lacks) {
+                const To made = static_cast<To>(v) * scale + offset;
+                store_number(to, i, lacks ? nan : made);
+            });
+        };
+    });
 }
 
 /// Reals that stay what they are, without markers.
 ConvertedSource::Convert unmarking(const Meaning& meaning) {
-    return [meaning](const std::byte* from, std::byte* to, std::int64_t n) {
-        std::copy_n(from, n * meaning.stored.size(), to);
-        with_part(meaning.stored, [&](auto kind) {
-            using T = decltype(kind);
-            if constexpr (std::is_constructible_v<T, double> && !std::is_integral_v<T>) {
-                each_stored(meaning, from, n, [&](std::int64_t i, auto v, bool lacks) {
-                    if (lacks && v == v) store_number(to, i, T(std::numeric_limits<double>::quiet_NaN()));
+    return by_type(meaning, [](auto kind, auto markers) -> ConvertedSource::Convert {
+        using T = decltype(kind);
+        return [markers](const std::byte* from, std::byte* to, std::int64_t n) {
+            if constexpr (!std::is_integral_v<T>) {
+                const T nan(std::numeric_limits<double>::quiet_NaN());
+                each_element<T>(markers, from, n, [&](std::int64_t i, auto v, bool lacks) {
+                    store_number(to, i, lacks && v == v ? nan : load_number<T>(from, i));
                 });
             }
-        });
-    };
+        };
+    });
 }
 
 /// Integers of 8 bytes, whose markers become the least one.
 ConvertedSource::Convert marking(const Meaning& meaning) {
-    return [meaning](const std::byte* from, std::byte* to, std::int64_t n) {
-        each_stored(meaning, from, n, [&](std::int64_t i, auto v, bool lacks) {
-            std::int64_t made = missing_integer;
-            if constexpr (std::is_integral_v<decltype(v)>) {
-                const bool fits = !std::is_unsigned_v<decltype(v)> || static_cast<std::uint64_t>(v) <= INT64_MAX;
-                if (!lacks) made = static_cast<std::int64_t>(v);
-                if (!lacks && (!fits || made == missing_integer)) {
-                    throw unsupported("the integer {} cannot be computed with beside missing ones: use the codes (raw)",
-                                      v);
-                }
+    return by_type(meaning, [](auto kind, auto markers) -> ConvertedSource::Convert {
+        using T = decltype(kind);
+        return [markers](const std::byte* from, std::byte* to, std::int64_t n) {
+            if constexpr (std::is_integral_v<T>) {
+                each_element<T>(markers, from, n, [&](std::int64_t i, T v, bool lacks) {
+                    const auto made = lacks ? missing_integer : static_cast<std::int64_t>(v);
+                    const bool fits = !std::is_unsigned_v<T> || static_cast<std::uint64_t>(v) <= INT64_MAX;
+                    if (!lacks && (!fits || made == missing_integer)) {
+                        throw unsupported(
+                            "the integer {} cannot be computed with beside missing ones: use the codes (raw)", v);
+                    }
+                    store_number(to, i, made);
+                });
             }
-            store_number(to, i, made);
-        });
-    };
+        };
+    });
 }
 
 /// Elements as they are, of which only the sign is read in another way.
@@ -158,8 +190,9 @@ ConvertedSource::Convert resigning(const Meaning& meaning) {
 ConvertedSource::Convert conversion(const Meaning& meaning) {
     if (meaning.marks_missing()) return marking(meaning);
     const DType decoded = meaning.decoded();
-    if (decoded == meaning.stored && !meaning.packing.scaled)
+    if (decoded == meaning.stored && !meaning.packing.scaled) {
         return is_integral(decoded) ? resigning(meaning) : unmarking(meaning);
+    }
     return decoded.size() == 4 ? unpacking<float>(meaning) : unpacking<double>(meaning);
 }
 
@@ -194,23 +227,23 @@ bool counts_whole(const Meaning& meaning) {
 }
 
 ConvertedSource::Convert dating(const Meaning& meaning, TimeUnit unit) {
-    return [meaning, unit, whole = counts_whole(meaning)](const std::byte* from, std::byte* to, std::int64_t n) {
-        const CfTime& cf = *meaning.time;
-        each_stored(meaning, from, n, [&](std::int64_t i, auto v, bool lacks) {
-            std::int64_t count = missing_integer;  // NaT
-            if (!lacks) {
-                using Number = decltype(v);
+    const CfTime cf = *meaning.time;
+    const Packing packing = meaning.packing;
+    const bool whole = counts_whole(meaning);
+    return by_type(meaning, [&](auto kind, auto markers) -> ConvertedSource::Convert {
+        using T = decltype(kind);
+        return [=](const std::byte* from, std::byte* to, std::int64_t n) {
+            each_element<T>(markers, from, n, [&](std::int64_t i, auto v, bool lacks) {
                 std::optional<Int128> time;
-                if constexpr (std::is_integral_v<Number>) {
-                    const bool fits = !std::is_unsigned_v<Number> || static_cast<std::uint64_t>(v) <= INT64_MAX;
-                    if (whole && fits) time = cf.time(static_cast<std::int64_t>(v));
+                if constexpr (std::is_integral_v<T>) {
+                    const bool fits = !std::is_unsigned_v<T> || static_cast<std::uint64_t>(v) <= INT64_MAX;
+                    if (whole && fits && !lacks) time = cf.time(static_cast<std::int64_t>(v));
                 }
-                if (!whole) time = cf.time(meaning.packing.decoded(static_cast<double>(v)));
-                count = datetime_count(time, cf, unit);
-            }
-            store_number(to, i, count);
-        });
-    };
+                if (!whole && !lacks) time = cf.time(packing.decoded(static_cast<double>(v)));
+                store_number(to, i, lacks ? missing_integer : datetime_count(time, cf, unit));  // the former is NaT
+            });
+        };
+    });
 }
 
 // ---- sources

@@ -157,6 +157,21 @@ class Meaning(ProgramTest):
             wanted = values.astype("f8").coarsen(t=2, x=2, boundary="pad").mean().values
         np.testing.assert_allclose(np.load(self.path("level.npy")), wanted, atol=0.0011)
 
+    def test_bounds_count_as_their_coordinate(self):
+        with netCDF4.Dataset(self.path("f.nc"), "w") as file:
+            for name, length in ("time", 3), ("nv", 2):
+                file.createDimension(name, length)
+            time = file.createVariable("time", "f8", ("time",))
+            time.setncatts({"units": "days since 2020-01-01", "calendar": "standard", "bounds": "time_bnds"})
+            time[:] = [0, 1, 2]
+            file.createVariable("time_bnds", "f8", ("time", "nv"))[:] = [[0, 1], [1, 2], [2, 3]]
+            file.createVariable("others", "f8", ("time", "nv"))[:] = [[0, 1], [1, 2], [2, 3]]
+        self.tessera("copy", "f.nc", "f.zarr", "--quiet")
+        for path in "f.nc::time_bnds", "f.zarr/time_bnds":
+            got = self.computed("calc", "out.npy", "b - datetime64('2020-01-01')", f"b={path}")
+            np.testing.assert_array_equal(got.astype("m8[D]").astype(int), [[0, 1], [1, 2], [2, 3]])
+        self.assertEqual(self.computed("calc", "out.npy", "b + 1", "b=f.nc::others").dtype, np.dtype("f8"))
+
     def test_results_say_what_they_are(self):
         self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
         for word, units, method in ("mean", "K", "t: mean"), ("std", "K", "t: standard_deviation"), \
