@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -83,6 +84,22 @@ std::vector<std::string> matches_of(const std::string& pattern, bool natural) {
     return names;
 }
 
+/// Files that hold the same variables are not meant as a row of all of these.
+void require_one_variable(const std::vector<std::string>& arrays) {
+    std::map<std::string, fs::path> file_of;
+    std::map<fs::path, int> members;
+    for (const std::string& array : arrays) ++members[split_array_path(array).path];
+    for (const std::string& array : arrays) {
+        const ArrayPath at = split_array_path(array);
+        if (!at.member || members[at.path] == 1) continue;
+        const auto [found, is_new] = file_of.emplace(*at.member, at.path);
+        if (is_new || found->second == at.path) continue;
+        throw invalid_argument("{} and {} both hold {} arrays, {} among them; name the one to join: {}::{}",
+                               found->second.string(), at.path.string(), members[at.path], *at.member,
+                               found->second.string(), *at.member);
+    }
+}
+
 }  // namespace
 
 bool is_pattern(const std::string& word) {
@@ -103,10 +120,14 @@ std::vector<std::string> arrays_named(const std::string& word, bool natural) {
 
 std::vector<std::string> arrays_named(std::vector<std::string> words, bool as_given) {
     if (!as_given && in_shell_order(words)) std::ranges::stable_sort(words, naturally_before);
-    std::vector<std::string> arrays;
+    std::vector<std::string> arrays, of_files;
     for (const std::string& word : words) {
-        for (std::string& array : arrays_named(word, !as_given)) arrays.push_back(std::move(array));
+        for (std::string& array : arrays_named(word, !as_given)) {
+            if (!split_array_path(word).member) of_files.push_back(array);
+            arrays.push_back(std::move(array));
+        }
     }
+    require_one_variable(of_files);
     return arrays;
 }
 

@@ -88,6 +88,14 @@ class Stacks(ProgramTest):
         self.tessera("stack", "several.npz", "members.npy", "--quiet")
         self.assertEqual(np.load(self.folder / "members.npy").tolist(), [[0, 0], [1, 1]])
 
+    def test_files_of_the_same_variables_are_no_row_of_all(self):
+        for name in "one", "two":
+            np.savez(self.folder / f"{name}.npz", u=np.zeros(2), v=np.ones(2))
+        for words in ["one.npz", "two.npz"], ["*.npz"]:
+            self.refused("concat", *words, "out.npy", says=["both hold 2 arrays", "one.npz::u"])
+        self.tessera("concat", "one.npz::u", "one.npz::v", "two.npz::u", "out.npy", "--quiet")
+        np.testing.assert_array_equal(np.load(self.folder / "out.npy"), [0, 0, 1, 1, 0, 0])
+
     def test_what_does_not_fit_is_refused_before_anything_is_written(self):
         self.save("a.npy", np.zeros((3, 4), "f4"))
         self.save("b.npy", np.zeros((3, 5), "f4"))
