@@ -7,7 +7,12 @@ import netCDF4
 import numpy as np
 import xarray as xr
 
-from program import FEWER, ProgramTest, main
+from program import FEWER, Absent, ProgramTest, main
+
+try:
+    from osgeo import gdal
+except ImportError:
+    gdal = Absent("GDAL's module is not installed")
 
 RANDOM = np.random.default_rng(55)
 PACKINGS = [{}, {"scale_factor": 0.01}, {"add_offset": 260.0}, {"scale_factor": 0.002, "add_offset": 260.0},
@@ -181,6 +186,37 @@ class Meaning(ProgramTest):
                 attributes = file["data"].__dict__
             self.assertEqual((attributes.get("units"), attributes.get("cell_methods")), (units, method))
             self.assertFalse({"scale_factor", "add_offset", "missing_value"} & attributes.keys())
+
+    def test_nodata_of_rasters_beside_gdal(self):
+        gdal.UseExceptions()
+        for n in range(24 // min(FEWER, 4)):
+            kind, code, nodata = [("u1", gdal.GDT_Byte, 255), ("i2", gdal.GDT_Int16, -32768), ("i4", gdal.GDT_Int32, -99999),
+                                  ("f4", gdal.GDT_Float32, -9999), ("f4", gdal.GDT_Float32, -3.4028234663852886e38),
+                                  ("f8", gdal.GDT_Float64, -1e20)][n % 6]
+            rows, columns = 2 * int(RANDOM.integers(2, 20)), 2 * int(RANDOM.integers(2, 20))
+            values = RANDOM.integers(0, 200, (rows, columns)).astype(kind)
+            values[RANDOM.random(values.shape) < [0.0, 0.3, 0.8][n % 3]] = nodata
+            values[0, 0] = 7
+            raster = gdal.GetDriverByName("GTiff").Create(self.path("r.tif"), columns, rows, 1, code)
+            raster.SetGeoTransform((400000, 30, 0, 5300000, 0, -30))
+            raster.GetRasterBand(1).SetNoDataValue(nodata)
+            raster.GetRasterBand(1).WriteArray(values)
+            wanted = raster.GetRasterBand(1).ComputeStatistics(False)
+            raster = None
+            with self.subTest(n=n, kind=kind, nodata=nodata):
+                for word, value in zip(("min", "max", "mean", "std"), wanted):
+                    got = self.computed("reduce", "r.tif", "out.npy", "--with", word)
+                    np.testing.assert_allclose(got, value, rtol=1e-5, err_msg=word)
+                gdal.Translate(self.path("half.tif"), self.path("r.tif"), width=columns // 2, height=rows // 2,
+                               resampleAlg="average", outputType=gdal.GDT_Float64)
+                half = gdal.Open(self.path("half.tif")).ReadAsArray()
+                got = self.computed("coarsen", "r.tif", "out.npy", "--by", "2,2")
+                if kind[0] == "f":  # GDAL rounds means of integers
+                    np.testing.assert_allclose(np.where(np.isnan(got), nodata, got), half, rtol=1e-5)
+                self.tessera("coarsen", "r.tif", "out.tif", "--by", "2,2", "--overwrite", "--quiet")
+                made = gdal.Open(self.path("out.tif"))
+                self.assertEqual(made.GetGeoTransform(), (400000, 60, 0, 5300000, 0, -60))
+                self.assertTrue(np.isnan(made.GetRasterBand(1).GetNoDataValue()))
 
 
 if __name__ == "__main__":
