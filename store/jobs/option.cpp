@@ -55,7 +55,31 @@ void read_member(const Value& value, std::string& member) {
 }
 
 void read_member(const Value& value, bool& member) {
-    member = value.as_bool();
+    if (!value.is_string()) {
+        member = value.as_bool();
+        return;
+    }
+    if (value != "yes" && value != "no") refuse("yes or no", value);
+    member = value == "yes";
+}
+
+void read_member(const Value& value, Value& member) {
+    member = value;
+}
+
+void read_member(const Value& value, ChunkLengths& member) {
+    std::string text;
+    read_member(value, text);
+    member = text == "none" ? ChunkLengths() : parse_chunk_lengths(text);
+}
+
+void read_member(const Value& value, Order& member) {
+    if (value != "C" && value != "F") refuse("C (last index fastest) or F (first index fastest)", value);
+    member = value == "C" ? Order::C : Order::F;
+}
+
+void read_member(const Value& value, std::vector<Value>& member) {
+    member.push_back(value);
 }
 
 void read_member(const Value& value, std::int64_t& member) {
@@ -87,6 +111,10 @@ Value member_value(bool member) {
     return member;
 }
 
+Value member_value(const Value& member) {
+    return member;
+}
+
 Value member_value(std::int64_t member) {
     return member;
 }
@@ -103,6 +131,23 @@ Value member_value(const std::vector<std::optional<std::string>>& member) {
     Value list = Value::array();
     for (const auto& part : member) list.push_back(part ? Value(*part) : Value());
     return list;
+}
+
+Value json_or_text(std::string_view text) {
+    try {
+        return Value::parse(text);
+    } catch (const Error&) {
+        return Value(text);
+    }
+}
+
+void put_name(std::string& text, const Option& option, std::string_view other) {
+    other = other.substr(0, other.find(','));
+    if (other.empty()) return;
+    if (text.starts_with(std::string(option.name) + ": ")) text.replace(0, option.name.size(), other);
+    const std::string quoted = "`" + std::string(option.name) + "`";
+    const std::size_t at = text.find(quoted);
+    if (at != std::string::npos) text.replace(at, quoted.size(), other);
 }
 
 std::vector<std::optional<std::string>> parse_names(std::string_view text) {

@@ -6,10 +6,13 @@
 #include <filesystem>
 #include <utility>
 
+#include <tessera/array_file.h>
 #include <tessera/calc.h>
+#include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
+#include <tessera/elements_at.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/meaning.h>
@@ -17,6 +20,7 @@
 #include <tessera/place.h>
 #include <tessera/reduce.h>
 #include <tessera/secrets.h>
+#include <tessera/where.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -84,7 +88,7 @@ class CastAsked {
 public:
     explicit CastAsked(const Recipe& recipe) {
         if (!recipe.dtype) {
-            if (recipe.cast) throw invalid_argument("cast: only with dtype");
+            if (recipe.cast) throw invalid_argument("cast: only with `dtype`");
             return;
         }
         dtype_ = in_context([] { return "dtype"; }, [&] { return DType::parse(*recipe.dtype); });
@@ -129,7 +133,7 @@ private:
         return raw ? take(ingredient) : decoded_source(take(ingredient));
     }
 
-    void make(const CopyRecipe& r) { opened_.source = converted(take(r.source)); }
+    void make(const CopyRecipe& r) { opened_.source = seen(take(r.source)); }
 
     void make(const CalcRecipe& r) {
         const bool lossy = recipe_.dtype && DType::parse(*recipe_.dtype).kind() == Kind::real;
@@ -201,7 +205,7 @@ private:
         opened_.kept.push_back(first);
         opened_.from = joined_from(*first, options);
         opened_.source =
-            shared_source(join_sources(std::move(names), open_part, options), attributes_of_joined(*first));
+            seen(shared_source(join_sources(std::move(names), open_part, options), attributes_of_joined(*first)));
     }
 
     void make(const PyramidRecipe& /*recipe*/) {
@@ -209,7 +213,10 @@ private:
     }
 
     [[nodiscard]] std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> source) const {
-        return CastAsked(recipe_).of(std::move(source));
+        return tessera::converted(std::move(source), recipe_);
+    }
+    [[nodiscard]] std::unique_ptr<ArraySource> seen(std::unique_ptr<ArraySource> source) {
+        return viewed(std::move(source), recipe_, open_, io_, opened_.notes);
     }
 
     const Recipe& recipe_;
@@ -261,9 +268,7 @@ Value recipe_value(const Recipe& recipe) {
         recipe.make);
     visit_options(recipe, [&](const Option& option, const auto& member) {
         Value written = member_value(member);
-        const bool absent = written.is_null() || (written.is_bool() && !written.as_bool()) ||
-                            (written.is_array() && written.as_array().empty());
-        if (!absent) value.set(option.name, std::move(written));
+        if (is_given(member) && !written.is_null()) value.set(option.name, std::move(written));
     });
     std::visit(
         [&](const auto& made) {
@@ -324,9 +329,10 @@ JoinOptions join_options(const JoinRecipe& r, const ArraySource& first) {
             .most_open = static_cast<int>(share_of_open_files(8, 16, 1000))};
 }
 
-OpenIngredient open_by_path(const ArrayFileOptions& options) {
-    return [options](const std::string& path) {
-        return at_located(path, [&](const Located& at) { return open_readable_source(at, options); });
+OpenIngredient open_by_path(const Recipe& recipe) {
+    return [recipe](const std::string& path) {
+        return at_located(path,
+                          [&](const Located& at) { return open_readable_source(at, reading_options(recipe, at)); });
     };
 }
 
@@ -344,28 +350,74 @@ OpenedRecipe open_recipe(const Recipe& recipe, const OpenIngredient& open, const
     return Kitchen(recipe, open, io).open();
 }
 
-ArrayFileOptions reading_options(const Recipe& recipe) {
-    return {.reverse_dims = recipe.reverse_dims};
+OpenedRecipe open_recipe(const Recipe& recipe, const IoOptions& io) {
+    return open_recipe(recipe, open_by_path(recipe), io);
 }
 
-OpenedRecipe open_recipe(const Recipe& recipe, const IoOptions& io) {
-    return open_recipe(recipe, open_by_path(reading_options(recipe)), io);
+std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> array, const Recipe& recipe) {
+    return CastAsked(recipe).of(std::move(array));
+}
+
+std::unique_ptr<ArraySource> viewed(std::unique_ptr<ArraySource> array, const Recipe& recipe,
+                                    const OpenIngredient& open, const IoOptions& io, std::vector<std::string>& notes) {
+    const CastAsked cast(recipe);
+    const View* const view = recipe.view();
+    if (view == nullptr) return cast.of(std::move(array));
+    if (view->where) array = where_source(std::move(array), *view->where, io);
+    if (view->points) array = elements_at(std::move(array), opened_ingredient(*view->points, open));
+    std::string why;
+    if (view->cf == "decode") array = decode_cf(std::move(array), &why);
+    if (view->cf == "encode") array = encode_cf(std::move(array));
+    if (!why.empty()) notes.push_back(std::exchange(why, {}));
+    array = cast.of(std::move(array));
+    if (const auto rounding = rounding_of(*view)) array = rounded(std::move(array), *rounding, &why, io);
+    if (!why.empty()) notes.push_back(std::move(why));
+    return array;
+}
+
+ArrayFileOptions reading_options(const Recipe& recipe, const Located& at) {
+    const ArrayFileFormat* format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
+    return reading_options(recipe, format != nullptr && format->recognise == nullptr, at.path);
+}
+
+ArrayFileOptions reading_options(const Recipe& recipe, bool text, std::string_view name) {
+    ArrayFileOptions options{.reverse_dims = recipe.reverse_dims};
+    if (recipe.view() == nullptr) return options;
+    if (!text && recipe.missing) throw invalid_argument("missing: only for .csv, but found {}", name);
+    if (!text && recipe.header) throw invalid_argument("header: only for .csv, but found {}", name);
+    options.missing = recipe.missing;
+    options.header = recipe.header;
+    if (text && recipe.dtype) {
+        options.dtype = in_context([] { return "dtype"; }, [&] { return DType::parse(*recipe.dtype); });
+    }
+    return options;
+}
+
+std::optional<Rounding> rounding_of(const View& view) {
+    if (view.keep_bits && view.max_error) throw invalid_argument("max_error: choose it or `keep_bits`");
+    const std::string_view option = view.max_error ? "max_error" : "keep_bits";
+    auto rounding =
+        in_context([&] { return option; },
+                   [&] { return Rounding::parse(view.keep_bits.value_or(""), view.max_error.value_or("")); });
+    if (rounding) {
+        if (view.fills.is_array()) rounding->fills = view.fills.as_array();
+        rounding->fill_is_missing = view.fill_is_missing;
+    }
+    return rounding;
+}
+
+const View* Recipe::view() const {
+    if (const auto* copy = std::get_if<CopyRecipe>(&make)) return &copy->view;
+    const auto* join = std::get_if<JoinRecipe>(&make);
+    return join == nullptr ? nullptr : &join->view;
+}
+
+View* Recipe::view() {
+    return const_cast<View*>(std::as_const(*this).view());
 }
 
 std::string factors_text(const Shape& factors) {
     return fmt::format("{}", fmt::join(factors.begin(), factors.end(), ","));
-}
-
-Error by_name(const Error& error, const Recipe& recipe, std::string_view Option::*name) {
-    const std::string_view text = error.what();
-    std::optional<Error> worded;
-    visit_options(recipe, [&](const Option& option, const auto& /*member*/) {
-        if (!text.starts_with(option.name) || !text.substr(option.name.size()).starts_with(": ")) return;
-        if (const std::string_view other = option.*name; !other.empty()) {
-            worded = error.reworded(error.code(), std::string(other) + std::string(text.substr(option.name.size())));
-        }
-    });
-    return worded.value_or(error);
 }
 
 PyramidOptions pyramid_options(const PyramidRecipe& r) {

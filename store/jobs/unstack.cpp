@@ -288,6 +288,19 @@ private:
 
 }  // namespace
 
+UnstackOptions unstack_options(const ResultOptions& r, const Recipe& recipe, const std::string& pattern) {
+    ResultOptions each = r;
+    each.resume = false;  // of all steps, not of one file
+    require_fitting(recipe, each, pattern);
+    return {.arrays = wishes_of(r),
+            .file = {.deflate_level = static_cast<int>(r.deflate),
+                     .reverse_dims = recipe.reverse_dims,
+                     .object_strings = r.object_strings},
+            .overwrite = r.overwrite,
+            .resume = r.resume,
+            .dry_run = r.dry_run};
+}
+
 Unstacked unstack(const ArraySource& source, const std::string& pattern, const UnstackOptions& options) {
     if (source.info().shape.empty()) throw invalid_argument("{}: it has no dimension", source.name());
     Unstacking work(source, pattern, options);

@@ -101,7 +101,6 @@ Value to_json(const Job& job) {
                                {"built", array.built.string()},
                                {"inode", array.inode},
                                {"source", recipe_value(array.source)},
-                               {"selection", array.selection ? Value(*array.selection) : Value()},
                                {"format", array.plan.dialect->name},
                                {"metadata", array.plan.dialect->document(array.plan.metadata)},
                                {"attributes", optional_value(array.plan.attributes)},
@@ -139,7 +138,6 @@ JobArray array_from(const Value& value, const std::string& target, std::int64_t 
                    .inode = value.at("inode").as_uint64(),
                    .plan = {},
                    .source = parse_recipe(value.at("source")),
-                   .selection = std::nullopt,
                    .block = shape_from(value.at("block")),
                    .units = {first, first}};
     require_node(array.node);
@@ -150,7 +148,8 @@ JobArray array_from(const Value& value, const std::string& target, std::int64_t 
     if (array.built != place && array.built != beside) {
         throw corrupt("\"built\": expected {} or {}, found {}", place.string(), beside.string(), array.built.string());
     }
-    if (const Value& part = value.at("selection"); !part.is_null()) array.selection = part.as_string();
+    // Before 0.1 it stood beside the recipe.
+    if (const Value* part = value.find("selection"); part != nullptr) read_member(*part, array.source.selection);
     array.plan.dialect = &dialect_named(value.at("format").as_string());
     array.plan.metadata = array.plan.dialect->parse(value.at("metadata").dump());
     array.plan.attributes = optional_from(value.at("attributes"));
@@ -202,6 +201,7 @@ PlannedTarget plan_target(const Recipe& recipe, const std::string& target, const
     HierarchyOptions copy = o.copy;
     copy.dry_run = true;
     copy.overwrite = true;  // that is looked at when the target is made
+    copy.selection = recipe.selection;
     CopiedHierarchy planned;
     if (const auto* copied = std::get_if<CopyRecipe>(&recipe.make)) {
         const std::string& path = copied->source.path;
@@ -301,9 +301,9 @@ Shape unit_block(const ArrayInfo& from, const ArrayInfo& to, CopyOptions way, st
 void divide(JobArray& array, const ArrayInfo& to, const PlanOptions& o) {
     const OpenedRecipe opened = open_recipe(array.source, o.copy.io);
     CopyOptions way{.io = o.copy.io};
-    if (array.selection) {
-        way.selection = parse_selection(*array.selection, *opened.source);
-        array.selection = way.selection->to_string();  // the indices that its names and values mean now
+    if (auto& selection = array.source.selection) {
+        way.selection = parse_selection(*selection, *opened.source);
+        selection = way.selection->to_string();  // the indices that its names and values mean now
     }
     array.block = in_context([&] { return opened.source->name(); },
                              [&] { return unit_block(opened.source->info(), to, way, o.parts); });
@@ -428,11 +428,7 @@ Job plan_job(const Recipe& given, const std::string& named, const fs::path& file
             if (o.copy.note)
                 o.copy.note({fmt::format("{}: {}", join_key(target, copy.node), change.text), change.advice});
         }
-        JobArray array{.node = copy.node,
-                       .built = {},
-                       .plan = copy.plan,
-                       .source = planned.recipes[n],
-                       .selection = o.copy.selection};
+        JobArray array{.node = copy.node, .built = {}, .plan = copy.plan, .source = planned.recipes[n]};
         const Array& begun = made->add(copy.node, copy.plan, job.made_from);
         array.built = is_local(job.target) ? fs::path(begun.name()) : place_of_array(job, array);
         array.inode = folder_id(array.built).value_or(FileId{}).inode;

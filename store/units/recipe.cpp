@@ -91,8 +91,8 @@ void require_unchanged(const WhatWasRead::Part& part, std::int64_t since, Seen& 
 class OpenWatched {
 public:
     /// `far`: whether arrays far away are noted; not those of a join, which are opened again and again.
-    OpenWatched(const ArrayFileOptions& options, WatchedRecipe& opened, bool far)
-        : open_(open_by_path(options)), read_(opened.read), far_(far ? &opened.far : nullptr) {}
+    OpenWatched(const Recipe& recipe, WatchedRecipe& opened, bool far)
+        : open_(open_by_path(recipe)), read_(opened.read), far_(far ? &opened.far : nullptr) {}
 
     std::unique_ptr<ArraySource> operator()(const std::string& path) const {
         std::unique_ptr<ArraySource> source = open_(path);
@@ -169,14 +169,15 @@ bool is_on_the_network(const fs::path& path) {
 WatchedRecipe open_watched(const Recipe& recipe, const IoOptions& io) {
     WatchedRecipe opened{.source = nullptr, .read = std::make_shared<WhatWasRead>(), .far = {}};
     const bool joins = std::holds_alternative<JoinRecipe>(recipe.make);
-    opened.source = open_recipe(recipe, OpenWatched(reading_options(recipe), opened, !joins), io).source;
+    opened.source = open_recipe(recipe, OpenWatched(recipe, opened, !joins), io).source;
     return opened;
 }
 
 UnitSource unit_source(const JobArray& array, const IoOptions& io) {
     WatchedRecipe opened = open_watched(array.source, io);
     const Shape& shape = opened.source->info().shape;
-    Selection selection = array.selection ? Selection::parse(*array.selection, shape) : Selection::all(shape);
+    Selection selection =
+        array.source.selection ? Selection::parse(*array.source.selection, shape) : Selection::all(shape);
     if (!(selection.shape() == array.plan.metadata.shape)) {
         throw SourceChanged(fmt::format("{}: its shape is not what it was when the job was planned: it changed",
                                         opened.source->name()));

@@ -27,11 +27,13 @@ class Newcomer(ProgramTest):
     def test_what_is_wrong_with_the_new_array_is_said_of_it(self):
         self.tessera("import", "a.npy", "from.zarr", "--quiet")
         for source in "a.npy", "from.zarr":
-            for words in (["--chunks", "1,1,1"], ["--chunks", "0,1"], ["--chunks", "x"], ["--codec", "nope"], ["--dims", "y"],
-                          ["--fill", "nope"], ["--separator", "nope"], ["--order", "nope"], ["--shard", "2,2"]):
+            for words in (["--chunks", "1,1,1"], ["--chunks", "0,1"], ["--codec", "nope"], ["--dims", "y"],
+                          ["--fill", "nope"], ["--separator", "nope"], ["--shard", "2,2"]):
                 with self.subTest(source=source, words=words):
                     said = self.refused("copy", source, "to.zarr", *words)
                     self.assertTrue(said.startswith("tessera: to.zarr: "), said)
+            for option in "--chunks", "--order":
+                self.assertTrue(self.refused("copy", source, "to.zarr", option, "x").startswith(f"tessera: {option}: "))
         self.assertIn(": a.npy: ", self.refused("import", "a.npy", "to.zarr", "--sel", "9"))
         said = self.refused("unstack", "a.npy", "to-{}.zarr", "--chunks", "9,9")
         self.assertTrue(said.startswith("tessera: to-0.zarr: "), said)

@@ -184,7 +184,7 @@ def test_what_is_refused():
         tessera.calc(None, "a", {"a": values}, chunks=3)
     with raises(tessera.InvalidArgument, "no arrays"):
         tessera.stack([])
-    with raises(tessera.InvalidArgument, "glob"):
+    with raises(tessera.NotFound, "*.npy"):
         tessera.stack("*.npy")
     np.save("b.npy", np.arange(7))
     with raises(tessera.InvalidArgument, "b.npy"):

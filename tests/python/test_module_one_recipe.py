@@ -28,6 +28,11 @@ def data_set():
     group.create_array("time", data=np.arange(45), dims=("time",), attrs={"units": "days since 2001-01-10", "calendar": "noleap"})
     group.create_array("labels", data=np.arange(8) % 3, dims=("lon",))
     np.save("plain.npy", values[:, :, ::-1].copy())
+    np.save("table.npy", np.array([(n, n % 5 - 2.0) for n in range(300)], [("n", "i4"), ("x", "f8")]))
+    np.save("points.npy", np.array([[0, 0, 0], [44, 5, 7], [-1, 2, 3], [7, 1, 6]]))
+    open("no_names.csv", "w").write("1,2\n3,-1\n5,6\n")
+    group.create_array("packed", data=np.arange(240).reshape(12, 20).astype("i2"), chunks=(5, 7), dims=("y", "x"), fill_value=7,
+                       attrs={"scale_factor": 0.5, "add_offset": 3.0, "_FillValue": 7})
 
 
 def facts(path):
@@ -43,6 +48,16 @@ def facts(path):
 RECIPES = {
     "copy": (["g/t"], ["--sel", "3:40, 1:"], ("copy", "g/t", {"sel": "3:40, 1:"})),
     "rechunk": (["g/t"], ["--chunks", "45,2,2"], ("rechunk", "g/t", {"chunks": (45, 2, 2)})),
+    "copy of rows": (["table.npy"], ["--where", "(x > 0) & (n > 9)", "--sel", "3:50:2", "--chunks", "4", "--format", "v3"],
+                     ("copy", "table.npy", {"where": "(x > 0) & (n > 9)", "sel": "3:50:2", "chunks": 4, "format": "v3"})),
+    "copy decoded": (["g/packed"], ["--decode-cf"], ("copy", "g/packed", {"cf": "decode"})),
+    "copy rounded": (["g/t"], ["--keep-bits", "4", "--fill", "-8"], ("copy", "g/t", {"keep_bits": 4, "fill_value": -8})),
+    "copy rounded as told": (["g/t"], ["--max-error", "0.25", "--dtype", "f8"], ("copy", "g/t", {"max_error": 0.25, "dtype": "f8"})),
+    "copy rounded by itself": (["g/t"], ["--keep-bits", "auto"], ("copy", "g/t", {"keep_bits": "auto"})),
+    "copy of a csv": (["no_names.csv"], ["--header", "no", "--missing", "-1", "--dtype", "f4", "--format", "v3"],
+                      ("copy", "no_names.csv", {"header": False, "missing": -1, "dtype": "f4", "format": "v3"})),
+    "stack decoded": (["g/packed", "g/packed"], ["--decode-cf", "--sel", ":, 2:7"],
+                      ("stack", ["g/packed", "g/packed"], {"cf": "decode", "sel": ":, 2:7"})),
     "calc": (None, ["where(a > b, a, b * 2)", "a=g/t", "b=plain.npy"],
              ("calc", "where(a > b, a, b * 2)", {"operands": {"a": "g/t", "b": "plain.npy"}})),
     "reduce": (["g/t"], ["--with", "mean", "--axis", "time,lon"], ("reduce", "g/t", {"how": "mean", "axis": ("time", "lon")})),
@@ -115,6 +130,36 @@ def test_what_cannot_be_planned_is_refused_in_words():
         with module.raises(kind, says):
             tessera.plan("reduce", source, "no.zarr", out="no.json", **keywords)
         assert not os.path.exists("no.zarr") and not os.path.exists("no.json")
+    for option in "dry_run", "resume", "link", "verify":
+        with module.raises(tessera.InvalidArgument, f"{option}: it cannot be planned"):
+            tessera.plan("copy", "g/t", "no.zarr", out="no.json", **{option: True})
+    assert not os.path.exists("no.zarr") and not os.path.exists("no.json")
+
+
+def test_single_elements_of_each_face():
+    data_set()
+    program("get", "g/t", "--points", "points.npy", "--out", "picked.npy")
+    tessera.copy("g/t", "python.npy", points="points.npy")
+    job = tessera.plan("copy", "g/t", "job.zarr", out="job.json", points="points.npy")
+    for unit in job.units():
+        job.run(unit)
+    assert job.finish()["finished"]
+    values = tessera.load("g/t")
+    wanted = [values[0, 0, 0], values[44, 5, 7], values[44, 2, 3], values[7, 1, 6]]
+    for place in "picked.npy", "python.npy", "job.zarr":
+        np.testing.assert_array_equal(tessera.load(place), wanted)
+
+
+def test_patterns_are_parts():
+    for n in range(12):
+        np.save(f"day-{n}.npy", np.full(2, n))
+    for arrays in ["day-*.npy"], "day-*.npy", ["day-[0-9].npy", "day-1?.npy"]:
+        np.testing.assert_array_equal(tessera.stack(arrays)[:, 0], np.arange(12))
+    tessera.concat(["day-*.npy"], "days.zarr", chunks=5)
+    program("concat", "day-*.npy", "same.zarr", "--chunks", "5")
+    assert facts("days.zarr") == facts("same.zarr")
+    with module.raises(tessera.NotFound, "night-"):
+        tessera.stack(["night-*.npy"])
 
 
 if __name__ == "__main__":

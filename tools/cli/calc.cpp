@@ -23,9 +23,9 @@
 #include "hierarchy.h"
 #include "log.h"
 #include "options.h"
-#include "recipe.h"
 #include "report.h"
 #include "selected.h"
+#include "transfer.h"
 
 namespace tessera::cli {
 
@@ -35,10 +35,11 @@ struct CalcCommand {
     TransferOptions out;
     std::string expression;
     std::vector<std::string> operands;  ///< "a=x.zarr"
+    std::optional<std::string> selection;
     bool in_place = false;
     bool no_undo = false;
-    std::shared_ptr<CalcRecipe> made = std::make_shared<CalcRecipe>();
-    std::function<void()> read;
+
+    [[nodiscard]] const CalcRecipe& recipe() const { return std::get<CalcRecipe>(out.recipe.make); }
 };
 
 NamedIngredients operands_of(const std::vector<std::string>& given) {
@@ -62,29 +63,29 @@ NamedIngredients operands_of(const std::vector<std::string>& given) {
 }
 
 void require_in_place_options(const TransferOptions& o) {
-    const bool layout = o.chunks || o.shards || o.codec || !o.fills.empty() || o.format || o.separator ||
-                        o.structures || o.dimensions || o.order || o.deflate || o.overwrite || o.dry_run || o.dtype;
-    if (layout)
-        throw invalid_argument(
-            "--in-place changes only elements, so of these options only --sel and --cast can be combined with it");
+    bool other = o.recipe.dtype.has_value();
+    visit_options(o.result, [&](const Option& /*option*/, const auto& member) { other = other || is_given(member); });
+    if (!other) return;
+    throw invalid_argument(
+        "--in-place changes only elements, so of these options only --sel and --cast can be combined with it");
 }
 
 int calc_in_place(Session& session, const CalcCommand& o) {
     require_in_place_options(o.out);
     Array array = open_to_edit(session, o.out.destination);  // first, which finishes a batch that was recorded there
     std::vector<CalcOperand> operands =
-        open_operands({.operands = operands_of(o.operands), .raw = o.made->raw},
+        open_operands({.operands = operands_of(o.operands), .raw = o.recipe().raw},
                       [](const std::string& path) { return about_path(path, [&] { return open_source(path); }); });
-    const Cast rule = o.out.cast ? parse_cast(*o.out.cast) : Cast::same_kind;
-    const Selection selection = o.out.selection ? chosen_part(session, o.out.destination, *o.out.selection, array)
-                                                : Selection::all(array.shape());
+    const Cast rule = o.out.recipe.cast ? parse_cast(*o.out.recipe.cast) : Cast::same_kind;
+    const Selection selection =
+        o.selection ? chosen_part(session, o.out.destination, *o.selection, array) : Selection::all(array.shape());
     std::int64_t changed = 0;
     try {
         changed = calc_in_place(array, o.expression, std::move(operands),
                                 {.selection = selection,
                                  .cast = rule,
                                  .keep_old = !o.no_undo,
-                                 .decoded = !o.made->raw,
+                                 .decoded = !o.recipe().raw,
                                  .io = session.io()});
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled) throw;
@@ -125,16 +126,15 @@ int calc_in_place(Session& session, const CalcCommand& o) {
 }
 
 int calc(Session& session, const CalcCommand& given) {
-    given.read();
     if (given.in_place) return calc_in_place(session, given);
     CalcCommand o = given;
     if (o.no_undo) throw invalid_argument("--no-undo: only with --in-place");
-    if (o.out.selection)
+    if (o.selection)
         throw invalid_argument("--sel: only with --in-place; select from an operand with `tessera copy --sel`");
     o.out.source = o.expression;
+    o.out.recipe.make = CalcRecipe{o.expression, operands_of(o.operands), o.recipe().raw};
     try {
-        return make_recipe(session, o.out, {.make = CalcRecipe{o.expression, operands_of(o.operands), o.made->raw}},
-                           "calculated");
+        return make_recipe(session, o.out, "calculated");
     } catch (const Error& e) {
         rethrow_with_command(e, o);
     }
@@ -152,18 +152,15 @@ Run declare_calc(CLI::App& app) {
         ->option_text(" ");
     app.add_option("OPERANDS", o->operands, "NAME=PATH each: arrays, array files, members and fields")
         ->option_text(" ");
-    o->read = declare_recipe(app, o->made);
     app.add_flag("--in-place", o->in_place,
                  "change the elements of OUT, which may be an operand, all at once or not at all");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
-    app.add_option("--sel", o->out.selection,
-                   fmt::format("with --in-place: change only this part: {}", selection_forms))
+    app.add_option("--sel", o->selection, fmt::format("with --in-place: change only this part: {}", selection_forms))
         ->option_text("SELECTION");
-    app.add_option("--dtype", o->out.dtype, "convert the result: f4, '<i2'")->option_text("DTYPE");
-    app.add_option("--cast", o->out.cast,
-                   "safe, same_kind (default), unsafe, round or clip; with --in-place to OUT's dtype")
-        ->option_text("RULE");
-    declare_result_options(app, o->out);
+    o->out.recipe.make = CalcRecipe();
+    declare_transfer(app, o->out, without(only_copies));
+    app.get_option("--cast")->description(
+        "safe, same_kind (default), unsafe, round or clip; with --in-place to OUT's dtype");
     return [o](Session& session) { return calc(session, *o); };
 }
 

@@ -40,7 +40,7 @@ ArrayOptions array_options(const CreateOptions& o) {
     if (!o.codec.empty() || !usual_codec.empty()) options.codec = o.codec.empty() ? usual_codec : o.codec;
     const Dialect* above = o.format.empty() ? format_above(o.path) : nullptr;
     options.format = above != nullptr ? above->name : o.format;
-    options.order = parse_order("--order", o.order);
+    in_context([] { return "--order"; }, [&] { read_member(o.order, options.order); });
     options.separator = o.separator;
     options.structures = o.structures;
     if (!o.shards.empty()) parse_lengths_option("--shard", o.shards).give(options.shards, options.shard_edges);

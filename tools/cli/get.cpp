@@ -7,7 +7,6 @@
 #include <tessera/json.h>
 #include <tessera/memory_account.h>
 #include <tessera/sequences.h>
-#include <tessera/where.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,7 +15,6 @@
 #include "blocks.h"
 #include "command.h"
 #include "options.h"
-#include "points.h"
 #include "report.h"
 #include "selected.h"
 #include "streams.h"
@@ -196,8 +194,6 @@ struct GetOptions {
 };
 
 int get(Session& session, const GetOptions& o, std::unique_ptr<ArraySource> source) {
-    if (o.out.where) source = where_source(std::move(source), *o.out.where, session.io());
-    if (o.out.points) source = elements_at(std::move(source), open_source(*o.out.points));
     const Selection selection = chosen_part(session, o.out.source, o.selection, *source);
     source = with_sequences_as_text(std::move(source));
     const Shape shape = selection.shape();
@@ -243,29 +239,29 @@ Run declare_get(CLI::App& app) {
         ->option_text(" ");
     app.add_option("SELECTION", o->selection, fmt::format("{} (default: everything)", selection_forms))
         ->option_text(" ");
-    app.add_option(
-           "--points", o->out.points,
+    app.add_option_function<std::string>(
+           "--points",
+           [&points = o->out.recipe.view()->points](const std::string& path) { points = Ingredient{.path = path}; },
            "an array file of integers, a row of indices for each element wanted: those elements, read at once;\n"
            "SELECTION is then a part of these")
         ->option_text("FILE");
-    declare_where(app, o->out);
     app.add_option("--out", o->out.destination, "write an array file instead of printing; - is standard output")
         ->option_text("FILE");
-    app.add_flag("--overwrite", o->out.overwrite, "replace the file of --out");
-    declare_object_strings(app, o->out);
-    app.add_flag("--reverse-dims", o->out.reverse_dims, "reverse the dimensions of a .ra");
+    declare_transfer(app, o->out,
+                     only_named({"where", "overwrite", "object_strings", "reverse_dims", "dtype", "cast", "as",
+                                 "header", "missing"}));
+    app.get_option("--overwrite")->description("replace the file of --out");
     app.add_flag("--all", o->all, "print every element");
     app.add_flag("--csv", o->csv,
                  "print every element as comma-separated values: one or two dimensions, or structures");
-    declare_reading_options(app, o->out);
     return [o](Session& session) {
         const auto show = [&](std::unique_ptr<ArraySource> source) { return get(session, *o, std::move(source)); };
-        const auto print = [&](const Located& at) { return show(open_given(o->out, at)); };
+        const auto print = [&](const Located& at) { return show(open_given(session, o->out, at)); };
         // Output that is printed while reading cannot be restarted.
         const bool streamed = o->all || o->csv || session.options().json;
         if (o->out.destination.empty() && input_stream(o->out.source)) {
             (void)session.io();  // from now on Ctrl-C ends the wait for it
-            return show(open_given(o->out));
+            return show(open_given(session, o->out));
         }
         if (o->out.destination.empty()) {
             return streamed ? print(locate(o->out.source)) : at_located(o->out.source, print);
@@ -276,7 +272,7 @@ Run declare_get(CLI::App& app) {
                 "lists the extensions",
                 o->out.destination);
         }
-        o->out.selection = o->selection;
+        o->out.recipe.selection = o->selection;
         return transfer(session, o->out, "saved");
     };
 }

@@ -43,17 +43,12 @@ struct PlanCommand {
     std::vector<std::pair<CLI::App*, Run>> runs;
 };
 
-/// What no recipe holds, or is done at once.
-constexpr const char* unplanned_options[] = {"--points",    "--link",    "--decode-cf", "--encode-cf", "--keep-bits",
-                                             "--max-error", "--verify",  "--resume",    "--dry-run",   "--header",
-                                             "--where",     "--virtual", "--in-place",  "--upgrade"};
-
 int plan(Session& session, const PlanCommand& o) {
     session.planning = o.planning;
     if (!o.parts.empty()) session.planning->parts = parse_parts(o.parts);
     for (const auto& [command, run] : o.runs) {
         if (!command->parsed()) continue;
-        for (const char* const name : unplanned_options) {
+        for (const char* const name : {"--virtual", "--in-place", "--upgrade"}) {
             const CLI::Option* const option = command->get_option_no_throw(name);
             if (option != nullptr && option->count() > 0) throw invalid_argument("{}: it cannot be planned", name);
         }
@@ -65,16 +60,11 @@ int plan(Session& session, const PlanCommand& o) {
 }  // namespace
 
 int plan_transfer(Session& session, const TransferOptions& o) {
-    const Recipe recipe = o.recipe ? *o.recipe
-                                   : Recipe{.make = CopyRecipe{{.path = o.source}},
-                                            .dtype = o.dtype,
-                                            .cast = o.cast,
-                                            .reverse_dims = o.reverse_dims};
-    PlanOptions options{.copy = hierarchy_options(session, o, names_array_file(o.destination)),
-                        .parts = session.planning->parts};
+    require_planned(o.result);
+    PlanOptions options{.copy = hierarchy_options(session, o), .parts = session.planning->parts};
     options.copy.open = nullptr;
-    options.copy.view = nullptr;
-    const Job job = plan_job(recipe, o.destination, session.planning->file, options);
+    const Job job =
+        plan_job(rounded_for(o.recipe, o.result, o.destination), o.destination, session.planning->file, options);
     session.clear_progress();
     std::uint64_t bytes = 0;
     std::uint64_t largest = 0;

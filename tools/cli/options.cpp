@@ -4,9 +4,47 @@
 #include <fmt/ranges.h>
 
 #include <tessera/error_text.h>
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace tessera::cli {
+
+void declare_option(CLI::App& app, const Option& option, bool several, std::function<void(const Value&)> read) {
+    const auto parse = [name = option.typed.substr(0, option.typed.find(',')), several,
+                        read = std::move(read)](const std::vector<std::string>& texts) {
+        for (const std::string& text : texts) {
+            in_context([&] { return name; }, [&] { read(several ? json_or_text(text) : Value(text)); });
+        }
+    };
+    CLI::Option* const declared =
+        app.add_option_function<std::vector<std::string>>(std::string(option.typed), parse, help_text(option.help));
+    declared->option_text(std::string(option.value) + (option.required ? " (required)" : ""))
+        ->required(option.required)
+        ->allow_extra_args(false);
+    if (!several) declared->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+}
+
+std::string help_text(std::string_view help) {
+    std::string text(help);
+    const auto put = [&](std::string_view name, const std::string& formats) {
+        const std::size_t at = text.find(name);
+        if (at != std::string::npos) text.replace(at, name.size(), formats);
+    };
+    put("{edges}", formats_with(&Dialect::edges));
+    put("{shards}", formats_with(&Dialect::shards));
+    put("{separators}", formats_with(&Dialect::separators));
+    put("{formats}", format_choices());
+    return text;
+}
+
+Choose only_named(std::vector<std::string_view> names) {
+    return [names = std::move(names)](const Option& o) { return std::ranges::count(names, o.name) > 0; };
+}
+
+Choose without(unsigned only) {
+    return [only](const Option& o) { return (o.only & only) == 0; };
+}
 
 int parse_number(std::string_view option, std::string_view text, int least, int most) {
     int number = 0;
@@ -26,30 +64,12 @@ ChunkLengths parse_lengths_option(std::string_view option, std::string_view text
     return in_context([&] { return option; }, [&] { return parse_chunk_lengths(text); });
 }
 
-Order parse_order(std::string_view option, std::string_view text) {
-    if (text == "C") return Order::C;
-    if (text == "F") return Order::F;
-    throw invalid_argument("{}: expected C (last index fastest) or F (first index fastest), found '{}'", option, text);
-}
-
 Value parse_attributes_option(std::string_view text) {
     if (text.empty()) return Value::object();
     Value attributes = in_context([] { return "--attrs"; }, [&] { return Value::parse(text); });
     if (attributes.is_object()) return attributes;
     throw invalid_argument("--attrs: expected a JSON object such as '{{\"units\": \"m\"}}', found {}",
                            attributes.kind_name());
-}
-
-void require_distinct_dims(const std::optional<std::string>& text) {
-    if (text) in_context([] { return "--dims"; }, [&] { require_distinct_names(parse_names(*text)); });
-}
-
-Value json_or_text(std::string_view text) {
-    try {
-        return Value::parse(text);
-    } catch (const Error&) {
-        return Value(text);
-    }
 }
 
 std::string format_choices() {

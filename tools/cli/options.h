@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include <tessera/quantities.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
+#include <CLI/CLI.hpp>
 
 namespace tessera::cli {
 
@@ -48,6 +51,33 @@ decltype(auto) about_options(std::initializer_list<std::string_view> settings, B
     }
 }
 
+/// Declares an option; `read` gets its value, or each of them if there may be several. `help` may name formats as in
+/// result_options.h.
+void declare_option(CLI::App& app, const Option& option, bool several, std::function<void(const Value&)> read);
+[[nodiscard]] std::string help_text(std::string_view help);
+
+/// Which options a command has.
+using Choose = std::function<bool(const Option&)>;
+/// Those of these names.
+[[nodiscard]] Choose only_named(std::vector<std::string_view> names);
+/// Those that do not apply to something of these alone: bits of Only.
+[[nodiscard]] Choose without(unsigned only);
+
+/// Declares the options of a value that has some (option.h), which must outlive the parse.
+template <class Told>
+void declare_options(CLI::App& app, Told& told, const Choose& choose = without(0)) {
+    visit_options(told, [&](const Option& option, auto& member) {
+        if (option.typed.empty() || !choose(option)) return;
+        using Member = std::remove_reference_t<decltype(member)>;
+        if constexpr (std::is_same_v<Member, bool>) {
+            app.add_flag(std::string(option.typed), member, help_text(option.help));
+        } else {
+            declare_option(app, option, std::is_same_v<Member, std::vector<Value>>,
+                           [&member](const Value& value) { read_member(value, member); });
+        }
+    });
+}
+
 /// What a selection may look like, for help texts.
 inline constexpr const char* selection_forms = "'10:20, ::2, 5, ...' or 'time=2020-01:2020-06, lat~45'";
 
@@ -55,17 +85,11 @@ inline constexpr const char* selection_forms = "'10:20, ::2, 5, ...' or 'time=20
 [[nodiscard]] int parse_number(std::string_view option, std::string_view text, int least, int most);
 [[nodiscard]] ChunkLengths parse_lengths_option(std::string_view option, std::string_view text);
 [[nodiscard]] Shape parse_shape_option(std::string_view option, std::string_view text);
-/// "C" or "F".
-[[nodiscard]] Order parse_order(std::string_view option, std::string_view text);
 /// The object given by --attrs; an empty one for "".
 [[nodiscard]] Value parse_attributes_option(std::string_view text);
-/// Throws invalid_argument if a name of --dims, as it was typed, stands for two dimensions.
-void require_distinct_dims(const std::optional<std::string>& text);
 /// "zmeta, v1, v2 or v3": all formats, for help texts.
 [[nodiscard]] std::string format_choices();
 /// "v2, v3": the formats for which the member is true.
 [[nodiscard]] std::string formats_with(bool Dialect::*member);
-/// The text parsed as JSON, or else as a string.
-[[nodiscard]] Value json_or_text(std::string_view text);
 
 }  // namespace tessera::cli

@@ -26,7 +26,6 @@
 #include "command.h"
 #include "hierarchy.h"
 #include "options.h"
-#include "recipe.h"
 #include "report.h"
 #include "transfer.h"
 
@@ -39,14 +38,15 @@ namespace {
 struct StackOptions {
     TransferOptions transfer;
     std::vector<std::string> words;  ///< FILES and DST
-    JoinRecipe join;
     bool new_axis = false;
-    bool as_given = false;
     bool is_virtual = false;
+
+    [[nodiscard]] JoinRecipe& join() { return std::get<JoinRecipe>(transfer.recipe.make); }
 };
 
 /// Text with a hash of the state of all files, to recognise an unfinished stack of the same files.
-std::string state_of(const std::vector<std::string>& arrays, const StackOptions& o) {
+std::string state_of(const std::vector<std::string>& arrays, const JoinRecipe& join,
+                     const std::optional<std::string>& selection) {
     std::string states;
     for (const std::string& array : arrays) {
         const fs::path named = split_array_path(array).path;
@@ -60,9 +60,8 @@ std::string state_of(const std::vector<std::string>& arrays, const StackOptions&
         const std::uint64_t size = fs::is_regular_file(path, ignored) ? fs::file_size(path, ignored) : 0;
         states += fmt::format("{}\n{}\n{} {}\n", array, path.string(), changed, size);
     }
-    const bool all = !o.transfer.selection;
-    return fmt::format("{} joined along axis {}, {:016x}{}", arrays.size(), o.join.axis, fnv1a(states),
-                       all ? "" : fmt::format(" [{}]", *o.transfer.selection));
+    return fmt::format("{} joined along axis {}, {:016x}{}", arrays.size(), join.axis, fnv1a(states),
+                       selection ? fmt::format(" [{}]", *selection) : "");
 }
 
 /// "npy", "zarr" …: what a path is, by its extension; "" of any directory.
@@ -120,38 +119,26 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
     }
     const bool same_kind = std::ranges::count(j.arrays, kind_of(path), kind_of) > 0;
     const bool after_pattern = o.words.size() == 1 && is_pattern(o.words.front());
-    if (o.transfer.overwrite && (!same_kind || after_pattern)) return;
+    if (o.transfer.result.overwrite && (!same_kind || after_pattern)) return;
     throw invalid_argument(
         "{} is an array like those before it: the destination seems to be missing. Use `tessera {} "
         "FILES… DST`{}",
         path, command,
-        o.transfer.overwrite ? "; to replace such an array, remove it first, or choose another name" : "");
+        o.transfer.result.overwrite ? "; to replace such an array, remove it first, or choose another name" : "");
 }
 
 /// References lead to the bytes in the files. Options that would change these are refused.
 void require_virtual_options(const TransferOptions& t) {
-    const std::pair<bool, const char*> changing[] = {
-        {t.chunks.has_value(), "--chunks"},
-        {t.shards.has_value(), "--shard"},
-        {t.codec.has_value(), "--codec"},
-        {!t.fills.empty(), "--fill"},
-        {t.format.has_value(), "--format"},
-        {t.separator.has_value(), "--separator"},
-        {t.structures.has_value(), "--structures"},
-        {t.order.has_value(), "--order"},
-        {t.deflate.has_value(), "--deflate"},
-        {t.dtype.has_value(), "--dtype"},
-        {t.cast.has_value(), "--cast"},
-        {t.selection.has_value(), "--sel"},
-        {t.points.has_value(), "--points"},
-        {t.header.has_value(), "--header"},
-        {t.object_strings, "--object-strings"},
-        {t.reverse_dims, "--reverse-dims"},
-        {t.resume, "--resume"},
+    const auto refuse = [](const Option& option, const auto& member) {
+        static constexpr std::string_view fitting[] = {"paths",    "axis", "new_axis", "keep_ones",
+                                                       "as_given", "dims", "dry_run",  "overwrite"};
+        if (!is_given(member) || std::ranges::count(fitting, option.name) > 0) return;
+        const std::string_view typed = option.typed.empty() ? "--decode-cf and --encode-cf" : option.typed;
+        throw invalid_argument("{} cannot be combined with --virtual, which copies no elements",
+                               typed.substr(0, typed.find(',')));
     };
-    for (const auto& [given, name] : changing) {
-        if (given) throw invalid_argument("{} cannot be combined with --virtual, which copies no elements", name);
-    }
+    visit_options(t.result, refuse);
+    visit_options(t.recipe, refuse);
     if (fs::path(t.destination).extension() == ".json") return;
     throw invalid_argument("{}: the name of a references file must end in .json, for example {}.refs.json",
                            t.destination, t.destination);
@@ -163,7 +150,7 @@ void report_virtual(Session& session, const TransferOptions& t, const Value& mad
     const Value* const grid = document.find("chunk_grid");  // of v3, where chunks differ in length
     Value value = Value::object();
     value.set("path", path_value(t.destination));
-    value.set("dry_run", t.dry_run);
+    value.set("dry_run", t.result.dry_run);
     value.set("files", static_cast<std::int64_t>(files));
     value.set("references", static_cast<std::int64_t>(refs.size()));
     value.set("shape", document.at("shape"));
@@ -171,8 +158,8 @@ void report_virtual(Session& session, const TransferOptions& t, const Value& mad
     Shape shape;
     for (const Value& length : document.at("shape").as_array()) shape.push_back(length.as_int64());
     report(session, value,
-           fmt::format("{} {} of {} files → {} ({})", t.dry_run ? "would refer to" : "referred to", shape_text(shape),
-                       files, t.destination, count_text(std::ssize(refs), "reference")));
+           fmt::format("{} {} of {} files → {} ({})", t.result.dry_run ? "would refer to" : "referred to",
+                       shape_text(shape), files, t.destination, count_text(std::ssize(refs), "reference")));
 }
 
 /// Writes the array as references. The elements stay in the files.
@@ -181,21 +168,20 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
     require_virtual_options(t);
     require_local(t.destination, "`stack --virtual`");
     DestinationLock building;
-    if (!t.dry_run && fs::is_directory(fs::absolute(t.destination).parent_path())) {
+    if (!t.result.dry_run && fs::is_directory(fs::absolute(t.destination).parent_path())) {
         building = DestinationLock(t.destination, session.store());
     }
-    require_free_file(t.destination, t.overwrite);
+    require_free_file(t.destination, t.result.overwrite);
     options.folder = fs::path(t.destination).parent_path();
     options.allow_outside = outside_allowed();
-    if (t.dimensions) {
-        const auto names = in_context([] { return "--dims"; }, [&] { return parse_names(*t.dimensions); });
-        if (std::cmp_not_equal(names.size(), axes)) {
-            throw invalid_argument("--dims: {} names, but {} dimensions", names.size(), axes);
+    if (const auto& names = t.result.dimensions) {
+        if (std::cmp_not_equal(names->size(), axes)) {
+            throw invalid_argument("--dims: {} names, but {} dimensions", names->size(), axes);
         }
-        options.attributes.set(dimensions_attribute, dimension_names_json(names));
+        options.attributes.set(dimensions_attribute, dimension_names_json(*names));
     }
     const Value made = joined_references(arrays, options);
-    if (!t.dry_run) {
+    if (!t.result.dry_run) {
         const std::string text = fmt::format("{}\n", made.dump({.indent = 1}));
         const auto sink = create_file(t.destination, session.options().durability != Durability::none);
         sink->append(std::as_bytes(std::span(text)));
@@ -207,54 +193,53 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
 
 int join(Session& session, const StackOptions& given, bool stack) {
     if (given.words.size() < 2) throw invalid_argument("FILES and DST: at least two paths are needed");
-    require_distinct_dims(given.transfer.dimensions);
     StackOptions o = given;
     o.transfer.destination = o.words.back();
     o.words.pop_back();
-    const std::vector<std::string> arrays = arrays_named(o.words, o.as_given);
+    JoinRecipe& joined = o.join();
+    const std::vector<std::string> arrays = arrays_named(o.words, joined.as_given);
     require_apart(arrays, o.transfer.destination);
 
-    const OpenIngredient open = [parts = o.transfer](const std::string& path) {
-        return about_path(path, [&] {
-            const Located at = locate(path);
-            return open_readable_source(at, reading_options(parts, at));
-        });
-    };
-    Recipe recipe{.make = o.join};
-    auto& joined = std::get<JoinRecipe>(recipe.make);
     for (const std::string& array : arrays) joined.parts.push_back({.path = array});
     joined.new_axis = stack;
     joined.keep_ones = !o.new_axis;
-    const auto first = converted(open(arrays.front()), o.transfer.dtype, o.transfer.cast);
-    const JoinOptions how = about_recipe(recipe, [&] { return join_options(joined, *first); });
-    require_destination_named(o, {arrays, *first, how, open}, stack ? "stack" : "concat");
-    if (o.is_virtual) {
-        return join_virtually(session, o.transfer, arrays, first->info().shape.rank() + (how.new_axis ? 1 : 0),
-                              {.axis = how.axis, .new_axis = how.new_axis});
-    }
-    o.transfer.source = fmt::format("{} files", arrays.size());
-    o.transfer.state = state_of(arrays, o);
-    return make_recipe(session, o.transfer, std::move(recipe), stack ? "stacked" : "joined", open);
+    const OpenIngredient open = [by_path = open_by_path(o.transfer.recipe)](const std::string& path) {
+        return about_path(path, [&] { return by_path(path); });
+    };
+    return about_recipe(o.transfer, [&] {
+        const auto first = converted(open(arrays.front()), o.transfer.recipe);
+        const JoinOptions how = join_options(joined, *first);
+        require_destination_named(o, {arrays, *first, how, open}, stack ? "stack" : "concat");
+        if (o.is_virtual) {
+            return join_virtually(session, o.transfer, arrays, first->info().shape.rank() + (how.new_axis ? 1 : 0),
+                                  {.axis = how.axis, .new_axis = how.new_axis});
+        }
+        o.transfer.source = fmt::format("{} files", arrays.size());
+        o.transfer.state = state_of(arrays, joined, o.transfer.recipe.selection);
+        return make_recipe(session, o.transfer, stack ? "stacked" : "joined");
+    });
 }
 
 Run declare_join(CLI::App& app, bool stack) {
     auto o = std::make_shared<StackOptions>();
+    o->transfer.recipe.make = JoinRecipe();
     app.add_option("FILES…", o->words,
                    "arrays, array files, quoted patterns; the last one is DST, where the array is made")
         ->required()
         ->expected(2, -1)
         ->option_text(" ");
-    app.add_option("--axis", o->join.axis,
-                   stack ? "the new dimension (default 0; -1: the last)"
-                         : "the dimension that grows, by name or number (default 0; -1: the last)")
+    const Choose own = only_named({"axis", "as_given"});
+    declare_options(app, o->join(), own);
+    app.get_option("--axis")
+        ->description(stack ? "the new dimension (default 0; -1: the last)"
+                            : "the dimension that grows, by name or number (default 0; -1: the last)")
         ->option_text(stack ? "N" : "DIM");
     if (stack)
         app.add_flag("--new-axis", o->new_axis, "a new dimension also where all files have the length 1 along it");
-    app.add_flag("--as-given", o->as_given,
-                 "keep the given order; sort the matches of a pattern as text: frame-10 before frame-2");
     app.add_flag("--virtual", o->is_virtual,
                  "copy nothing: DST.json refers to the bytes of .npy, plain .ra, stored .npz and HDF5 files");
-    declare_transfer_options(app, o->transfer);
+    declare_transfer(app, o->transfer,
+                     [own](const Option& option) { return !own(option) && without(only_chunks)(option); });
     return [o, stack](Session& session) { return join(session, *o, stack); };
 }
 

@@ -176,16 +176,16 @@ int write_stream(Session& session, const TransferOptions& o, const ArraySource& 
     if (as == "npy" && ::isatty(descriptor) != 0) {
         throw invalid_argument("{} is a terminal, and a .npy is no text; --as csv, or `tessera get`, prints", name);
     }
-    const ArrayFileOptions options{.object_strings = o.object_strings};
+    const ArrayFileOptions options{.object_strings = o.result.object_strings};
     IoOptions io = session.io();
     if (descriptor == STDOUT_FILENO) io.progress = nullptr;
     const auto convertible = as == "npy" ? convert_for_array_file({.path = "x.npy"}, source, options, io) : nullptr;
     const ArraySource& from = convertible ? *convertible : source;
     const ArrayInfo info = from.info();
-    const Selection selection =
-        o.selection ? chosen_part(session, o.source, *o.selection, source) : Selection::all(info.shape);
+    const auto& chosen = o.recipe.selection;
+    const Selection selection = chosen ? chosen_part(session, o.source, *chosen, source) : Selection::all(info.shape);
     auto bytes = stream_sink(descriptor);
-    const Order order = o.order ? parse_order("--order", *o.order) : info.order;
+    const Order order = o.result.order.value_or(info.order);
     const auto sink = as == "csv" ? create_csv(std::move(bytes), info.dtype, selection.shape())
                                   : create_npy(std::move(bytes), info.dtype, selection.shape(), order);
     copy_array(from, *sink, {.io = io, .selection = selection, .repeatable = false});

@@ -3,19 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <tessera/apart.h>
 #include <tessera/array_file.h>
 #include <tessera/codec.h>
-#include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
-#include <tessera/rounding.h>
-#include <tessera/where.h>
+#include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,212 +21,76 @@
 #include "advice.h"
 #include "job.h"
 #include "options.h"
-#include "points.h"
 #include "settings.h"
 #include "streams.h"
 #include "transfer_report.h"
 
 namespace tessera::cli {
 
-namespace {
-
-std::optional<Rounding> rounding_of(const TransferOptions& o) {
-    const auto option = [&] {
-        return o.max_error.empty()   ? "--keep-bits"
-               : o.keep_bits.empty() ? "--max-error"
-                                     : "--keep-bits and --max-error";
-    };
-    return in_context(option, [&] { return Rounding::parse(o.keep_bits, o.max_error); });
-}
-
-}  // namespace
-
-void require_fitting_options(const TransferOptions& o, bool to_file) {
-    const auto refuse = [&](const std::optional<std::string>& given, const char* option) {
-        if (!given) return;
-        throw invalid_argument(
-            to_file ? fmt::format("{}: only for arrays, but {} is an array file", option, o.destination)
-                    : fmt::format("{}: only for array files, but {} becomes an array", option, o.destination));
-    };
-    if (o.cast && !o.dtype) throw invalid_argument("--cast: only with --dtype");
-    if (o.link && o.dtype) throw invalid_argument("--link: chunks cannot be linked when the dtype changes");
-    const bool rounds = rounding_of(o).has_value();
-    if (o.link && rounds) throw invalid_argument("--link: chunks cannot be linked when numbers are rounded");
-    if (o.decode_cf && o.encode_cf) throw invalid_argument("--decode-cf and --encode-cf: choose one");
-    if (to_file) {
-        refuse(o.chunks, "--chunks");
-        refuse(o.codec, "--codec");
-        refuse(o.fills.empty() ? std::nullopt : std::optional(o.fills.front()), "--fill");
-        refuse(o.dimensions, "--dims");
-        refuse(o.format, "--format");
-        refuse(o.shards, "--shard");
-        refuse(o.separator, "--separator");
-        refuse(o.structures, "--structures");
-        if (o.link) throw invalid_argument("--link: only chunk files can be linked, and an array file has none");
-        if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
-        if (o.deflate && !named_array_file_format(o.destination)->deflates) {
-            throw invalid_argument("--deflate: only for .npz, .h5, .nc4 and .tif, but found {}", o.destination);
-        }
-    } else {
-        refuse(o.deflate, "--deflate");
-    }
-}
-
-void declare_where(CLI::App& app, TransferOptions& o) {
-    app.add_option("--where", o.where,
-                   "of a table only rows for which this holds, as in `tessera calc`: 'close > 100',\n"
-                   "\"station == 'Graz'\"; SELECTION is then a part of these")
-        ->option_text("CONDITION");
-}
-
-void declare_object_strings(CLI::App& app, TransferOptions& o) {
-    app.add_flag("--object-strings", o.object_strings,
-                 "strings of variable length as Python objects in .npy and .npz, not padded to the longest");
-}
-
-void declare_reading_options(CLI::App& app, TransferOptions& o) {
-    app.add_option("--dtype", o.dtype,
-                   "convert the elements: f4, '<i2', S8; of a .csv what it holds: \"[('a', '<i4'), ...]\"")
-        ->option_text("DTYPE");
-    app.add_option("--cast", o.cast,
-                   "what may become of values: safe, same_kind (default), unsafe (as NumPy's astype), round, clip")
-        ->option_text("RULE");
-    app.add_option("--as", o.as, "what a pipe holds: csv, or npy (default: its first bytes tell)")
-        ->option_text("FORMAT");
-    app.add_option("--header", o.header, "whether a .csv begins with a line of names: yes or no (default: found out)")
-        ->option_text("yes|no");
-    app.add_option("--missing", o.missing,
-                   "what stands where a .csv has no number, but nothing or NA: -9999, nan (default: NaN among floats;\n"
-                   "integers must not be missing)")
-        ->option_text("VALUE");
-}
-
-namespace {
-
-/// `text`: the source is a .csv.
-ArrayFileOptions options_for(const TransferOptions& o, bool text, std::string_view name) {
-    ArrayFileOptions options{.reverse_dims = o.reverse_dims};
-    if (!o.header && !o.dtype && !o.missing) return options;
-    if (!text && o.missing) throw invalid_argument("--missing: only for .csv, but found {}", name);
-    options.missing = o.missing;
-    if (!text && o.header) throw invalid_argument("--header: only for .csv, but found {}", name);
-    if (text && o.dtype) options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(*o.dtype); });
-    if (o.header && *o.header != "yes" && *o.header != "no") {
-        throw invalid_argument("--header: expected yes or no, found '{}'", *o.header);
-    }
-    if (o.header) options.header = *o.header == "yes";
-    return options;
-}
-
-}  // namespace
-
-ArrayFileOptions reading_options(const TransferOptions& o, const Located& at) {
-    const ArrayFileFormat* format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
-    if (o.as) throw invalid_argument("--as: only for standard input, standard output and pipes, but found {}", at.path);
-    return options_for(o, format != nullptr && format->recognise == nullptr, at.path);
-}
-
-std::unique_ptr<ArraySource> open_given(const TransferOptions& o, const Located& at) {
-    return converted(open_source(at, reading_options(o, at)), o.dtype, o.cast);
-}
-
-std::unique_ptr<ArraySource> open_given(const TransferOptions& o) {
-    const auto input = input_stream(o.source);
-    if (!input) return open_given(o, locate(o.source));
-    const auto bytes = read_stream(*input);
-    return converted(open_stream(bytes, o.as, options_for(o, o.as == "csv", bytes->name())), o.dtype, o.cast);
-}
-
 bool names_array_file(const std::string& path) {
     return named_array_file_format(path) != nullptr;
 }
 
-ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
-    ArrayWishes wishes{.codec = o.codec,
-                       .format = o.format,
-                       .preferred_format = checked_setting("format", [](const auto& s) { (void)dialect_named(s); }),
-                       .separator = o.separator,
-                       .structures = o.structures};
-    const auto parse = [&] {
-        if (o.chunks) parse_lengths_option("--chunks", *o.chunks).give(wishes.chunks, wishes.edges);
-        if (o.shards == "none") {
-            wishes.shards = Shape();
-        } else if (o.shards) {
-            parse_lengths_option("--shard", *o.shards).give(wishes.shards, wishes.shard_edges);
-        }
-        if (o.order) wishes.order = parse_order("--order", *o.order);
-        if (o.dimensions) wishes.dimension_names = parse_names(*o.dimensions);
-    };
-    if (to_file) {
-        parse();
-    } else {
-        in_context([&] { return o.destination; }, parse);
-    }
-    return wishes;
+Error about_option(const Error& error, const TransferOptions& o) {
+    if (error.code() == ErrorCode::cancelled) return error;
+    const Error worded = by_name(error, &Option::typed, o.recipe, o.result);
+    const std::string_view text = worded.what();
+    std::string path;
+    visit_options(o.recipe, [&](const Option& /*option*/, const auto& member) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Ingredient>) path = member.path;
+    });
+    if (path.empty() || text.starts_with("--") || text.starts_with(split_array_path(path).path.string())) return worded;
+    return worded.within(path);
 }
 
 namespace {
 
-/// Whether a path names one array, for which --fill takes any text as a value.
-bool is_one_array(const std::string& path) {
+/// Runs `body` with errors in the program's words.
+template <class Body>
+decltype(auto) by_options(const TransferOptions& o, Body&& body) {
     try {
-        (void)open_source(path);
-        return true;
-    } catch (const Error&) {
-        return false;
+        return std::forward<Body>(body)();
+    } catch (const Error& e) {
+        throw by_name(e, &Option::typed, o.recipe, o.result);
     }
 }
 
-/// Parses --fill: VALUE for all arrays, or NAME=VALUE for one of several.
-void set_fills(const TransferOptions& o, HierarchyOptions& options) {
-    const auto named = [](const std::string& given) { return given.find('=') != std::string::npos; };
-    const bool one = std::ranges::any_of(o.fills, named) && (o.open || is_one_array(o.source));
-    for (const std::string& given : o.fills) {
-        if (!one && named(given)) {
-            const std::size_t equals = given.find('=');
-            options.fills.emplace_back(given.substr(0, equals), json_or_text(given.substr(equals + 1)));
-        } else if (!options.arrays.fill) {
-            options.arrays.fill = json_or_text(given);
-        }
-    }
+/// The array that a pipe holds, which is read once.
+Ingredient read_input(const TransferOptions& o, int descriptor) {
+    const auto bytes = read_stream(descriptor);
+    const ArrayFileOptions reading = reading_options(o.recipe, o.as == "csv", bytes->name());
+    return {.path = bytes->name(), .array = open_stream(bytes, o.as, reading)};
+}
+
+/// The source as the recipe shows it.
+std::unique_ptr<ArraySource> seen(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource> source) {
+    std::vector<std::string> notes;
+    source =
+        viewed(std::move(source), rounded_for(o.recipe, o.result, o.destination), open_by_path(), session.io(), notes);
+    for (const std::string& note : notes) session.note(note);
+    return source;
 }
 
 }  // namespace
 
-std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> source, const std::optional<std::string>& dtype,
-                                       const std::optional<std::string>& cast) {
-    if (!dtype) return source;
-    const DType wanted = in_context([] { return "--dtype"; }, [&] { return DType::parse(*dtype); });
-    const Cast rule = cast ? in_context([] { return "--cast"; }, [&] { return parse_cast(*cast); }) : Cast::same_kind;
-    if (source->info().dtype == wanted) return source;
-    return std::make_unique<CastSource>(std::move(source), wanted, rule);
+std::unique_ptr<ArraySource> open_given(Session& session, const TransferOptions& o, const Located& at) {
+    if (o.as) throw invalid_argument("--as: only for standard input, standard output and pipes, but found {}", at.path);
+    return by_options(o, [&] { return seen(session, o, open_readable_source(at, reading_options(o.recipe, at))); });
+}
+
+std::unique_ptr<ArraySource> open_given(Session& session, const TransferOptions& o) {
+    const auto input = input_stream(o.source);
+    if (!input) return open_given(session, o, locate(o.source));
+    return by_options(o, [&] { return seen(session, o, shared_source(read_input(o, *input).array)); });
+}
+
+ArrayWishes wishes_of(const TransferOptions& o) {
+    ArrayWishes wishes = tessera::wishes_of(o.result);
+    wishes.preferred_format = checked_setting("format", [](const auto& s) { (void)dialect_named(s); });
+    return wishes;
 }
 
 namespace {
-
-/// The source as --decode-cf or --encode-cf has it. `said` holds the notes that were given.
-std::unique_ptr<ArraySource> by_cf(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource> source,
-                                   std::set<std::string>& said) {
-    std::string why;
-    if (o.decode_cf) source = decode_cf(std::move(source), &why);
-    if (o.encode_cf) source = encode_cf(std::move(source));
-    if (!why.empty() && said.insert(why).second) session.note(why);
-    return source;
-}
-
-/// The source with the numbers of --keep-bits or --max-error.
-std::unique_ptr<ArraySource> by_rounding(Session& session, const TransferOptions& o,
-                                         std::unique_ptr<ArraySource> source, std::set<std::string>& said) {
-    auto rounding = rounding_of(o);
-    if (!rounding) return source;
-    HierarchyOptions options{.arrays = {.format = o.format}};
-    set_fills(o, options);
-    rounding->copied_to(o.destination, options);
-    std::string why;
-    source = rounded(std::move(source), *rounding, &why, session.io());
-    if (!why.empty() && said.insert(why).second) session.note(why);
-    return source;
-}
 
 /// The codec that the settings name for arrays that are made anew; nullopt for what is an array already.
 std::optional<std::string> codec_of_settings(const TransferOptions& o) {
@@ -296,54 +158,19 @@ private:
 
 }  // namespace
 
-HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, bool to_file) {
+HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o) {
     const auto notes = std::make_shared<NodeNotes>(session, o.destination);
-    ArrayWishes wishes = wishes_of(o, to_file);
-    if (!to_file && !wishes.codec) wishes.codec = codec_of_settings(o);
-    HierarchyOptions options{.arrays = std::move(wishes),
-                             .selection = o.selection,
-                             .overwrite = o.overwrite,
-                             .resume = o.resume,
-                             .link = o.link,
-                             .verify = o.verify,
-                             .dry_run = o.dry_run,
-                             .drop_attributes = o.drop_attributes,
-                             .skip_unreadable = o.skip_bad,
-                             .object_strings = o.object_strings,
-                             .reverse_dims = o.reverse_dims,
-                             .io = session.io(),
-                             .store = session.store(),
-                             .note = [notes](const Note& note) { notes->add(advised(note.text, note.advice)); },
-                             .list_hint = fmt::format(" (`tessera tree {}` lists them)", o.source)};
-    if (o.deflate) options.deflate_level = parse_number("--deflate", *o.deflate, 0, 9);
-    if (o.where || o.points || o.dtype || o.decode_cf || o.encode_cf || rounding_of(o)) {
-        const auto said = std::make_shared<std::set<std::string>>();  // arrays are opened more than once
-        options.view = [&session, said, o, io = session.io()](std::unique_ptr<ArraySource> opened) {
-            if (o.where) opened = where_source(std::move(opened), *o.where, io);
-            if (o.points) opened = elements_at(std::move(opened), open_source(*o.points));
-            opened = converted(by_cf(session, o, std::move(opened), *said), o.dtype, o.cast);
-            return by_rounding(session, o, std::move(opened), *said);
-        };
-    }
-    if ((o.decode_cf || o.encode_cf || rounding_of(o)) && !o.open) {
-        const Located at = locate(o.source);
-        if (at.dialect != nullptr && !options.arrays.like_format)
-            options.arrays.like_format = std::string(at.dialect->name);
-    }
-    options.open = o.open;
+    HierarchyOptions options = tessera::hierarchy_options(o.recipe, o.result, o.destination, session.io(),
+                                                          [&session](const std::string& text) { session.note(text); });
+    options.arrays.preferred_format = wishes_of(o).preferred_format;
+    options.store = session.store();
+    options.note = [notes](const Note& note) { notes->add(advised(note.text, note.advice)); };
+    options.list_hint = fmt::format(" (`tessera tree {}` lists them)", o.source);
+    if (o.open) options.open = o.open;
     options.made_from = o.state;
-    if (!o.open && (o.header || o.dtype || o.missing)) {
-        const ArrayFileOptions reading = reading_options(o, locate(o.source));
-        options.dtype = reading.dtype;
-        options.header = reading.header;
-        if (o.missing) {
-            if (o.resume)
-                throw invalid_argument("--resume: not with --missing; such a file is read from its beginning");
-            options.open = [path = o.source, reading] { return open_source(locate(path), reading); };
-        }
-    }
-    set_fills(o, options);
-    if (o.made && !to_file) {
+    if (names_array_file(o.destination)) return options;
+    if (!options.arrays.codec) options.arrays.codec = codec_of_settings(o);
+    if (o.made) {
         complete_wishes(options.arrays, o.destination, o.made->source->info().shape.rank(), o.made->from);
     }
     return options;
@@ -352,147 +179,106 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
 namespace {
 
 int transfer_to_stream(Session& session, const TransferOptions& o, int descriptor) {
-    if (o.deflate) throw invalid_argument("--deflate: only for .npz and .h5, but found {}", o.destination);
-    if (o.dry_run) throw invalid_argument("--dry-run: a pipe is written at once");
-    require_fitting_options(o, true);
+    if (o.result.deflate > 0) throw invalid_argument("--deflate: only for .npz and .h5, but found {}", o.destination);
+    if (o.result.dry_run) throw invalid_argument("--dry-run: a pipe is written at once");
     TransferOptions from = o;
     if (o.open || !input_stream(o.source)) from.as = std::nullopt;  // it is what is written
-    std::unique_ptr<ArraySource> source = o.open ? o.open() : open_given(from);
-    if (o.where) source = where_source(std::move(source), *o.where, session.io());
-    if (o.points) source = elements_at(std::move(source), open_source(*o.points));
-    std::set<std::string> said;
-    source = by_cf(session, o, std::move(source), said);
-    source = by_rounding(session, o, std::move(source), said);
+    const auto source = o.open ? o.open() : open_given(session, from);
     return write_stream(session, o, *source, descriptor);
 }
 
-/// With the array that a pipe holds, which is read once.
 int transfer_from_stream(Session& session, TransferOptions o, int descriptor, std::string_view done) {
-    if (o.resume) throw invalid_argument("--resume: a pipe cannot be read again");
+    if (o.result.resume) throw invalid_argument("--resume: a pipe cannot be read again");
     (void)session.io();  // from now on Ctrl-C ends the wait for it
-    const auto bytes = read_stream(descriptor);
-    const ArrayFileOptions reading = options_for(o, o.as == "csv", bytes->name());
-    o.source = bytes->name();
-    o.state = bytes->name();
-    o.open = [bytes, as = o.as, reading] { return open_stream(bytes, as, reading); };
-    return transfer(session, o, done);
+    const Ingredient input = read_input(o, descriptor);
+    o.source = o.state = input.path;
+    std::get<CopyRecipe>(o.recipe.make).source = input;
+    o.open = [array = input.array] { return shared_source(array); };
+    return transfer(session, std::move(o), done);
 }
 
-}  // namespace
-
-int transfer(Session& session, const TransferOptions& o, std::string_view done) {
+int transfer_here(Session& session, const TransferOptions& o, std::string_view done) {
+    require_fitting(o.recipe, o.result, o.destination);
     if (const auto output = output_stream(o.destination)) return transfer_to_stream(session, o, *output);
     const auto input = o.open ? std::nullopt : input_stream(o.source);
     if (input) return transfer_from_stream(session, o, *input, done);
     if (o.as && !o.open) {
         throw invalid_argument("--as: only for standard input, standard output and pipes, but found {}", o.source);
     }
-    const bool to_file = names_array_file(o.destination);
-    require_fitting_options(o, to_file);
-    if (!to_file) require_no_other_file(o.destination);
+    if (!names_array_file(o.destination)) require_no_other_file(o.destination);
     if (session.planning) return plan_transfer(session, o);
-    const CopiedHierarchy copied = copy_hierarchy(o.source, o.destination, hierarchy_options(session, o, to_file));
+    const CopiedHierarchy copied = copy_hierarchy(o.source, o.destination, hierarchy_options(session, o));
     session.clear_progress();
-    if (o.dry_run) report_plan(session, o, copied);
+    if (o.result.dry_run) report_plan(session, o, copied);
     note_lacking(session, o, copied);
-    if (!o.dry_run) report_copied(session, o, copied, done);
+    if (!o.result.dry_run) report_copied(session, o, copied, done);
     return copied.left_out.empty() && copied.passed.empty() ? exit_done : exit_differences;
 }
 
-namespace {
-
-void declare_selection(CLI::App& app, TransferOptions& o) {
-    app.add_option("--sel", o.selection, fmt::format("copy only this part: {}", selection_forms))
-        ->option_text("SELECTION");
-    declare_where(app, o);
-    app.add_flag("--overwrite", o.overwrite, "replace what lies at the destination, once the new one is complete");
-    app.add_flag("--drop-attributes", o.drop_attributes,
-                 "for a group: leave out its attributes if the new format has no place for them");
-    app.add_flag("--skip-bad", o.skip_bad, "for a group: replace the destination even if some arrays cannot be read");
-}
-
-void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
-    app.add_option("--chunks", o.chunks,
-                   fmt::format("lengths of a chunk, or '[10,10,5]*4,32' where they differ along a dimension ({})",
-                               formats_with(&Dialect::edges)))
-        ->required(chunks_required)
-        ->option_text(chunks_required ? "SHAPE (required)" : "SHAPE");
-    app.add_option("--codec", o.codec, "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none")
-        ->option_text("CODECS");
-    app.add_option("--shard,--shards", o.shards,
-                   fmt::format("lengths of a shard, a multiple of chunks ({}); none removes sharding",
-                               formats_with(&Dialect::shards)))
-        ->option_text("SHAPE");
-    app.add_option("--fill", o.fills, "fill value, JSON or text; NAME=VALUE of one array of a group (repeatable)")
-        ->allow_extra_args(false)
-        ->option_text("VALUE");
-    app.add_option("--format", o.format,
-                   fmt::format("{} (default: that of the group around the destination, else the source's, "
-                               "for array files zmeta or what the settings name; v3 "
-                               "for what these cannot express)",
-                               format_choices()))
-        ->option_text("FORMAT");
-    app.add_option("--dims", o.dimensions, "names of the dimensions: time,y,x")->option_text("NAMES");
-    app.add_option("--separator", o.separator,
-                   fmt::format("between the indices of chunk keys: . or / ({})", formats_with(&Dialect::separators)))
-        ->option_text(".|/");
-    app.add_option("--structures", o.structures,
-                   "v3: the name of structures: struct, or structured for zarr-python before 3.3")
-        ->option_text("NAME");
-    app.add_option("--order", o.order, "order of the elements in a chunk, or in an array file")->option_text("C|F");
-    app.add_flag("--dry-run", o.dry_run, "say what would be made, and whether chunk files stay valid; make nothing");
-}
-
-void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_required) {
-    declare_layout(app, o, chunks_required);
-    app.add_flag("--resume", o.resume, "go on with an unfinished copy, and leave one when interrupted");
-}
-
 }  // namespace
 
-void declare_places(CLI::App& app, TransferOptions& o) {
-    app.add_option("SRC", o.source, "an array, an array file or a member of one")->required()->option_text(" ");
-    app.add_option("DST", o.destination, "a directory, or a .zip or array file by its extension")
-        ->required()
-        ->option_text(" ");
+int transfer(Session& session, TransferOptions o, std::string_view done) {
+    auto* const copy = std::get_if<CopyRecipe>(&o.recipe.make);
+    if (copy != nullptr && !copy->source.array) copy->source.path = o.source;
+    return by_options(o, [&] { return transfer_here(session, o, done); });
 }
 
-void declare_result_options(CLI::App& app, TransferOptions& o) {
-    declare_layout(app, o, false);
-    app.add_option("--deflate", o.deflate, "compress an .npz or .h5: 1 to 9 (default 0, stored)")->option_text("LEVEL");
-    app.add_flag("--overwrite", o.overwrite, "replace what lies at the destination, once the new one is complete");
+int make_recipe(Session& session, TransferOptions o, std::string_view done) {
+    require_apart(paths_of(o.recipe), o.destination);
+    o.recipe = rounded_for(std::move(o.recipe), o.result, o.destination);
+    const OpenIngredient open = [given = open_by_path(o.recipe)](const std::string& path) {
+        return about_path(path, [&] { return given(path); });
+    };
+    OpenedRecipe opened = about_recipe(o, [&] { return open_recipe(o.recipe, open, session.io()); });
+    for (const std::string& note : opened.notes) session.note(note);
+    if (o.state.empty()) o.state = opened.source->name();
+    o.made = std::make_shared<const OpenedRecipe>(std::move(opened));
+    o.open = [made = o.made, to = o.destination] {
+        // The names of dimensions are an attribute in array files.
+        const auto attributes =
+            names_array_file(to) ? std::optional(attributes_in_file(*made->source, made->from)) : std::nullopt;
+        return shared_source({made, made->source.get()}, attributes);
+    };
+    return transfer(session, std::move(o), done);
+}
+
+void declare_places(CLI::App& app, TransferOptions& o, const char* source, const char* destination) {
+    app.add_option("SRC", o.source, source)->required()->option_text(" ");
+    app.add_option("DST", o.destination, destination)->required()->option_text(" ");
 }
 
 namespace {
 
-void declare_file_options(CLI::App& app, TransferOptions& o) {
-    app.add_option("--deflate", o.deflate, "compress an .npz or .h5: 1 to 9 (default 0, stored)")->option_text("LEVEL");
-    declare_object_strings(app, o);
-}
-
-void declare_reverse_dims(CLI::App& app, TransferOptions& o) {
-    declare_reading_options(app, o);
-    app.add_flag(
-        "--decode-cf", o.decode_cf,
-        "apply scale_factor, add_offset, _FillValue and units of time, as the CF conventions say; the attribute\n"
-        "cf_encoding keeps how it was");
-    app.add_flag("--encode-cf", o.encode_cf, "the reverse, by cf_encoding; datetimes without it become numbers");
-    app.add_option(
-           "--keep-bits", o.keep_bits,
-           "round floats to so many bits of their fraction, so that they take less room; auto: as many as hold\n"
-           "99 % of the information. The attribute rounded keeps the bound")
-        ->option_text("N|auto");
-    app.add_option("--max-error", o.max_error, "round numbers by at most so much; likewise")->option_text("E");
-    app.add_flag("--reverse-dims", o.reverse_dims, "reverse the dimensions of a .ra, as row-major readers show it");
+/// What of a view is typed in another way than in Python.
+void declare_view(CLI::App& app, TransferOptions& o, const Choose& choose) {
+    if (choose({"as"})) {
+        app.add_option("--as", o.as, "what a pipe holds: csv, or npy (default: its first bytes tell)")
+            ->option_text("FORMAT");
+    }
+    if (!choose({"cf"})) return;
+    const auto flag = [&](const char* name, const char* word, const char* help) {
+        app.add_flag_function(
+            name,
+            [&cf = o.recipe.view()->cf, word](std::int64_t) {
+                if (cf && *cf != word) throw invalid_argument("--decode-cf and --encode-cf: choose one");
+                cf = word;
+            },
+            help);
+    };
+    flag("--decode-cf", "decode",
+         "apply scale_factor, add_offset, _FillValue and units of time, as the CF conventions say; the attribute\n"
+         "cf_encoding keeps how it was");
+    flag("--encode-cf", "encode", "the reverse, by cf_encoding; datetimes without it become numbers");
 }
 
 }  // namespace
 
-void declare_transfer_options(CLI::App& app, TransferOptions& o) {
-    declare_array_options(app, o, false);
-    declare_file_options(app, o);
-    declare_reverse_dims(app, o);
-    declare_selection(app, o);
+void declare_transfer(CLI::App& app, TransferOptions& o, const Choose& choose) {
+    const bool copies = o.recipe.view() != nullptr;
+    if (copies) declare_options(app, o.result, choose);
+    declare_options(app, o.recipe, choose);
+    if (copies) declare_view(app, o, choose);
+    if (!copies) declare_options(app, o.result, choose);
 }
 
 Run declare_import(CLI::App& app) {
@@ -501,15 +287,12 @@ Run declare_import(CLI::App& app) {
         ->required()
         ->option_text(" ");
     app.add_option("PATH", o->destination, "where the array is made: a directory")->required()->option_text(" ");
-    declare_array_options(app, *o, false);
-    declare_reverse_dims(app, *o);
-    declare_selection(app, *o);
+    declare_transfer(app, *o, without(only_files | only_chunks));
     return [o](Session& session) {
         if (output_stream(o->destination)) {
             throw invalid_argument(
                 "import makes an array directory, and {} is standard output or a pipe: `tessera export SRC -` writes "
-                "an "
-                "array file there; a directory of that name is ./{}",
+                "an array file there; a directory of that name is ./{}",
                 o->destination, o->destination);
         }
         if (names_array_file(o->destination)) {
@@ -518,7 +301,6 @@ Run declare_import(CLI::App& app) {
                 "use `tessera copy`, or another name",
                 o->destination);
         }
-        require_distinct_dims(o->dimensions);
         return transfer(session, *o, "imported");
     };
 }
@@ -531,11 +313,7 @@ Run declare_export(CLI::App& app) {
                    "is\nstandard output")
         ->required()
         ->option_text(" ");
-    app.add_option("--order", o->order, "order of the elements in an array file")->option_text("C|F");
-    app.add_flag("--dry-run", o->dry_run, "say what would be written; write nothing");
-    declare_file_options(app, *o);
-    declare_reverse_dims(app, *o);
-    declare_selection(app, *o);
+    declare_transfer(app, *o, without(only_arrays | only_chunks));
     return [o](Session& session) {
         if (!output_stream(o->destination) && !names_array_file(o->destination)) {
             std::string extensions;
@@ -553,38 +331,18 @@ Run declare_export(CLI::App& app) {
 
 Run declare_copy(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();
-    app.add_option("SRC", o->source, "an array, a group, an array file or a member of one")
-        ->required()
-        ->option_text(" ");
-    app.add_option("DST", o->destination, "a directory, or a .zip, .ozx or array file by its extension")
-        ->required()
-        ->option_text(" ");
-    declare_array_options(app, *o, false);
-    app.add_flag("--link", o->link,
-                 "hard links in place of copies of chunk files that stay valid: two names of one file, so that a\n"
-                 "program that writes into chunk files changes both arrays (Tessera replaces them)");
-    app.add_flag("--verify", o->verify,
-                 "decode chunk files that stay valid before they are copied or linked, so that no damage is copied");
-    declare_file_options(app, *o);
-    declare_reverse_dims(app, *o);
-    declare_selection(app, *o);
-    return [o](Session& session) {
-        require_distinct_dims(o->dimensions);
-        return transfer(session, *o, "copied");
-    };
+    declare_places(app, *o, "an array, a group, an array file or a member of one",
+                   "a directory, or a .zip, .ozx or array file by its extension");
+    declare_transfer(app, *o, without(0));
+    return [o](Session& session) { return transfer(session, *o, "copied"); };
 }
 
 Run declare_rechunk(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();
-    app.add_option("SRC", o->source, "an array, an array file or a member of one")->required()->option_text(" ");
-    app.add_option("DST", o->destination, "where the array is made: a directory")->required()->option_text(" ");
-    declare_array_options(app, *o, true);
-    declare_reverse_dims(app, *o);
-    declare_selection(app, *o);
-    return [o](Session& session) {
-        require_distinct_dims(o->dimensions);
-        return transfer(session, *o, "rechunked");
-    };
+    declare_places(app, *o, "an array, an array file or a member of one", "where the array is made: a directory");
+    declare_transfer(app, *o, without(only_files | only_chunks));
+    app.get_option("--chunks")->required()->option_text("SHAPE (required)");
+    return [o](Session& session) { return transfer(session, *o, "rechunked"); };
 }
 
 }  // namespace tessera::cli

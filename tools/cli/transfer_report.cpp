@@ -84,7 +84,7 @@ std::string planned_text(const TransferOptions& o, const PlannedCopy& job) {
                                              layout_text(layout), codecs_text(layout.codecs)));
     text += "\n";
     text += job.plan.recode ? printable(fmt::format("  chunks are encoded anew: {}", *job.plan.recode))
-                            : fmt::format("  chunk files are {} as they are", o.link ? "linked" : "copied");
+                            : fmt::format("  chunk files are {} as they are", o.result.link ? "linked" : "copied");
     for (const Note& change : job.plan.changes) text += "\n" + printable("  " + advised(change.text, change.advice));
     return text + "\n";
 }
@@ -101,7 +101,7 @@ Value transfer_value(const TransferOptions& o, const std::string& path, Value ar
     }
     Value value = Value::object();
     value.set("path", path_value(path));
-    value.set("dry_run", o.dry_run);
+    value.set("dry_run", o.result.dry_run);
     value.set("arrays", std::move(arrays));
     value.set("left_out", std::move(left_out));
     return value;

@@ -25,20 +25,12 @@
 #include <vector>
 
 #include "convert.h"
-#include "copies.h"
 #include "handle.h"
 #include "recipes.h"
 
 namespace tessera::python {
 
 namespace {
-
-/// The place of a result, and its options.
-struct ComputedWay {
-    py::object to;     ///< None: a NumPy array
-    py::dict options;  ///< of the new array
-    bool overwrite = false;
-};
 
 py::object into_memory(const ArraySource& source, const WorkOptions& work) {
     const ArrayInfo info = source.info();
@@ -51,19 +43,29 @@ py::object into_memory(const ArraySource& source, const WorkOptions& work) {
     return made;
 }
 
-/// Makes what a recipe describes.
-py::object made(const py::dict& given, const ComputedWay& way, const WorkOptions& work) {
-    const Recipe recipe = recipe_from_python(given);
+/// Makes what a recipe describes, in a place or in memory.
+py::object made(const py::dict& given, const py::object& destination, const WorkOptions& work) {
+    Asked asked = asked_from_python(given);
+    const auto to = destination.is_none() ? std::nullopt : std::optional(path_from_python(destination));
+    if (!to) {
+        visit_options(asked.result, [](const Option& /*option*/, const auto& member) {
+            if (!is_given(member)) return;
+            throw invalid_argument("without a destination the result is a NumPy array, which has no such options");
+        });
+    } else {
+        require_fitting(asked.recipe, asked.result, *to);
+        asked.recipe = rounded_for(std::move(asked.recipe), asked.result, *to);
+    }
     const OpenedRecipe opened = about_keywords(
-        recipe, [&] { return Work(work).run([&](const IoOptions& io) { return open_recipe(recipe, io); }); });
-    if (way.to.is_none()) return into_memory(*opened.source, work);
-    const std::string to = path_from_python(way.to);
-    HierarchyOptions options{.arrays = wishes_of(way.options), .overwrite = way.overwrite};
-    if (way.options.contains("deflate")) options.deflate_level = py::cast<int>(way.options["deflate"]);
-    options.store = PlaceOptions{.read_only = false}.store();
-    Work(work).run([&](const IoOptions& io) {
-        options.io = io;
-        (void)write_computed(*opened.source, to, opened.from, options);
+        asked, [&] { return Work(work).run([&](const IoOptions& io) { return open_recipe(asked.recipe, io); }); });
+    if (!to) return into_memory(*opened.source, work);
+    about_keywords(asked, [&] {
+        Work(work).run([&](const IoOptions& io) {
+            std::vector<std::string> notes;
+            HierarchyOptions options = hierarchy_options(asked, *to, io, notes);
+            options.store = PlaceOptions{.read_only = false}.store();
+            (void)write_computed(*opened.source, *to, opened.from, options);
+        });
     });
     return py::none();
 }
@@ -71,10 +73,10 @@ py::object made(const py::dict& given, const ComputedWay& way, const WorkOptions
 /// Changes the elements of an open array; returns how many values changed.
 std::int64_t calculate_in_place(ArrayHandle& handle, const py::dict& given, const Picked* picked,
                                 const WorkOptions& work) {
-    const Recipe recipe = recipe_from_python(given);
-    const auto& calc = std::get<CalcRecipe>(recipe.make);
+    const Asked asked = asked_from_python(given);
+    const auto& calc = std::get<CalcRecipe>(asked.recipe.make);
     Array array = handle.array();
-    InPlaceOptions options{.cast = parse_cast(recipe.cast.value_or("same_kind"))};
+    InPlaceOptions options{.cast = parse_cast(asked.recipe.cast.value_or("same_kind"))};
     if (picked != nullptr) options.selection = picked->selection;
     options.decoded = !calc.raw;
     return Work(work).run([&](const IoOptions& io) {
@@ -94,36 +96,41 @@ int axis_of(const std::variant<int, std::string>& given, const ArraySource& arra
 }
 
 /// Each step along an axis on its own. Returns the paths, and sentences about what differs from the source.
-std::pair<std::vector<std::string>, std::vector<std::string>> unstacked(
-    const py::dict& given, const std::string& pattern, const std::variant<int, std::string>& axis,
-    const py::dict& wanted, bool overwrite, bool resume, bool dry_run, const PlaceOptions& place,
-    const WorkOptions& work) {
-    const Recipe recipe = recipe_from_python(given);
-    UnstackOptions options{.arrays = wishes_of(wanted), .overwrite = overwrite, .resume = resume, .dry_run = dry_run};
-    if (wanted.contains("deflate")) options.file.deflate_level = py::cast<int>(wanted["deflate"]);
-    options.store = place.store();
-    std::vector<std::string> notes;
-    options.note = [&](const Note& note) { notes.push_back(advised(note.text, note.advice)); };
-    return Work(work).run([&](const IoOptions& io) {
-        const OpenedRecipe opened = open_recipe(recipe, io);
-        options.axis = axis_of(axis, *opened.source);
-        options.io = io;
-        return std::pair(unstack(*opened.source, pattern, options).paths, notes);
+std::pair<std::vector<std::string>, std::vector<std::string>> unstacked(const py::dict& given,
+                                                                        const std::string& pattern,
+                                                                        const std::variant<int, std::string>& axis,
+                                                                        const PlaceOptions& place,
+                                                                        const WorkOptions& work) {
+    const Asked asked = asked_from_python(given);
+    return about_keywords(asked, [&] {
+        UnstackOptions options = unstack_options(asked.result, asked.recipe, pattern);
+        options.arrays.preferred_format = usual_format();
+        if (!asked.result.fills.empty()) options.arrays.fill = asked.result.fills.back();
+        options.store = place.store();
+        std::vector<std::string> notes;
+        options.note = [&](const Note& note) { notes.push_back(advised(note.text, note.advice)); };
+        return Work(work).run([&](const IoOptions& io) {
+            const OpenedRecipe opened = open_recipe(asked.recipe, io);
+            options.axis = axis_of(axis, *opened.source);
+            options.io = io;
+            return std::pair(unstack(*opened.source, pattern, options).paths, notes);
+        });
     });
 }
 
 /// The levels of an image and their metadata, in a group or zip. Returns a sentence for each level.
-std::vector<std::string> pyramid(const py::dict& given, const py::object& to, const py::dict& wanted, bool overwrite,
-                                 bool dry_run, const WorkOptions& work) {
-    const Recipe recipe = recipe_from_python(given);
-    const auto& asked = std::get<PyramidRecipe>(recipe.make);
+std::vector<std::string> pyramid(const py::dict& given, const py::object& to, const WorkOptions& work) {
+    const Asked asked = asked_from_python(given);
     const std::string path = path_from_python(to);
-    const std::string& source = asked.source.path;
-    PyramidOptions options = about_keywords(recipe, [&] { return pyramid_options(asked); });
+    const auto& recipe = std::get<PyramidRecipe>(asked.recipe.make);
+    const std::string& source = recipe.source.path;
+    PyramidOptions options = about_keywords(asked, [&] { return pyramid_options(recipe); });
     if (source.empty()) options.name = "image";
-    options.overwrite = overwrite;
-    options.dry_run = dry_run;
-    options.arrays = wishes_of(wanted);
+    options.overwrite = asked.result.overwrite;
+    options.dry_run = asked.result.dry_run;
+    options.arrays = wishes_of(asked.result);
+    options.arrays.preferred_format = usual_format();
+    if (!asked.result.fills.empty()) options.arrays.fill = asked.result.fills.back();
     options.store = PlaceOptions{.read_only = false}.store();
     const CopiedHierarchy made = Work(work).run([&](const IoOptions& io) {
         if (!source.empty()) require_apart({source}, path);
@@ -132,7 +139,7 @@ std::vector<std::string> pyramid(const py::dict& given, const py::object& to, co
                 .advising(Action::overwrite, "replaces levels");
         }
         options.io = io;
-        const std::shared_ptr<const ArraySource> of = asked.source.array ? asked.source.array : open_source(source);
+        const std::shared_ptr<const ArraySource> of = recipe.source.array ? recipe.source.array : open_source(source);
         return make_pyramid(of, source.empty() ? "an array in memory" : source, path, options);
     });
     std::vector<std::string> said;
@@ -147,20 +154,8 @@ std::vector<std::string> pyramid(const py::dict& given, const py::object& to, co
 }  // namespace
 
 void bind_computed(py::module_& module) {
-    py::class_<ComputedWay>(module, "ComputedWay")
-        .def(py::init([](py::object to, py::dict options, bool overwrite) {
-                 return ComputedWay{std::move(to), std::move(options), overwrite};
-             }),
-             py::arg("to"), py::arg("options"), py::kw_only(), py::arg("overwrite"));
     module.def("make", &made);
     module.def("calc_in_place", &calculate_in_place);
-    module.def("recipe_keywords", [](const std::string& name) {
-        std::vector<std::string> keywords;
-        const Recipe recipe = recipe_named(name);
-        visit_options(recipe,
-                      [&](const Option& option, const auto& /*member*/) { keywords.emplace_back(option.keyword); });
-        return keywords;
-    });
     module.def("unstack", &unstacked);
     module.def("pyramid", &pyramid);
     module.def("require_apart", &require_apart);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "convert.h"
-#include "copies.h"
 #include "handle.h"
 #include "recipes.h"
 
@@ -46,17 +45,17 @@ private:
     Held<JobWorker> worker_;
 };
 
-void plan(const py::dict& given, const std::string& target, const std::string& file, const py::dict& options,
-          const std::optional<std::string>& selection, bool overwrite, std::int64_t parts, const PlaceOptions& place,
-          const WorkOptions& work) {
-    PlanOptions made{
-        .copy = {.arrays = wishes_of(options), .selection = selection, .overwrite = overwrite, .store = place.store()},
-        .parts = parts};
-    const Recipe recipe = recipe_from_python(given);
-    about_keywords(recipe, [&] {
+void plan(const py::dict& given, const std::string& target, const std::string& file, std::int64_t parts,
+          const PlaceOptions& place, const WorkOptions& work) {
+    const Asked asked = asked_from_python(given);
+    about_keywords(asked, [&] {
+        require_planned(asked.result);
         Work(work).run([&](const IoOptions& io) {
-            made.copy.io = io;
-            (void)plan_job(recipe, target, file, made);
+            std::vector<std::string> notes;
+            PlanOptions options{.copy = hierarchy_options(asked, target, io, notes), .parts = parts};
+            options.copy.open = nullptr;
+            options.copy.store = place.store();
+            (void)plan_job(rounded_for(asked.recipe, asked.result, target), target, file, options);
         });
     });
 }

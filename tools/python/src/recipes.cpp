@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/error_text.h>
+#include <tessera/part_names.h>
 
 #include "convert.h"
 #include "handle.h"
@@ -49,22 +52,31 @@ Ingredient ingredient_from(std::string_view keyword, const py::object& given) {
 /// Reads the members that a dict has by their keywords.
 class FromPython {
 public:
-    explicit FromPython(const py::dict& given) : given_(given) {}
+    /// `unfit`: bits of Only that the recipe is not.
+    FromPython(const py::dict& given, unsigned unfit) : given_(given), unfit_(unfit) {}
 
     template <class Member>
     void operator()(const Option& option, Member& member) const {
-        known_.insert(std::string(option.keyword));
+        if (option.keyword.empty() || (option.only & unfit_) != 0) return;
+        known_.emplace_back(option.keyword);
         const py::str keyword{std::string(option.keyword)};
         if (!given_.contains(keyword)) return;
         const py::object value = given_[keyword];
-        if (!value.is_none()) read(option, value, member);
+        if (!value.is_none()) {
+            read(option, value, member);
+        } else if constexpr (std::is_same_v<Member, std::vector<Value>>) {
+            member.emplace_back();  // a fill that is undefined
+        } else if constexpr (std::is_same_v<Member, std::optional<ChunkLengths>>) {
+            if (option.name == "shards") member.emplace();  // none of them
+        }
     }
 
     void require_known(std::string_view command) const {
         for (const auto& [name, value] : given_) {
-            if (known_.contains(py::cast<std::string>(name))) continue;
-            throw py::type_error(fmt::format("{}: unexpected argument '{}'; there are: {}", command,
-                                             py::cast<std::string>(name), fmt::join(known_, ", ")));
+            const auto word = py::cast<std::string>(name);
+            if (word == "do" || std::ranges::count(known_, word) > 0) continue;
+            throw py::type_error(
+                fmt::format("{}: unexpected argument '{}'; there are: {}", command, word, fmt::join(known_, ", ")));
         }
     }
 
@@ -94,9 +106,16 @@ private:
         if (!py::isinstance<py::bool_>(value) && !py::hasattr(value, "__bool__")) refuse(o.keyword, "a bool", value);
         member = py::cast<bool>(py::bool_(value));
     }
+    static void read(const Option& o, const py::object& value, std::optional<ChunkLengths>& member) {
+        if (py::isinstance<py::bool_>(value)) {
+            throw invalid_argument("{}: expected the lengths of a chunk; without them those of the source are kept",
+                                   o.keyword);
+        }
+        member = lengths_from_python(value);
+    }
     static void read(const Option& o, const py::object& value, std::string& member) {
-        const bool fits =
-            is_text(value) || (o.number && (is_whole(value) || is_list(value) || py::isinstance<py::dict>(value)));
+        const bool fits = is_text(value) || (o.number && (is_whole(value) || py::isinstance<py::float_>(value) ||
+                                                          is_list(value) || py::isinstance<py::dict>(value)));
         if (!fits) refuse(o.keyword, o.number ? "numbers or a str" : "a str", value);
         read_as_value(o, value, member);
     }
@@ -122,18 +141,46 @@ private:
     }
 
     const py::dict& given_;
-    mutable std::set<std::string> known_{"do"};
+    unsigned unfit_;
+    mutable std::vector<std::string> known_;
 };
+
+/// Patterns and files of several arrays as the arrays that they name.
+void name_parts(JoinRecipe& join) {
+    std::vector<Ingredient> parts;
+    for (Ingredient& part : join.parts) {
+        if (part.array) {
+            parts.push_back(std::move(part));
+            continue;
+        }
+        for (std::string& path : arrays_named(part.path, !join.as_given)) parts.push_back({.path = std::move(path)});
+    }
+    join.parts = std::move(parts);
+}
 
 }  // namespace
 
-Recipe recipe_from_python(const py::dict& given) {
+Asked asked_from_python(const py::dict& given) {
     const auto name = py::cast<std::string>(given["do"]);
-    Recipe recipe = recipe_named(name);
-    const FromPython read(given);
-    visit_options(recipe, read);
+    Asked asked{recipe_named(name), {}};
+    const bool is_copy = std::holds_alternative<CopyRecipe>(asked.recipe.make);
+    const FromPython read(given, is_copy                          ? 0
+                                 : asked.recipe.view() == nullptr ? only_copies | only_chunks
+                                                                  : only_chunks);
+    visit_options(asked.recipe, read);
+    visit_options(asked.result, read);
     read.require_known(name);
-    return recipe;
+    if (auto* join = std::get_if<JoinRecipe>(&asked.recipe.make)) name_parts(*join);
+    return asked;
+}
+
+HierarchyOptions hierarchy_options(const Asked& asked, const std::string& destination, const IoOptions& io,
+                                   std::vector<std::string>& notes) {
+    require_fitting(asked.recipe, asked.result, destination);
+    HierarchyOptions options = tessera::hierarchy_options(asked.recipe, asked.result, destination, io,
+                                                          [&notes](const std::string& note) { notes.push_back(note); });
+    options.arrays.preferred_format = usual_format();
+    return options;
 }
 
 }  // namespace tessera::python

@@ -16,7 +16,8 @@ from ._errors import InvalidArgument
 from ._group import Group, Members
 from ._making import DEFAULT, Path, as_stored, creation_options, json_fill, new_place
 from ._node import KINDS, open_node
-from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, absolute, over_network, over_network_of_node, place_options, work
+from ._options import (ConversionOptions, CopyOptions, CreationOptions, Lengths, ProgressCallback, absolute, over_network,
+                       over_network_of_node, place_options, without_work, work)
 from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
 
 if TYPE_CHECKING:
@@ -292,14 +293,8 @@ def _path_of(node: Any) -> str:
     return node.path if isinstance(node, (Array, Group, Members)) else absolute(node)
 
 
-def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
-         shards: Any = DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
-         separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = DEFAULT, deflate: int = 0,
-         cf: Optional[str] = None, keep_bits: Union[int, str, None] = None, max_error: Optional[float] = None,
-         where: Optional[str] = None, drop_attributes: bool = False, resume: bool = False, link: bool = False,
-         dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
-         verify: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         storage_options: Optional[dict[str, Any]] = None) -> list[str]:
+def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None,
+         **options: Unpack[CopyOptions]) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
 
     Works block by block within `max_memory`, and keeps dtype, fill, attributes and names of dimensions. Chunks are
@@ -316,10 +311,17 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         The part of a single array to copy; a text as in :meth:`Array.sel`.
     overwrite : bool
         Replace an existing array or file.
-    chunks, shards, codec, format, order, separator, structures, fill_value
+    chunks, shards, codec, format, order, separator, structures, fill_value, dims
         As in :func:`create`; by default as in the source. ``shards=None`` removes shards.
     deflate : int
         For ``.npz``: 0 stores, 1 to 9 compress.
+    object_strings, reverse_dims, header, missing
+        Of array files: text as Python objects in ``.npy`` and ``.npz``; the dimensions of a ``.ra`` in reverse; whether a
+        ``.csv`` begins with a line of names, and what stands where it has no number.
+    dtype, cast
+        Convert the elements, as in :func:`calc`; of a ``.csv`` what it holds.
+    points : path or array, optional
+        A row of indices for each element wanted: those, in one dimension.
     cf : {"decode", "encode"}, optional
         Apply ``scale_factor``, ``add_offset``, ``_FillValue`` and units of time, as the CF conventions say, or the
         reverse by the attribute ``cf_encoding``, which keeps how an array was encoded.
@@ -369,42 +371,26 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     >>> tessera.copy("plain.zarr", "new.zarr", format="v3", dry_run=True)[-1]
     'chunks are copied as they are'
     """
-    array = _opened(source, storage_options, max_memory)
-    options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
-                               "separator": separator, "structures": structures, "deflate": deflate}
-    way = _tessera.CopyWay(overwrite=overwrite, resume=resume, link=link, dry_run=dry_run,
-                           skip_unreadable=skip_unreadable, verify=verify)
-    place = _place(break_seal, storage_options)
-    to = new_place(destination)
-    if shards is not DEFAULT:
-        options["shards"] = shards
-    if cf is not None:
-        options["cf"] = cf
-    if keep_bits is not None:
-        options["keep_bits"] = str(keep_bits)
-    if max_error is not None:
-        options["max_error"] = repr(float(max_error))
-    if where is not None:
-        options["where"] = where
-    if drop_attributes:
-        options["drop_attributes"] = True
-    if isinstance(array, (Group, Members)):
-        if sel is not None:
-            raise InvalidArgument(f"{array.path}: sel picks from one array, and this holds several")
-        if fill_value is not DEFAULT:
-            raise InvalidArgument(f"{array.path}: fill_value is of one array, and this holds several")
-        opened = _tessera.PlaceOptions(True, **place_options(array._options))
-        return _tessera.copy_tree(array.path, opened, to, options, way, place, work(threads, max_memory, progress))
-    if fill_value is not DEFAULT:
-        options["fill_value"] = json_fill(fill_value, array.dtype)
+    storage_options = options.get("storage_options")
+    array = _opened(source, storage_options, options.get("max_memory", 0))
+    asked, running = without_work({"do": "copy", "array": array, **options})
+    place = _place(asked.pop("break_seal", False), storage_options)
+    opened = _tessera.PlaceOptions(True, **place_options(array._options))
     picked = None
-    if sel is not None:
-        key = array._handle.select(sel, work(threads, max_memory, None)) if isinstance(sel, str) else sel
-        picked = array._handle.pick(key)
+    if isinstance(array, (Group, Members)):
+        asked["array"] = array.path
+        for name, given in ("sel", sel is not None), ("fill_value", "fill_value" in asked):
+            if given:
+                raise InvalidArgument(f"{array.path}: {name} is of one array, and this holds several")
+    elif isinstance(sel, str):
+        asked["sel"] = sel
+    elif sel is not None:
+        picked = array._handle.pick(sel)
         if picked is None or any(axis < 0 for axis in picked.axes):
             raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
-    return _tessera.copy(array._handle, picked, to, options, way, place,
-                         work(threads, max_memory, progress))
+    if "fill_value" in asked and isinstance(array, Array):
+        asked["fill_value"] = json_fill(asked["fill_value"], asked.get("dtype") or array.dtype)
+    return _tessera.copy(asked, picked, opened, new_place(destination), place, running)
 
 
 def convert(source: Union[Path, Array, Group, Members], destination: Path, format: str,

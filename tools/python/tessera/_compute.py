@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union, overload
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
@@ -15,14 +14,13 @@ from ._array import Array
 from ._errors import InvalidArgument
 from ._making import Path, json_fill, new_place
 from ._options import (ComputedOptions, LevelOptions, NewResultOptions, ProgressCallback, ResultOptions, StepOptions, absolute,
-                       over_network, over_network_of_node, work)
+                       over_network, over_network_of_node, without_work, work)
 from ._commands import open, open_array
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Operand = Union[Path, Array, np.ndarray[Any, Any]]
-_KNOWN = tuple(ComputedOptions.__annotations__)
 
 
 def _place_of(given: Operand) -> str:
@@ -32,28 +30,13 @@ def _place_of(given: Operand) -> str:
     return given.path if isinstance(given, Array) else absolute(given)
 
 
-def _require_known(function: Callable[..., Any], options: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuses what is no option, with the names that `function` has: its own parameters, too."""
-    for name in options:
-        if name not in known:
-            own = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
-            raise TypeError(f"unexpected argument {name!r}; there are: {', '.join([*own, *known])}")
-
-
-def _made(function: Callable[..., Any], recipe: dict[str, Any], destination: Optional[Path], overwrite: bool, running: Any,
-          options: Mapping[str, Any]) -> Any:
-    """Makes what a recipe describes, by the names that `tessera._tessera.recipe_keywords` lists."""
-    _require_known(function, options, _KNOWN)
-    if destination is None:
-        if options or overwrite:
-            raise InvalidArgument("without a destination the result is a NumPy array, which has no such options")
-        return _tessera.make(recipe, _tessera.ComputedWay(None, {}, overwrite=False), running)
-    place = new_place(destination)
-    made = {name: value for name, value in options.items() if value is not None or name in ("shards", "fill_value")}
-    if "fill_value" in made:
-        fill, dtype = made["fill_value"], recipe["dtype"]
-        made["fill_value"] = json_fill(fill, np.asarray(fill).dtype if dtype is None else dtype)
-    return _tessera.make(recipe, _tessera.ComputedWay(place, made, overwrite=overwrite), running)
+def _made(asked: dict[str, Any], destination: Optional[Path], running: Any, options: Mapping[str, Any]) -> Any:
+    """Makes what a recipe describes."""
+    asked.update(options)
+    if destination is not None and "fill_value" in asked:
+        fill, dtype = asked["fill_value"], asked["dtype"]
+        asked["fill_value"] = json_fill(fill, np.asarray(fill).dtype if dtype is None else dtype)
+    return _tessera.make(asked, None if destination is None else new_place(destination), running)
 
 
 def _calc_in_place(array: Union[Path, Array], recipe: dict[str, Any], sel: Any, running: Any) -> None:
@@ -130,7 +113,7 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     >>> a[:]
     array([0, 5, 5, 0], dtype=int32)
     """
-    recipe = {"do": "calc", "expression": expression, "operands": operands, "raw": raw, "dtype": dtype,
+    recipe = {"do": "calc", "expression": expression, "operands": operands, "raw": raw, "dtype": dtype, "overwrite": overwrite,
               "cast": cast if in_place or dtype is not None else None}
     if in_place:
         if destination is None or options or overwrite or dtype is not None:
@@ -141,8 +124,7 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
         raise InvalidArgument("sel: only with in_place=True; select from an operand with tessera.copy(..., sel=...)")
     if isinstance(destination, Array):
         raise InvalidArgument(f"{destination.path}: an open array; in_place=True changes its elements")
-    result: Optional[np.ndarray[Any, Any]] = _made(calc, recipe, destination, overwrite,
-                                                   work(threads, max_memory, progress), options)
+    result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, work(threads, max_memory, progress), options)
     return result
 
 
@@ -185,14 +167,11 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     >>> tessera.reduce("plain.npy", how="mean", axis=0)
     array([1.5, 2.5, 3.5])
     """
-    axes = [axis] if isinstance(axis, (int, str)) else axis
-    if axes is not None and not axes:
+    if isinstance(axis, (tuple, list)) and not axis:
         raise InvalidArgument("axis=(): no dimension is named")
-    recipe = {"do": "reduce", "array": array, "how": how, "axis": axes, "by": by, "keepdims": keepdims, "skip_nan": skip_nan,
-              "keep_missing": keep_missing, "raw": raw,
-              "dtype": dtype, "cast": None if dtype is None else cast}
-    result: Optional[np.ndarray[Any, Any]] = _made(reduce, recipe, destination, overwrite,
-                                                   work(threads, max_memory, progress), options)
+    recipe = {"do": "reduce", "array": array, "how": how, "axis": axis, "by": by, "keepdims": keepdims, "skip_nan": skip_nan,
+              "keep_missing": keep_missing, "raw": raw, "dtype": dtype, "cast": None if dtype is None else cast, "overwrite": overwrite}
+    result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, work(threads, max_memory, progress), options)
     return result
 
 
@@ -227,19 +206,17 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
     array([[4, 5]])
     """
     recipe = {"do": "coarsen", "array": array, "by": by, "how": how, "keep_missing": keep_missing, "raw": raw, "dtype": dtype,
-              "cast": None if dtype is None else cast}
-    result: Optional[np.ndarray[Any, Any]] = _made(coarsen, recipe, destination, overwrite,
-                                                   work(threads, max_memory, progress), options)
+              "cast": None if dtype is None else cast, "overwrite": overwrite}
+    result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, work(threads, max_memory, progress), options)
     return result
 
 
-def _join(function: Callable[..., Any], arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: Any,
+def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: Any,
           cast: str, overwrite: bool, running: Any, options: Mapping[str, Any]) -> Optional[np.ndarray[Any, Any]]:
-    if isinstance(arrays, (str, bytes, os.PathLike, Array)):
-        raise InvalidArgument("expected a list of arrays; for a pattern: sorted(glob.glob(pattern))")
-    recipe = {"do": "join", "arrays": list(arrays), "axis": axis, "new_axis": new_axis, "dtype": dtype,
-              "cast": None if dtype is None else cast}
-    result: Optional[np.ndarray[Any, Any]] = _made(function, recipe, destination, overwrite, running, options)
+    given: Any = [arrays] if isinstance(arrays, (str, bytes, os.PathLike, Array)) else arrays
+    recipe = {"do": "join", "arrays": list(given), "axis": axis, "new_axis": new_axis, "dtype": dtype,
+              "cast": None if dtype is None else cast, "overwrite": overwrite}
+    result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, running, options)
     return result
 
 
@@ -258,7 +235,8 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
     Parameters
     ----------
     arrays : list of paths or Arrays
-        All are checked before anything is written; one that does not fit is refused by name.
+        All are checked before anything is written; one that does not fit is refused by name. A pattern (``"day-*.npy"``)
+        stands for what matches it, in the order of the numbers in the names: day-2 before day-10.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
         As in :func:`calc`.
     axis : int
@@ -272,7 +250,7 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
            [1, 1],
            [2, 2]])
     """
-    return _join(stack, arrays, destination, axis, True, dtype, cast, overwrite, work(threads, max_memory, progress), options)
+    return _join(arrays, destination, axis, True, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
 @overload
@@ -294,7 +272,7 @@ def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = N
     >>> tessera.load("twice.zarr")
     array([0, 1, 2, 0, 1, 2])
     """
-    return _join(concat, arrays, destination, axis, False, dtype, cast, overwrite, work(threads, max_memory, progress), options)
+    return _join(arrays, destination, axis, False, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
 @over_network
@@ -327,20 +305,12 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: Union[int, str] = 
     >>> [path[-10:] for path in tessera.unstack("plain.npy", "steps/step-{}.npy", axis=1)]
     ['step-0.npy', 'step-1.npy', 'step-2.npy']
     """
-    _require_known(unstack, options, list(StepOptions.__annotations__))
-    made: dict[str, Any] = {name: value for name, value in options.items()
-                            if value is not None or name in ("shards", "fill_value")}
-    if made.pop("link", False):
-        raise InvalidArgument("link: steps are parts of chunks, which are encoded anew")
-    running = work(made.pop("threads", 0), made.pop("max_memory", 0), made.pop("progress", None))
-    place = _tessera.PlaceOptions(False, break_seal=made.pop("break_seal", False))
-    made.pop("storage_options", None)
-    dry_run = made.pop("dry_run", False)
-    if "fill_value" in made:
-        made["fill_value"] = json_fill(made["fill_value"], open_array(array).dtype if not isinstance(array, Array) else array.dtype)
+    asked, running = without_work({"do": "copy", "array": array, "overwrite": overwrite, "resume": resume, **options})
+    place = _tessera.PlaceOptions(False, break_seal=asked.pop("break_seal", False))
+    if "fill_value" in asked:
+        asked["fill_value"] = json_fill(asked["fill_value"], open_array(array).dtype if not isinstance(array, Array) else array.dtype)
     paths: list[str]
-    paths, notes = _tessera.unstack({"do": "copy", "array": array}, absolute(pattern), axis, made, overwrite, resume,
-                                    dry_run, place, running)
+    paths, notes = _tessera.unstack(asked, absolute(pattern), axis, place, running)
     for note in notes:
         warnings.warn(note, stacklevel=3)
     return paths
@@ -405,15 +375,16 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     >>> [tessera.open(f"image.ome.zarr/{level}").shape for level in range(3)]
     [(600, 500), (300, 250), (150, 125)]
     """
-    _require_known(pyramid, options, list(LevelOptions.__annotations__))
-    place = new_place(destination, file=False)
+    unknown = sorted(options.keys() - LevelOptions.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"unexpected argument {unknown[0]!r}; of the arrays there are: {', '.join(LevelOptions.__annotations__)}")
     opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array)
-    made: dict[str, Any] = {"format": format or ("v2" if ome == "0.4" else "v3"), **{name: value for name, value in options.items() if value is not None}}
-    if "fill_value" in made:
-        made["fill_value"] = json_fill(made["fill_value"], opened.dtype)
-    recipe = {"do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how,
-              "keep_missing": keep_missing, "raw": raw, "axes": axes, "scale": scale,
-              "units": units, "ome": ome, "geo": geo or crs is not None or transform is not None, "crs": crs,
-              "transform": transform}
-    said: list[str] = _tessera.pyramid(recipe, place, made, overwrite, dry_run, work(threads, max_memory, progress))
+    asked: dict[str, Any] = {
+             "do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how, "keep_missing": keep_missing,
+             "raw": raw, "axes": axes, "scale": scale, "units": units, "ome": ome, "geo": geo or crs is not None or transform is not None, "crs": crs,
+             "transform": transform, "format": format or ("v2" if ome == "0.4" else "v3"), "overwrite": overwrite,
+             "dry_run": dry_run, **options}
+    if "fill_value" in asked:
+        asked["fill_value"] = json_fill(asked["fill_value"], opened.dtype)
+    said: list[str] = _tessera.pyramid(asked, new_place(destination, file=False), work(threads, max_memory, progress))
     return said if dry_run else None

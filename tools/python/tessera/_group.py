@@ -185,8 +185,8 @@ class Group(Node, Mapping[str, Any]):
         if os.path.realpath(place) == os.path.realpath(value.path):
             return
         self._make_groups_above(name)
-        way = _tessera.CopyWay(overwrite=True, resume=False, link=False, dry_run=False, skip_unreadable=False)
-        _tessera.copy(value._handle, None, new_place(place + "/"), {"format": self.format}, way, self._around(), self._work())
+        asked = {"do": "copy", "array": value, "format": self.format, "overwrite": True}
+        _tessera.copy(asked, None, self._around(), new_place(place + "/"), self._around(), self._work())
 
     def create_group(self, name: str, attrs: Optional[dict[str, Any]] = None, format: str = "v3") -> "Group":
         """Make a group below this group, in its format (`format` is used only below a plain folder)."""

@@ -10,10 +10,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Iterator, NamedTuple, Optional, Union, overload
 
+import numpy as np
+
 from . import _tessera
-from ._compute import _KNOWN, Operand
+from ._compute import Operand
 from ._errors import InvalidArgument
-from ._making import Path, new_place
+from ._making import Path, json_fill, new_place
 from ._options import ProgressCallback, absolute, work
 
 _local = threading.local()
@@ -149,21 +151,6 @@ _RECIPES = {"stack": "join", "concat": "join", "rechunk": "copy"}
 _COMMANDS = ("copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "pyramid")
 
 
-def _recipe(command: str, source: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """What is to be made, from the options that say so; others stay in `options`."""
-    if command not in _COMMANDS:
-        raise InvalidArgument(f"command: expected {', '.join(_COMMANDS[:-1])} or {_COMMANDS[-1]}, found {command}")
-    name = _RECIPES.get(command, command)
-    known = _tessera.recipe_keywords(name)
-    recipe = {key: options.pop(key) for key in list(options) if key in known}
-    if isinstance(recipe.get("axis"), (int, str)) and command == "reduce":
-        recipe["axis"] = [recipe["axis"]]
-    recipe.update({"do": name, "expression" if command == "calc" else "arrays" if name == "join" else "array": source})
-    if name == "join":
-        recipe["new_axis"] = command == "stack"
-    return recipe
-
-
 def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, *, out: Path, parts: int = 0,
          sel: Optional[str] = None, overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
          progress: ProgressCallback = None, **options: Any) -> Job:
@@ -197,14 +184,20 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     >>> job.finish()["finished"]
     True
     """
-    given = {name: value for name, value in options.items() if name in _KNOWN}
-    rest = {name: value for name, value in options.items() if name not in _KNOWN}
-    recipe = _recipe(command, source, rest)
-    if rest:
-        raise TypeError(f"unexpected argument {next(iter(rest))!r}")
+    if command not in _COMMANDS:
+        raise InvalidArgument(f"command: expected {', '.join(_COMMANDS[:-1])} or {_COMMANDS[-1]}, found {command}")
+    name = _RECIPES.get(command, command)
+    member = "expression" if command == "calc" else "arrays" if name == "join" else "array"
+    asked = {"do": name, member: source, "sel": sel, "overwrite": overwrite, **options}
+    if name == "join":
+        asked["new_axis"] = command == "stack"
+    if name not in ("join", "copy") and asked.pop("sel") is not None:
+        raise InvalidArgument(f"sel: {command} takes whole arrays")
+    if "fill_value" in asked:
+        fill = asked["fill_value"]
+        asked["fill_value"] = json_fill(fill, asked.get("dtype") or np.asarray(fill).dtype)
     place = _tessera.PlaceOptions(read_only=False)
-    _tessera.plan_job(recipe, new_place(target), absolute(out), given, sel, overwrite, parts, place,
-                      work(threads, max_memory, progress))
+    _tessera.plan_job(asked, new_place(target), absolute(out), parts, place, work(threads, max_memory, progress))
     return Job(out)
 
 

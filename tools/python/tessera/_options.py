@@ -131,6 +131,8 @@ class _HowToCopy(_HowToWork, total=False):
     structures: Optional[str]
     fill_value: Any
     deflate: int
+    object_strings: bool
+    reverse_dims: bool
     link: bool
     dry_run: bool
     break_seal: bool
@@ -142,13 +144,34 @@ class StepOptions(_HowToCopy, total=False):
     format: Optional[str]
 
 
-class ConversionOptions(_HowToCopy, total=False):
+class _Copied(_HowToCopy, total=False):
+    dims: Optional[Sequence[Optional[str]]]
+    dtype: Any
+    cast: Optional[str]
+    header: Optional[bool]
+    missing: Union[str, float, None]
+    points: Any
+    cf: Optional[str]
+    keep_bits: Union[int, str, None]
+    max_error: Optional[float]
+    where: Optional[str]
+    overwrite: bool
+    resume: bool
+    verify: bool
+    drop_attributes: bool
+    skip_unreadable: bool
+
+
+class CopyOptions(_Copied, total=False):
+    """Options of :func:`tessera.copy`."""
+
+    format: Optional[str]
+
+
+class ConversionOptions(_Copied, total=False):
     """Options of :func:`tessera.convert`; see :func:`tessera.copy`."""
 
     sel: Any
-    overwrite: bool
-    resume: bool
-    skip_unreadable: bool
 
 
 _UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
@@ -204,3 +227,10 @@ def work(threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCa
     if progress is False:
         progress = None
     return _tessera.WorkOptions(threads, memory(max_memory), progress)
+
+
+def without_work(options: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Options without those of :class:`_HowToWork`, and these."""
+    how = {name: options.pop(name) for name in ("threads", "max_memory", "progress") if name in options}
+    options.pop("storage_options", None)
+    return options, work(**how)

@@ -18,9 +18,11 @@
 #include <tessera/array_io.h>
 #include <tessera/calc.h>
 #include <tessera/error.h>
+#include <tessera/locate.h>
 #include <tessera/option.h>
 #include <tessera/parallel.h>
 #include <tessera/pyramid.h>
+#include <tessera/rounding.h>
 #include <tessera/value.h>
 #include <tessera/write_computed.h>
 
@@ -30,6 +32,7 @@ namespace tessera {
 struct Ingredient {
     std::string path = {};
     std::shared_ptr<const ArraySource> array = nullptr;
+    friend bool operator==(const Ingredient&, const Ingredient&) = default;
 };
 using NamedIngredients = std::vector<std::pair<std::string, Ingredient>>;
 
@@ -41,9 +44,21 @@ void read_member(const Value& value, Ingredient& ingredient);
 void read_member(const Value& value, std::vector<Ingredient>& parts);
 void read_member(const Value& value, NamedIngredients& operands);
 
+/// How elements are seen before they are copied: each of these after the one before, and the dtype before rounding.
+struct View {
+    std::optional<std::string> where = {};  ///< a condition for the rows of a table
+    std::optional<Ingredient> points = {};  ///< the indices of elements; see elements_at()
+    std::optional<std::string> cf = {};     ///< "decode" or "encode"
+    std::optional<std::string> keep_bits = {}, max_error = {};
+    // Of a Rounding, by its destination.
+    Value fills = {};
+    bool fill_is_missing = false;
+};
+
 struct CopyRecipe {
     static constexpr std::string_view name = "copy";
     Ingredient source = {};
+    View view = {};
 };
 
 struct CalcRecipe {
@@ -79,6 +94,8 @@ struct JoinRecipe {
     std::string axis = "0";
     bool new_axis = false;
     bool keep_ones = false;  ///< no new axis where all parts have the length 1 along it
+    bool as_given = false;   ///< parts in the order of their names as text; see arrays_named()
+    View view = {};          ///< of the joined array
 };
 
 struct PyramidRecipe {
@@ -102,6 +119,13 @@ struct Recipe {
     std::optional<std::string> dtype = {};
     std::optional<std::string> cast = {};
     bool reverse_dims = false;  ///< of a .ra that is read
+    // Where there is a view.
+    std::optional<bool> header = {};  ///< whether a .csv begins with one
+    std::optional<std::string> missing = {};
+    std::optional<std::string> selection = {};  ///< the part of what is viewed that is copied
+
+    [[nodiscard]] const View* view() const;  ///< null: none
+    [[nodiscard]] View* view();
 };
 
 // ---- Their fields, for a `visit` that takes (const Option&, member&).
@@ -115,6 +139,25 @@ inline constexpr Option raw_option{"raw", "raw", "--raw", "",
 inline constexpr Option keep_missing_option{"keep_missing", "keep_missing", "--keep-missing", "",
                                             "a missing element, NaN or NaT makes its result missing"};
 inline constexpr Option coarsening_option{"with", "how", "--with", "WORD", "mean (default), max, min, mode or nearest"};
+
+template <OptionsOf<View> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit({"cf", "cf"}, r.cf);  // two flags of the program
+    visit({"keep_bits", "keep_bits", "--keep-bits", "N|auto",
+           "round floats to so many bits of their fraction, so that they take less room; auto: as many as hold\n"
+           "99 % of the information. The attribute rounded keeps the bound",
+           false, true},
+          r.keep_bits);
+    visit({"max_error", "max_error", "--max-error", "E", "round numbers by at most so much; likewise", false, true},
+          r.max_error);
+    visit({"fills"}, r.fills);
+    visit({"fill_is_missing"}, r.fill_is_missing);
+    visit({"points", "points"}, r.points);
+    visit({"where", "where", "--where", "CONDITION",
+           "of a table only rows for which this holds, as in `tessera calc`: 'close > 100',\n"
+           "\"station == 'Graz'\"; SELECTION is then a part of these"},
+          r.where);
+}
 
 template <OptionsOf<CopyRecipe> R, class Visit>
 void visit_options(R& r, const Visit& visit) {
@@ -167,6 +210,9 @@ void visit_options(R& r, const Visit& visit) {
     visit({"axis", "axis", "--axis", "", "", false, true}, r.axis);
     visit({"new_axis", "new_axis"}, r.new_axis);
     visit({"keep_ones", "keep_ones"}, r.keep_ones);
+    visit({"as_given", "as_given", "--as-given", "",
+           "keep the given order; sort the matches of a pattern as text: frame-10 before frame-2"},
+          r.as_given);
 }
 
 template <OptionsOf<PyramidRecipe> R, class Visit>
@@ -198,9 +244,33 @@ void visit_options(R& r, const Visit& visit) {
 template <OptionsOf<Recipe> R, class Visit>
 void visit_options(R& r, const Visit& visit) {
     std::visit([&](auto& made) { visit_options(made, visit); }, r.make);
-    visit({"dtype", "dtype", "--dtype", "DTYPE", "convert the results: f4, '<i2'"}, r.dtype);
-    visit({"cast", "cast", "--cast", "RULE", "safe, same_kind (default), unsafe, round or clip"}, r.cast);
-    visit({"reverse_dims", "reverse_dims"}, r.reverse_dims);
+    if (r.view() == nullptr) {
+        visit({"dtype", "dtype", "--dtype", "DTYPE", "convert the results: f4, '<i2'"}, r.dtype);
+        visit({"cast", "cast", "--cast", "RULE", "safe, same_kind (default), unsafe, round or clip"}, r.cast);
+        visit({"reverse_dims", "reverse_dims"}, r.reverse_dims);
+        return;
+    }
+    visit({"dtype", "dtype", "--dtype", "DTYPE",
+           "convert the elements: f4, '<i2', S8; of a .csv what it holds: \"[('a', '<i4'), ...]\""},
+          r.dtype);
+    visit({"cast", "cast", "--cast", "RULE",
+           "what may become of values: safe, same_kind (default), unsafe (as NumPy's astype), round, clip"},
+          r.cast);
+    visit({"header", "header", "--header", "yes|no",
+           "whether a .csv begins with a line of names: yes or no (default: found out)"},
+          r.header);
+    visit({"missing", "missing", "--missing", "VALUE",
+           "what stands where a .csv has no number, but nothing or NA: -9999, nan (default: NaN among floats;\n"
+           "integers must not be missing)",
+           false, true},
+          r.missing);
+    visit({"reverse_dims", "reverse_dims", "--reverse-dims", "",
+           "reverse the dimensions of a .ra, as row-major readers show it"},
+          r.reverse_dims);
+    visit_options(*r.view(), visit);
+    visit({"selection", "sel", "--sel", "SELECTION",
+           "copy only this part: '10:20, ::2, 5, ...' or 'time=2020-01:2020-06, lat~45'"},
+          r.selection);
 }
 
 /// Calls each(ingredient) for all of a recipe.
@@ -238,8 +308,8 @@ void for_each_ingredient(R& recipe, const Each& each) {
 
 /// Opens what lies at a path. It outlives the call: parts of a join are opened again and again, by any thread.
 using OpenIngredient = std::function<std::unique_ptr<ArraySource>(const std::string& path)>;
-/// Opens by open_readable_source(); errors begin with the path.
-[[nodiscard]] OpenIngredient open_by_path(const ArrayFileOptions& options = {});
+/// Opens by open_readable_source() as a recipe reads; errors begin with the path.
+[[nodiscard]] OpenIngredient open_by_path(const Recipe& recipe = {});
 
 /// As what their elements stand for. `lossy`: marked integers of 64 bits may lose digits.
 [[nodiscard]] std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open,
@@ -249,20 +319,30 @@ struct OpenedRecipe {
     std::unique_ptr<ArraySource> source;
     ComputedFrom from;
     std::vector<std::shared_ptr<const ArraySource>> kept;  ///< that `from` refers to
+    std::vector<std::string> notes;                        ///< sentences about the view
 };
 /// What a recipe makes, as a source; not of a pyramid, which is several arrays. Throws invalid_argument for fields that
 /// do not fit the arrays, and what opening them throws.
 [[nodiscard]] OpenedRecipe open_recipe(const Recipe& recipe, const OpenIngredient& open, const IoOptions& io = {});
 
-/// Options for reading the ingredients.
-[[nodiscard]] ArrayFileOptions reading_options(const Recipe& recipe);
-/// The same, with ingredients opened by these.
+/// The same, with ingredients opened by their paths.
 [[nodiscard]] OpenedRecipe open_recipe(const Recipe& recipe, const IoOptions& io = {});
+/// The array with the recipe's dtype.
+[[nodiscard]] std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> array, const Recipe& recipe);
+/// The array as the recipe's view and dtype have it. `notes` gets sentences about it.
+[[nodiscard]] std::unique_ptr<ArraySource> viewed(std::unique_ptr<ArraySource> array, const Recipe& recipe,
+                                                  const OpenIngredient& open, const IoOptions& io,
+                                                  std::vector<std::string>& notes);
+
+/// Options for reading an ingredient. Throws invalid_argument for those of a .csv at a file that is none. `text`: it is
+/// one.
+[[nodiscard]] ArrayFileOptions reading_options(const Recipe& recipe, const Located& at);
+[[nodiscard]] ArrayFileOptions reading_options(const Recipe& recipe, bool text, std::string_view name);
 
 /// Factors as parse_factors() takes them: "4,2".
 [[nodiscard]] std::string factors_text(const Shape& factors);
-/// An error about a member, "with: …", by one of its other names: "--with: …", "how: …".
-[[nodiscard]] Error by_name(const Error& error, const Recipe& recipe, std::string_view Option::*name);
+/// How a view rounds, if it does. Throws invalid_argument.
+[[nodiscard]] std::optional<Rounding> rounding_of(const View& view);
 
 /// The options of a pyramid, without those of the new arrays and of the work.
 [[nodiscard]] PyramidOptions pyramid_options(const PyramidRecipe& recipe);

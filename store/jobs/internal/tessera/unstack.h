@@ -10,6 +10,8 @@
 #include <tessera/array_io.h>
 #include <tessera/array_plan.h>
 #include <tessera/copy.h>
+#include <tessera/recipe.h>
+#include <tessera/result_options.h>
 
 namespace tessera {
 
@@ -24,6 +26,10 @@ struct UnstackOptions {
     StoreOptions store = {};
     std::function<void(const Note& note)> note = nullptr;  ///< called for what differs from the source
 };
+
+/// What a result's options say of it. Throws invalid_argument for those that do not apply to the names of `pattern`.
+[[nodiscard]] UnstackOptions unstack_options(const ResultOptions& result, const Recipe& recipe,
+                                             const std::string& pattern);
 
 struct Unstacked {
     std::vector<std::string> paths;

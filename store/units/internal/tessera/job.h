@@ -49,10 +49,9 @@ struct JobArray {
     std::filesystem::path built;  ///< where it is written: in its place, or beside an array that it will replace
     std::uint64_t inode = 0;      ///< of the folder `built`
     PlannedArray plan;
-    Recipe source{};                       ///< what it is made of
-    std::optional<std::string> selection;  ///< the part of the source
-    Shape block{};                         ///< of a unit
-    UnitRange units{};                     ///< their numbers
+    Recipe source{};    ///< what it is made of
+    Shape block{};      ///< of a unit
+    UnitRange units{};  ///< their numbers
 };
 
 /// A job as its file says. Thread rule: a value that nobody changes.
@@ -82,7 +81,7 @@ struct Job {
 };
 
 struct PlanOptions {
-    HierarchyOptions copy = {};  ///< arrays, selection, overwrite, io, store, note
+    HierarchyOptions copy = {};  ///< arrays, overwrite, io, store, note
     std::int64_t parts = 0;
 };
 

@@ -5,7 +5,7 @@
 
 #include <tessera/array_io.h>
 
-namespace tessera::cli {
+namespace tessera {
 
 /// The elements of `array` at `places`, as a 1-d array in the same order. `places` has integers and shape (n, rank),
 /// one row of indices for each element; for a 1-d array, also (n,). Negative indices count from the end. Throws
@@ -13,4 +13,4 @@ namespace tessera::cli {
 [[nodiscard]] std::unique_ptr<ArraySource> elements_at(std::unique_ptr<ArraySource> array,
                                                        std::unique_ptr<ArraySource> places);
 
-}  // namespace tessera::cli
+}  // namespace tessera

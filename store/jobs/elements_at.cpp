@@ -1,4 +1,4 @@
-#include "points.h"
+#include <tessera/elements_at.h>
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::cli {
+namespace tessera {
 
 namespace {
 
@@ -86,4 +86,4 @@ std::unique_ptr<ArraySource> elements_at(std::unique_ptr<ArraySource> array, std
     return std::make_unique<ElementsAt>(std::move(array), std::move(places));
 }
 
-}  // namespace tessera::cli
+}  // namespace tessera

@@ -1,0 +1,168 @@
+#include <tessera/result_options.h>
+
+#include <memory>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include <tessera/array.h>
+#include <tessera/array_file.h>
+#include <tessera/dialect.h>
+#include <tessera/error_text.h>
+#include <tessera/locate.h>
+
+#include <fmt/format.h>
+
+namespace tessera {
+
+namespace {
+
+/// Whether fills are of one array, for which any text is a value.
+bool makes_one_array(const Recipe& recipe) {
+    const auto* copy = std::get_if<CopyRecipe>(&recipe.make);
+    if (copy == nullptr || copy->source.array) return true;
+    try {
+        (void)open_source(copy->source.path);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+void set_fills(const Recipe& recipe, const ResultOptions& result, HierarchyOptions& options) {
+    for (const Value& fill : result.fills) {
+        const std::string text = fill.is_string() ? fill.as_string() : "";
+        const std::size_t equals = text.find('=');
+        if (equals != std::string::npos && !makes_one_array(recipe)) {
+            options.fills.emplace_back(text.substr(0, equals), json_or_text(text.substr(equals + 1)));
+        } else if (!options.arrays.fill) {
+            options.arrays.fill = fill;
+        }
+    }
+}
+
+/// Throws for options of the other kind of destination, rather than ignoring them.
+void require_of_kind(const ResultOptions& result, const std::string& destination, bool to_file) {
+    visit_options(result, [&](const Option& option, const auto& member) {
+        if ((option.only & (to_file ? only_arrays : only_files)) == 0 || !is_given(member)) return;
+        throw invalid_argument("{}: only for {}, but {} {}", option.name, to_file ? "arrays" : "array files",
+                               destination, to_file ? "is an array file" : "becomes an array");
+    });
+}
+
+bool is_viewed(const Recipe& recipe) {
+    bool given = recipe.dtype.has_value();
+    visit_options(*recipe.view(), [&](const Option& /*option*/, const auto& m) { given = given || is_given(m); });
+    return given;
+}
+
+/// What the options of reading are, and the format that values have which are computed.
+void read_as_given(const Recipe& recipe, const Ingredient& source, HierarchyOptions& options) {
+    const View& view = *recipe.view();
+    if ((view.cf || rounding_of(view)) && !options.arrays.like_format) {
+        const auto* array = source.array ? as_array(*source.array) : nullptr;
+        const Dialect* dialect = array != nullptr ? &array->dialect()
+                                 : source.array   ? nullptr
+                                                  : locate(source.path).dialect;
+        if (dialect != nullptr) options.arrays.like_format = std::string(dialect->name);
+    }
+    if (source.array || (!recipe.header && !recipe.dtype && !recipe.missing)) return;
+    const ArrayFileOptions reading = reading_options(recipe, locate(source.path));
+    options.dtype = reading.dtype;
+    options.header = reading.header;
+    if (!recipe.missing) return;
+    if (options.resume) throw invalid_argument("resume: not with `missing`; such a file is read from its beginning");
+    options.open = [path = source.path, reading] { return open_source(locate(path), reading); };
+}
+
+}  // namespace
+
+ArrayWishes wishes_of(const ResultOptions& r) {
+    ArrayWishes wishes{.codec = r.codec,
+                       .format = r.format,
+                       .separator = r.separator,
+                       .structures = r.structures,
+                       .order = r.order,
+                       .dimension_names = r.dimensions};
+    if (r.chunks) ChunkLengths(*r.chunks).give(wishes.chunks, wishes.edges);
+    if (r.shards) ChunkLengths(*r.shards).give(wishes.shards, wishes.shard_edges);
+    if (r.dimensions) in_context([] { return "dims"; }, [&] { require_distinct_names(*r.dimensions); });
+    return wishes;
+}
+
+void require_fitting(const Recipe& recipe, const ResultOptions& r, const std::string& destination) {
+    const auto* format = named_array_file_format(destination);
+    require_of_kind(r, destination, format != nullptr);
+    if (recipe.cast && !recipe.dtype) throw invalid_argument("cast: only with `dtype`");
+    if (const View* view = recipe.view()) {
+        if (view->cf && view->cf != "decode" && view->cf != "encode") {
+            throw invalid_argument("cf: expected decode or encode, found '{}'", *view->cf);
+        }
+        if (rounding_of(*view) && r.link) {
+            throw invalid_argument("link: chunks cannot be linked when numbers are rounded");
+        }
+    }
+    if (r.link && recipe.dtype) throw invalid_argument("link: chunks cannot be linked when the dtype changes");
+    if (r.deflate < 0 || r.deflate > 9) {
+        throw invalid_argument("deflate: expected a whole number from 0 to 9, found '{}'", r.deflate);
+    }
+    if (r.deflate > 0 && !format->deflates) {
+        throw invalid_argument("deflate: only for .npz, .h5, .nc4 and .tif, but found {}", destination);
+    }
+}
+
+void require_planned(const ResultOptions& result) {
+    visit_options(result, [](const Option& option, const auto& member) {
+        if ((option.only & only_now) != 0 && is_given(member)) {
+            throw invalid_argument("{}: it cannot be planned", option.name);
+        }
+    });
+}
+
+Recipe rounded_for(Recipe recipe, const ResultOptions& r, const std::string& destination) {
+    View* const view = recipe.view();
+    auto rounding = view == nullptr ? std::nullopt : rounding_of(*view);
+    if (!rounding) return recipe;
+    HierarchyOptions options{.arrays = {.format = r.format}};
+    set_fills(recipe, r, options);
+    rounding->copied_to(destination, options);
+    view->fills = Value::Array(rounding->fills.begin(), rounding->fills.end());
+    view->fill_is_missing = rounding->fill_is_missing;
+    return recipe;
+}
+
+HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, const std::string& destination,
+                                   const IoOptions& io, const std::function<void(const std::string&)>& say) {
+    HierarchyOptions options{.arrays = wishes_of(r),
+                             .selection = given.selection,
+                             .overwrite = r.overwrite,
+                             .resume = r.resume,
+                             .link = r.link,
+                             .verify = r.verify,
+                             .dry_run = r.dry_run,
+                             .drop_attributes = r.drop_attributes,
+                             .skip_unreadable = r.skip_unreadable,
+                             .deflate_level = static_cast<int>(r.deflate),
+                             .object_strings = r.object_strings,
+                             .reverse_dims = given.reverse_dims,
+                             .io = io};
+    set_fills(given, r, options);
+    if (const auto* copy = std::get_if<CopyRecipe>(&given.make)) {
+        read_as_given(given, copy->source, options);
+        if (is_viewed(given)) {
+            const auto said = std::make_shared<std::set<std::string>>();  // arrays are opened more than once
+            options.view = [recipe = rounded_for(given, r, destination), said, say,
+                            io](std::unique_ptr<ArraySource> opened) {
+                std::vector<std::string> notes;
+                opened = viewed(std::move(opened), recipe, open_by_path(), io, notes);
+                for (const std::string& note : notes) {
+                    if (said->insert(note).second) say(note);
+                }
+                return opened;
+            };
+        }
+    }
+    return options;
+}
+
+}  // namespace tessera
