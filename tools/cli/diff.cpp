@@ -4,6 +4,7 @@
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
 #include <tessera/measure.h>
+#include <tessera/report_values.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
@@ -23,28 +24,6 @@ struct DiffOptions {
     std::optional<std::string> selection;
     Tolerance tolerance;
 };
-
-Value difference_value(const Difference& found) {
-    Value value = Value::object();
-    value.set("equal", found.none());
-    Value structure = Value::array();
-    for (const std::string& text : found.structure) structure.push_back(text);
-    value.set("structure", std::move(structure));
-    value.set("elements", found.elements);
-    value.set("different", found.different);
-    Value first = Value::array();
-    for (const Difference::Place& place : found.first) {
-        Value one = Value::object();
-        one.set("index", shape_value(place.index));
-        one.set("a", place.json_a);
-        one.set("b", place.json_b);
-        first.push_back(std::move(one));
-    }
-    value.set("first", std::move(first));
-    value.set("largest", found.largest ? Value(*found.largest) : Value());
-    value.set("largest_at", found.largest ? shape_value(found.largest_at) : Value());
-    return value;
-}
 
 void print_difference(const Difference& found, const DiffOptions& o) {
     for (const std::string& text : found.structure) print(printable(text) + "\n");

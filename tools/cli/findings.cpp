@@ -70,41 +70,6 @@ std::string subject(const Finding& finding) {
     return text;
 }
 
-Value finding_value(const Finding& finding) {
-    Value value = Value::object();
-    value.set("kind", kind_name(finding.kind));
-    value.set("node", path_value(finding.node));
-    value.set("key", path_value(finding.key));
-    value.set("chunk", finding.chunk ? shape_value(*finding.chunk) : Value());
-    if (finding.inner) value.set("inner", shape_value(*finding.inner));
-    value.set("text", path_value(advised(finding.text, finding.advice)));
-    if (!finding.rule.empty()) value.set("rule", finding.rule);
-    value.set("repairable", finding.remedy != Remedy::none);
-    return value;
-}
-
-Value report_value(const std::string& path, const VerifyReport& report) {
-    Value value = Value::object();
-    value.set("path", path_value(path));
-    value.set("sound", report.sound());
-    for (const FindingKind kind :
-         {FindingKind::damage, FindingKind::changed, FindingKind::lost, FindingKind::absent, FindingKind::added,
-          FindingKind::unchecked, FindingKind::leftover, FindingKind::note}) {
-        value.set(kind_name(kind), kind == FindingKind::absent ? report.absent : report.count(kind));
-    }
-    value.set("arrays", report.arrays);
-    value.set("groups", report.groups);
-    value.set("chunks", report.chunks);
-    value.set("missing", report.missing);
-    value.set("bytes", report.bytes);
-    value.set("seals", report.seals);
-    value.set("files_as_sealed", report.sealed);
-    Value findings = Value::array();
-    for (const Finding& finding : report.findings) findings.push_back(finding_value(finding));
-    value.set("findings", std::move(findings));
-    return value;
-}
-
 void print_findings(const std::vector<Finding>& findings, bool all) {
     constexpr std::size_t few = 8;
     std::map<std::pair<FindingKind, std::string>, std::size_t> alike;

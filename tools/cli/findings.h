@@ -4,13 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <tessera/value.h>
 #include <tessera/verify.h>
 
 namespace tessera::cli {
 
-[[nodiscard]] Value finding_value(const Finding& finding);
-[[nodiscard]] Value report_value(const std::string& path, const VerifyReport& report);
 /// Prints one line for each. Unless `all`, many of one kind that differ only in names and numbers are one line.
 void print_findings(const std::vector<Finding>& findings, bool all);
 /// The same, and a summary line.

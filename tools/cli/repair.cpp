@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <tessera/place.h>
+#include <tessera/report_values.h>
 #include <tessera/seal.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -23,39 +24,8 @@ namespace tessera::cli {
 
 namespace {
 
-Value set_aside_value(const SetAside& files) {
-    Value value = Value::object();
-    value.set("files", files.files);
-    value.set("bytes", files.bytes);
-    return value;
-}
-
 std::string set_aside_text(const SetAside& files) {
     return fmt::format("{}, {}", count_text(files.files, "file"), bytes_text(files.bytes));
-}
-
-Value repair_value(const std::string& path, const RepairReport& report, bool dry_run) {
-    Value value = Value::object();
-    value.set("path", path_value(path));
-    value.set("dry_run", dry_run);
-    value.set("mended", report.mended());
-    value.set("done", report.done);
-    value.set("lost_elements", report.lost());
-    Value actions = Value::array();
-    for (const Repaired& one : report.actions) {
-        Value action = finding_value(one.finding);
-        action.set("done", one.done);
-        action.set("outcome", path_value(one.text));
-        action.set("lost_elements", one.lost);
-        actions.push_back(std::move(action));
-    }
-    value.set("actions", std::move(actions));
-    Value remaining = Value::array();
-    for (const Finding& finding : report.remaining) remaining.push_back(finding_value(finding));
-    value.set("remaining", std::move(remaining));
-    value.set("set_aside", set_aside_value(report.set_aside));
-    value.set("dropped", set_aside_value(report.dropped));
-    return value;
 }
 
 /// The folder with the files that were set aside.
@@ -148,7 +118,7 @@ int repair_path(Session& session, const RepairCall& o) {
     session.clear_progress();
     require_present(place);
     if (session.options().json) {
-        print_json(repair_value(o.path, report, o.dry_run));
+        print_json(repaired_value(o.path, report, o.dry_run, advised));
     } else if (!session.options().quiet) {
         print_repair(o.path, report, o.dry_run);
     }

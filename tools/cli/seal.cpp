@@ -1,4 +1,5 @@
 // tessera seal
+#include <tessera/report_values.h>
 #include <tessera/seal.h>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "advice.h"
 #include "command.h"
 #include "findings.h"
 #include "report.h"
@@ -53,7 +55,7 @@ bool is_sound(Session& session, const SealCall& o, const Place& place) {
     }
     if (report.sound()) return true;
     if (session.options().json) {
-        print_json(report_value(o.path, report));
+        print_json(verified_value(o.path, report, advised));
     } else {
         print_report(o.path, report);
     }
@@ -68,15 +70,7 @@ void report_sealed(const Session& session, const SealCall& o, const SealOptions&
         file ? o.path + ".tessera-seal/sha256sums.txt"
              : (std::filesystem::path(manifest_of) / (o.bag.empty() ? seal_key : "manifest-sha256.txt")).string();
     if (session.options().json) {
-        Value value = Value::object();
-        value.set("path", path_value(o.path));
-        value.set("manifest", path_value(manifest));
-        value.set("files", sealed.files);
-        value.set("bytes", sealed.bytes);
-        value.set("written", sealed.written);
-        value.set("parity_bytes", sealed.parity_bytes);
-        value.set("outside", sealed.outside);
-        print_json(value);
+        print_json(sealed_value(o.path, manifest, sealed));
     } else if (!session.options().quiet) {
         std::string size = fmt::format("{}, {}", count_text(sealed.files, "file"), bytes_text(sealed.bytes));
         if (sealed.parity_bytes > 0) size += fmt::format(", and parity of {}", bytes_text(sealed.parity_bytes));

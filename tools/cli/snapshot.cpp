@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
+#include <tessera/report_values.h>
 #include <tessera/snapshot.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -38,22 +39,6 @@ std::string how_text(const SnapshotInfo& info) {
     return text;
 }
 
-Value value_of(const SnapshotInfo& info) {
-    Value value = Value::object();
-    value.set("name", path_value(info.name));
-    value.set("path", path_value(info.path.string()));
-    value.set("of", path_value(info.node));
-    value.set("made", info.made);
-    value.set("arrays", info.arrays);
-    value.set("files", info.files);
-    value.set("bytes", info.bytes);
-    value.set("reflinked", info.reflinked);
-    value.set("linked", info.linked);
-    value.set("copied", info.copied);
-    value.set("sums", info.sums);
-    return value;
-}
-
 std::string text_of(const SnapshotInfo& info) {
     return fmt::format("{}  {}{}  {}, {} ({}), {}", info.name, info.made, info.node.empty() ? "" : "  of " + info.node,
                        count_text(info.arrays, "array"), count_text(info.files, "file"), how_text(info),
@@ -63,7 +48,7 @@ std::string text_of(const SnapshotInfo& info) {
 int create(Session& session, const SnapshotOptions& o) {
     const SnapshotInfo info = create_snapshot(o.path, o.name, session.store(), session.io(), {.sums = o.sums});
     session.clear_progress();
-    report(session, value_of(info),
+    report(session, snapshot_value(info),
            fmt::format("created {}: {}, {} ({}), {}", info.path.string(), count_text(info.arrays, "array"),
                        count_text(info.files, "file"), how_text(info), bytes_text(info.bytes)));
     return exit_done;
@@ -73,7 +58,7 @@ int list(Session& session, const SnapshotOptions& o) {
     Value values = Value::array();
     for (const SnapshotInfo& info : list_snapshots(o.path)) {
         if (session.options().json) {
-            values.push_back(value_of(info));
+            values.push_back(snapshot_value(info));
         } else {
             print(printable(text_of(info)) + "\n");
         }

@@ -9,6 +9,7 @@
 #include <tessera/measure.h>
 #include <tessera/ndarray.h>
 #include <tessera/reduce.h>
+#include <tessera/report_values.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -48,33 +49,6 @@ Value further_value(const Further& further, std::size_t position) {
     return value;
 }
 
-Value mean_value(const Statistics& s) {
-    if (!s.mean) return {};
-    if (const auto date = mean_date_text(s.dtype, *s.mean)) return *date;
-    return *s.mean;
-}
-
-Value histogram_value(const std::optional<Histogram>& h) {
-    if (!h) return {};
-    Value value = Value::object();
-    value.set("start", h->start);
-    value.set("width", h->width);
-    value.set("counts", Value::Array(h->counts.begin(), h->counts.end()));
-    return value;
-}
-
-void set_statistics(Value& value, const Statistics& s) {
-    value.set("dtype", s.dtype.to_string());
-    value.set("count", s.count);
-    value.set("nan", s.nans);
-    value.set("fill", s.fills);
-    value.set("min", s.min_json);
-    value.set("max", s.max_json);
-    value.set("mean", mean_value(s));
-    value.set("deviation", s.deviation ? Value(*s.deviation) : Value());
-    value.set("histogram", histogram_value(s.histogram));
-}
-
 /// The statistics of plain elements, or of each field of structures.
 Value statistics_value(const std::string& path, const DType& dtype, const Shape& shape,
                        const std::vector<Statistics>& found) {
@@ -82,7 +56,7 @@ Value statistics_value(const std::string& path, const DType& dtype, const Shape&
     value.set("path", path_value(path));
     Value fields = Value::array();
     if (dtype.kind() != Kind::structure) {
-        set_statistics(value, found.front());
+        add_statistics(value, found.front());
     } else {
         value.set("dtype", dtype.to_string());
         value.set("count", element_count(shape));
@@ -91,7 +65,7 @@ Value statistics_value(const std::string& path, const DType& dtype, const Shape&
         for (const Statistics& s : found) {
             Value field = Value::object();
             field.set("field", s.field);
-            set_statistics(field, s);
+            add_statistics(field, s);
             fields.push_back(std::move(field));
         }
     }

@@ -1,11 +1,13 @@
 // tessera verify
 #include <tessera/locate.h>
+#include <tessera/report_values.h>
 #include <tessera/verify.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "advice.h"
 #include "command.h"
 #include "findings.h"
 #include "paths.h"
@@ -26,7 +28,7 @@ int verify_path(Session& session, const VerifyCall& o, const std::string& path) 
         path, [&] { return verify(path, {.io = session.io(), .complete = o.complete, .ome = o.ome, .geo = o.geo}); });
     session.clear_progress();
     if (session.options().json) {
-        print_json(report_value(path, report));
+        print_json(verified_value(path, report, advised));
     } else if (!session.options().quiet) {
         print_report(path, report, o.verbose, o.complete);
     }

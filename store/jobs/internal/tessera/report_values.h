@@ -1,0 +1,29 @@
+// What checks, seals, snapshots and measures report, as values: the program prints them as JSON, and Python's functions
+// return them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tessera/error.h>
+#include <tessera/measure.h>
+#include <tessera/seal.h>
+#include <tessera/snapshot.h>
+#include <tessera/value.h>
+#include <tessera/verify.h>
+
+namespace tessera {
+
+/// A message and what can be done, by the names that one's options have.
+using Advised = std::string (*)(const std::string& message, const std::vector<Advice>& advice);
+
+[[nodiscard]] Value finding_value(const Finding& finding, Advised advised);
+[[nodiscard]] Value verified_value(const std::string& path, const VerifyReport& report, Advised advised);
+[[nodiscard]] Value repaired_value(const std::string& path, const RepairReport& report, bool dry_run, Advised advised);
+[[nodiscard]] Value sealed_value(const std::string& path, const std::string& manifest, const Sealed& sealed);
+[[nodiscard]] Value snapshot_value(const SnapshotInfo& info);
+[[nodiscard]] Value difference_value(const Difference& found);
+/// Adds the members of one field, or of plain elements.
+void add_statistics(Value& value, const Statistics& found);
+
+}  // namespace tessera
