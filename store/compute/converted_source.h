@@ -44,6 +44,18 @@ public:
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     [[nodiscard]] const std::string& name() const override { return array_->name(); }
     [[nodiscard]] Value attribute_values() const override { return attributes_; }
+    [[nodiscard]] std::optional<ElementBytes> fill_bytes() const override {
+        auto fill = array_->fill_bytes();
+        if (!fill) return std::nullopt;
+        if (!(native_ == from_.dtype)) swap_elements(from_.dtype, fill->data(), 1);
+        ElementBytes made(static_cast<std::size_t>(info_.dtype.size()));
+        try {
+            convert_(fill->data(), made.data(), 1);
+        } catch (const Error&) {
+            return std::nullopt;  // as no element of the array is, or reading it says why
+        }
+        return made;
+    }
     [[nodiscard]] const ArraySource* converted_from() const override { return array_.get(); }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {

@@ -18,9 +18,8 @@ Value set_aside_value(const SetAside& files) {
 }
 
 Value mean_value(const Statistics& s) {
-    if (!s.mean) return {};
-    if (const auto date = mean_date_text(s.dtype, *s.mean)) return *date;
-    return *s.mean;
+    if (s.mean_date) return *s.mean_date;
+    return s.mean ? Value(*s.mean) : Value();
 }
 
 Value histogram_value(const std::optional<Histogram>& h) {
@@ -144,7 +143,9 @@ Value difference_value(const Difference& found) {
 void add_statistics(Value& value, const Statistics& s) {
     value.set("dtype", s.dtype.to_string());
     value.set("count", s.count);
-    value.set("nan", s.nans);
+    const bool integers = s.dtype.kind() == Kind::integer || s.dtype.kind() == Kind::unsigned_integer;
+    value.set("nan", integers ? 0 : s.nans);
+    value.set("missing", s.nans);
     value.set("fill", s.fills);
     value.set("min", s.min_json);
     value.set("max", s.max_json);

@@ -47,7 +47,7 @@ ElementBytes element_of(const DType& dtype, double v) {
 }
 
 /// The extremes of 64-bit integers, which doubles cannot tell apart. Unsigned ones are compared with the highest bit
-/// inverted. NaT is ignored.
+/// inverted. NaT is ignored, and a mark of what is missing.
 struct Extremes64 {
     static constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
     static constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -75,12 +75,13 @@ struct Extremes64 {
 /// Numbers and times. Complex numbers have no order: of these only NaNs are counted.
 class NumberSummary final : public ColumnSummary {
 public:
-    NumberSummary(const DType& dtype, std::size_t bins)
+    NumberSummary(const DType& dtype, std::size_t bins, bool marks)
         : ColumnSummary(dtype),
           floats_(dtype.kind() == Kind::real && dtype.size() == 4),
           wide_(dtype.size() == 8 && dtype.kind() != Kind::real),
+          marks_(marks || is_time(dtype)),
           turned_(wide_ && dtype.kind() == Kind::unsigned_integer ? Extremes64::least : 0),
-          convert_(to_doubles(dtype)),
+          convert_(to_doubles(marks ? DType::time(Kind::timedelta, {}) : dtype)),
           count_fills_(count_equal(dtype.size())),
           bins_(is_time(dtype) ? 0 : bins),
           rows_(dtype),
@@ -92,7 +93,7 @@ private:
         rows_.packed(elements, step, n, [&](const std::byte* from, std::int64_t /*first*/, std::int64_t m) {
             if (fill != nullptr) fills += count_fills_(from, m, dtype().size(), fill);
             if (wide_) {
-                is_time(dtype()) ? extremes_.add<true>(from, m, turned_) : extremes_.add<false>(from, m, turned_);
+                marks_ ? extremes_.add<true>(from, m, turned_) : extremes_.add<false>(from, m, turned_);
             }
             if (floats_ && take_whole(reinterpret_cast<const float*>(from), m)) return;
             alignas(64) double numbers[2 * numbers_at_once];
@@ -191,6 +192,7 @@ private:
 
     bool floats_;
     bool wide_;
+    bool marks_;  ///< whether the least integer stands for what is missing, as NaT
     std::int64_t turned_;
     ToDoubles convert_;
     CountEqual count_fills_;
@@ -305,7 +307,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ColumnSummary> ColumnSummary::make(const DType& dtype, std::size_t bins) {
+std::unique_ptr<ColumnSummary> ColumnSummary::make(const DType& dtype, std::size_t bins, bool marks) {
     switch (dtype.kind()) {
         case Kind::bytes:
             return std::make_unique<OrderedSummary<BytesContent>>(dtype);
@@ -315,7 +317,7 @@ std::unique_ptr<ColumnSummary> ColumnSummary::make(const DType& dtype, std::size
         case Kind::variable_bytes:
             return std::make_unique<OrderedSummary<SlotContent>>(dtype);
         default:
-            if (is_number(dtype) || is_time(dtype)) return std::make_unique<NumberSummary>(dtype, bins);
+            if (is_number(dtype) || is_time(dtype)) return std::make_unique<NumberSummary>(dtype, bins, marks);
             return std::make_unique<CountSummary>(dtype);
     }
 }
@@ -347,6 +349,7 @@ Statistics ColumnSummary::result() const {
     s.nans = nans_;
     s.fills = fills_;
     put_values(s);
+    if (s.mean) s.mean_date = mean_date_text(s.dtype, *s.mean);
     return s;
 }
 

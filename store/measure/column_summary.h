@@ -11,8 +11,9 @@ namespace tessera {
 /// Thread rule: one thread at a time.
 class ColumnSummary {
 public:
-    /// For elements of `dtype`, in host order. If `bins` is 0, there is no histogram.
-    [[nodiscard]] static std::unique_ptr<ColumnSummary> make(const DType& dtype, std::size_t bins);
+    /// For elements of `dtype`, in host order. If `bins` is 0, there is no histogram. `marks`:
+    /// ArrayInfo::marks_missing.
+    [[nodiscard]] static std::unique_ptr<ColumnSummary> make(const DType& dtype, std::size_t bins, bool marks);
     virtual ~ColumnSummary() = default;
 
     /// Adds `n` elements at a distance of `step` bytes, of any alignment. Counts elements equal to `fill` (for

@@ -1,12 +1,23 @@
+#include <tessera/calc.h>
+#include <tessera/calendar.h>
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
+#include <tessera/json.h>
+#include <tessera/meaning.h>
 #include <tessera/measure.h>
 #include <tessera/ndarray.h>
+#include <tessera/numbers.h>
 #include <tessera/reduce.h>
+#include <tessera/slices.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "picked_part.h"
 
@@ -50,7 +61,54 @@ private:
     ArrayInfo info_;
 };
 
+/// What a stored element is compared with as text, with the sign that `stored` gives it.
+std::string limit_text(double limit, const DType& stored) {
+    if (limit < 0 && stored.kind() == Kind::unsigned_integer)
+        limit += std::ldexp(1.0, static_cast<int>(stored.size()) * 8);
+    const bool whole = stored.kind() != Kind::real && stored.kind() != Kind::bfloat16;
+    return whole && std::trunc(limit) == limit ? fmt::format("{:.0f}", limit) : python_float_repr(limit);
+}
+
 }  // namespace
+
+std::optional<std::int64_t> outside_valid_range(const ArraySource& source, const IoOptions& io,
+                                                const std::optional<Selection>& selection) {
+    const Meaning meaning = meaning_of(source);
+    const auto& [least, most] = std::pair(meaning.packing.valid_min, meaning.packing.valid_max);
+    if (!least && !most) return std::nullopt;
+    std::vector<std::string> either;
+    if (least) either.push_back("a < " + limit_text(*least, meaning.stored));
+    if (most) either.push_back("a > " + limit_text(*most, meaning.stored));
+    std::string outside = fmt::format("(({}))", fmt::join(either, ") | ("));
+    for (const ElementBytes& one : meaning.missing) {
+        outside += fmt::format(" & (a != {})", element_to_text(meaning.stored, one.data()));
+    }
+    std::shared_ptr<const ArraySource> codes = std::make_unique<PartSource>(source, selection);
+    if (!(meaning.stored == native_dtype(codes->info().dtype))) {
+        codes =
+            std::make_unique<CastSource>(std::make_unique<PartSource>(source, selection), meaning.stored, Cast::unsafe);
+    }
+    const NDArray sum = statistic(*calc_source(outside, {{"a", codes}}), "sum", std::nullopt, io);
+    return load_number<std::int64_t>(sum.bytes().data(), 0);
+}
+
+std::vector<Statistics> with_dates(std::vector<Statistics> found, const ArraySource& source) {
+    const Meaning meaning = meaning_of(source);
+    if (!meaning.time || meaning.has_datetimes()) return found;
+    const auto date = [&](double count) -> std::optional<std::string> {
+        const auto time = meaning.time->time(count);
+        return time ? std::optional(time_text(meaning.time->calendar, *time)) : std::nullopt;
+    };
+    for (Statistics& s : found) {
+        if (s.mean) s.mean_date = date(*s.mean);
+        for (auto [text, json] : {std::pair(&s.min, &s.min_json), std::pair(&s.max, &s.max_json)}) {
+            const auto iso = json->is_number() ? date(json->as_double()) : std::nullopt;
+            if (iso) *text = *iso;
+            if (iso) *json = *iso;
+        }
+    }
+    return found;
+}
 
 NDArray statistic(const ArraySource& source, std::string_view word, std::optional<int> axis, const IoOptions& io,
                   const std::optional<Selection>& selection) {

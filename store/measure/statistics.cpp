@@ -77,7 +77,8 @@ protected:
 
     [[nodiscard]] Summaries make_summaries(std::size_t bins) const {
         Summaries made;
-        for (const Column& column : columns_) made.push_back(ColumnSummary::make(column.dtype, bins));
+        for (const Column& column : columns_)
+            made.push_back(ColumnSummary::make(column.dtype, bins, info_.marks_missing));
         return made;
     }
 

@@ -156,9 +156,9 @@ constexpr Command table[] = {
      "  tessera serve s3://bucket/survey.zarr --cache ~/.cache/tessera/values",
      declare_serve},
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH… [options]",
-     "One pass over the values; of structures each field. NaN and NaT are counted and left out of all else, as "
-     "NumPy's\n"
-     "nanmin and its like do; the fill is counted bit for bit. Bins are a power of two wide. --axis gives a line for "
+     "One pass over what elements stand for; of structures each field. Missing ones, NaN and NaT are counted and left\n"
+     "out of all else, as NumPy's nanmin and its like do; the fill is counted bit for bit. Bins are a power of two "
+     "wide. --axis gives a line for "
      "each\n"
      "position along a dimension, still in one pass. --with reads the array once more for each word.\n\n"
      "Examples:\n"

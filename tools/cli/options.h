@@ -81,6 +81,9 @@ void declare_options(CLI::App& app, Told& told, const Choose& choose = without(0
 /// What a selection may look like, for help texts.
 inline constexpr const char* selection_forms = "'10:20, ::2, 5, ...' or 'time=2020-01:2020-06, lat~45'";
 
+/// The help text of --raw.
+inline constexpr const char* raw_text = "the stored codes, not what they stand for";
+
 /// A whole number from `least` to `most`.
 [[nodiscard]] int parse_number(std::string_view option, std::string_view text, int least, int most);
 [[nodiscard]] ChunkLengths parse_lengths_option(std::string_view option, std::string_view text);

@@ -3,6 +3,7 @@
 #include <tessera/error_text.h>
 
 #include <tessera/array.h>
+#include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/dimensions.h>
 #include <tessera/json.h>
@@ -10,6 +11,7 @@
 #include <tessera/ndarray.h>
 #include <tessera/reduce.h>
 #include <tessera/report_values.h>
+#include <tessera/slices.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -32,6 +34,15 @@ struct StatsOptions {
     std::string path;  ///< the one whose turn it is
     std::optional<std::string> selection, axis, bins;
     std::vector<std::string> with;
+    bool raw = false;
+};
+
+/// What is said of the whole array.
+struct Summarised {
+    DType dtype, stored_dtype;
+    Shape shape;
+    bool decoded = false;
+    std::optional<std::int64_t> outside = {};
 };
 
 /// What --with asks for beside the usual statistics: of the whole array, or of each position along an axis.
@@ -49,18 +60,21 @@ Value further_value(const Further& further, std::size_t position) {
     return value;
 }
 
+std::string mean_text(const Statistics& s) {
+    return s.mean_date.value_or(python_float_repr(*s.mean));
+}
+
 /// The statistics of plain elements, or of each field of structures.
-Value statistics_value(const std::string& path, const DType& dtype, const Shape& shape,
-                       const std::vector<Statistics>& found) {
+Value statistics_value(const std::string& path, const Summarised& of, const std::vector<Statistics>& found) {
     Value value = Value::object();
     value.set("path", path_value(path));
     Value fields = Value::array();
-    if (dtype.kind() != Kind::structure) {
+    if (of.dtype.kind() != Kind::structure) {
         add_statistics(value, found.front());
     } else {
-        value.set("dtype", dtype.to_string());
-        value.set("count", element_count(shape));
-        for (const char* name : {"nan", "fill", "min", "max", "mean", "deviation", "histogram"})
+        value.set("dtype", of.dtype.to_string());
+        value.set("count", element_count(of.shape));
+        for (const char* name : {"nan", "missing", "fill", "min", "max", "mean", "deviation", "histogram"})
             value.set(name, Value());
         for (const Statistics& s : found) {
             Value field = Value::object();
@@ -69,6 +83,8 @@ Value statistics_value(const std::string& path, const DType& dtype, const Shape&
             fields.push_back(std::move(field));
         }
     }
+    value.set("stored_dtype", of.stored_dtype.to_string());
+    value.set("outside_valid", of.outside ? Value(*of.outside) : Value());
     value.set("fields", std::move(fields));
     value.set("axis", Value());
     value.set("positions", Value::array());
@@ -76,20 +92,23 @@ Value statistics_value(const std::string& path, const DType& dtype, const Shape&
 }
 
 /// Along an axis: an entry for each position, but none for the whole array.
-Value positions_value(const std::string& path, const DType& dtype, const Shape& shape, int axis,
+Value positions_value(const std::string& path, const Summarised& of, int axis,
                       const std::vector<std::vector<Statistics>>& found, const Further& further) {
     Value value = Value::object();
     value.set("path", path_value(path));
-    value.set("dtype", dtype.to_string());
-    value.set("count", element_count(shape));
-    for (const char* name : {"nan", "fill", "min", "max", "mean", "deviation", "histogram"}) value.set(name, Value());
+    value.set("dtype", of.dtype.to_string());
+    value.set("stored_dtype", of.stored_dtype.to_string());
+    value.set("outside_valid", of.outside ? Value(*of.outside) : Value());
+    value.set("count", element_count(of.shape));
+    for (const char* name : {"nan", "missing", "fill", "min", "max", "mean", "deviation", "histogram"})
+        value.set(name, Value());
     value.set("fields", Value::array());
     value.set("axis", axis);
     Value positions = Value::array();
     for (std::size_t i = 0; i < found.size(); ++i) {
-        Value position = statistics_value(path, dtype, shape, found[i]);
-        for (const char* name : {"path", "axis", "positions"}) position.erase(name);
-        if (dtype.kind() == Kind::structure) position.set("count", element_count(shape) / std::ssize(found));
+        Value position = statistics_value(path, of, found[i]);
+        for (const char* name : {"path", "stored_dtype", "outside_valid", "axis", "positions"}) position.erase(name);
+        if (of.dtype.kind() == Kind::structure) position.set("count", element_count(of.shape) / std::ssize(found));
         position.set("further", further_value(further, i));
         position.set("position", static_cast<std::int64_t>(i));
         positions.push_back(std::move(position));
@@ -110,18 +129,24 @@ std::string deviation_text(const Statistics& s) {
                        dtype.substr(name, dtype.find(']') - name));
 }
 
-void print_statistics(const Statistics& s, const Further& further) {
+void print_statistics(const Statistics& s, const Further& further, const Summarised& of) {
     Facts facts;
     if (!s.field.empty()) facts.add("field", s.field);
-    facts.add("dtype", s.dtype.to_string());
+    const bool plain = s.dtype == of.stored_dtype || !s.field.empty();
+    facts.add("dtype",
+              s.dtype.to_string() + (plain ? "" : fmt::format(" (stored as {})", of.stored_dtype.to_string())));
     facts.add("elements", grouped(static_cast<std::uint64_t>(s.count)));
     if (s.min) facts.add("min", *s.min);
     if (s.max) facts.add("max", *s.max);
-    if (s.mean) facts.add("mean", mean_date_text(s.dtype, *s.mean).value_or(python_float_repr(*s.mean)));
+    if (s.mean) facts.add("mean", mean_text(s));
     if (s.deviation) facts.add("deviation", deviation_text(s));
     for (const auto& [word, values] : further) facts.add(word, element_to_text(values.dtype(), element_of(values, 0)));
-    facts.add("NaN", grouped(static_cast<std::uint64_t>(s.nans)));
+    facts.add(of.decoded ? "missing" : "NaN", grouped(static_cast<std::uint64_t>(s.nans)));
     facts.add("fill", grouped(static_cast<std::uint64_t>(s.fills)));
+    if (of.outside && *of.outside > 0) {
+        facts.add("outside", grouped(static_cast<std::uint64_t>(*of.outside)) +
+                                 " of what valid_range, valid_min or valid_max allow");
+    }
     facts.print();
     if (s.histogram) print_histogram(*s.histogram);
 }
@@ -136,16 +161,19 @@ Row row_of(std::size_t position, const Statistics& s, bool fields) {
     row.push_back(grouped(static_cast<std::uint64_t>(s.nans)));
     row.push_back(s.min.value_or(none));
     row.push_back(s.max.value_or(none));
-    row.push_back(s.mean ? mean_date_text(s.dtype, *s.mean).value_or(python_float_repr(*s.mean)) : none);
+    row.push_back(s.mean ? mean_text(s) : none);
     row.push_back(s.deviation ? deviation_text(s) : none);
     return row;
 }
 
 /// A line for each position, or each field at each; every column as wide as it has to be.
-void print_positions(int axis, const std::vector<std::vector<Statistics>>& found, const Further& further, bool fields) {
+void print_positions(int axis, const Summarised& of, const std::vector<std::vector<Statistics>>& found,
+                     const Further& further) {
+    const bool fields = of.dtype.kind() == Kind::structure;
     Row titles{fmt::format("axis {}", axis)};
     if (fields) titles.emplace_back("field");
-    for (const char* title : {"elements", "NaN", "min", "max", "mean", "deviation"}) titles.emplace_back(title);
+    for (const char* title : {"elements", of.decoded ? "missing" : "NaN", "min", "max", "mean", "deviation"})
+        titles.emplace_back(title);
     for (const auto& [word, values] : further) titles.push_back(word);
     std::vector<Row> rows{std::move(titles)};
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -186,16 +214,24 @@ int stats(Session& session, const StatsOptions& o) {
     if (o.axis && o.bins && *o.bins != "0") throw invalid_argument("--bins: there are no histograms along an axis");
     const int bins = parse_number("--bins", o.bins.value_or("32"), 0, 10'000);
     std::unique_ptr<ArraySource> source;
-    Shape shape;
+    Summarised of;
     int axis = 0;
     std::vector<std::vector<Statistics>> positions;
     Further further;
+    const auto dated = [&](std::vector<Statistics> some) {
+        return o.raw ? some : with_dates(std::move(some), *source);
+    };
     const std::vector<Statistics> found = at_located(o.path, [&](const Located& at) {
         source = about_path(o.path, [&] { return open_source(at); });
-        const std::optional<ElementBytes> fill = source->fill_bytes();
+        of.stored_dtype = native_dtype(source->info().dtype);
         std::optional<Selection> selection;
         if (o.selection) selection = chosen_part(session, o.path, *o.selection, *source);
-        shape = selection ? selection->shape() : source->info().shape;
+        of.outside = outside_valid_range(*source, session.io(), selection);
+        if (!o.raw) source = decoded(std::move(source));
+        of.dtype = source->info().dtype;
+        of.decoded = source->converted_from() != nullptr;
+        const std::optional<ElementBytes> fill = source->fill_bytes();
+        const Shape shape = of.shape = selection ? selection->shape() : source->info().shape;
         std::optional<int> kept;
         if (o.axis) {
             if (shape.empty()) throw invalid_argument("{}: it has no dimension", o.path);
@@ -209,29 +245,29 @@ int stats(Session& session, const StatsOptions& o) {
         }
         if (kept) {
             positions = statistics_along(*source, axis, fill, session.io(), selection);
+            for (auto& one : positions) one = dated(std::move(one));
             return std::vector<Statistics>();
         }
-        return statistics(*source, fill, bins, session.io(), selection);
+        return dated(statistics(*source, fill, bins, session.io(), selection));
     });
     session.clear_progress();
-    const DType dtype = source->info().dtype;
     if (o.axis) {
         if (session.options().json) {
-            print_json(positions_value(o.path, dtype, shape, axis, positions, further));
+            print_json(positions_value(o.path, of, axis, positions, further));
         } else {
-            print_positions(axis, positions, further, dtype.kind() == Kind::structure);
+            print_positions(axis, of, positions, further);
         }
         return exit_done;
     }
     if (session.options().json) {
-        Value value = statistics_value(o.path, dtype, shape, found);
+        Value value = statistics_value(o.path, of, found);
         value.set("further", further_value(further, 0));
         print_json(value);
         return exit_done;
     }
     for (const Statistics& s : found) {
         if (&s != &found.front()) print("\n");
-        print_statistics(s, further);
+        print_statistics(s, further, of);
     }
     return exit_done;
 }
@@ -250,6 +286,7 @@ Run declare_stats(CLI::App& app) {
                    "also median, p95, p2.5, var and so on, as `reduce --with`, without NaN; may be repeated, or p5,p95")
         ->option_text("WORDS")
         ->delimiter(',');
+    app.add_flag("--raw", o->raw, raw_text);
     app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
         ->option_text("N");
     return [o](Session& session) {

@@ -1,5 +1,6 @@
 // verify, repair, seal, digest, diff, stats and snapshots, with the same members as the program's --json.
 #include <pybind11/stl.h>
+#include <tessera/conventions.h>
 
 #include <tessera/copy.h>
 #include <tessera/error.h>
@@ -10,9 +11,13 @@
 #include <tessera/seal.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>
+#include <tessera/write_computed.h>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "convert.h"
@@ -145,13 +150,22 @@ py::object difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rto
     return report_to_python(difference_value(found));
 }
 
+/// What an array's elements stand for, or its codes.
+std::unique_ptr<ArraySource> shown(const std::shared_ptr<ArrayParts>& parts, bool raw) {
+    auto codes = shared_source(std::shared_ptr<const ArraySource>(parts, &parts->readable()));
+    return raw ? std::move(codes) : decoded(std::move(codes));
+}
+
 /// The statistics of each field, or one entry for plain elements.
-py::list statistics_of(ArrayHandle& handle, int bins, const WorkOptions& options) {
+py::list statistics_of(ArrayHandle& handle, int bins, bool raw, const WorkOptions& options) {
     const auto parts = handle.parts();
-    std::optional<ElementBytes> fill;
-    if (parts->array) fill = parts->array->metadata().fill.bytes;
-    const auto found =
-        Work(options).run([&](const IoOptions& io) { return statistics(parts->readable(), fill, bins, io); });
+    const auto source = shown(parts, raw);
+    std::optional<ElementBytes> fill = source->fill_bytes();
+    if (parts->array && source->converted_from() == nullptr) fill = parts->array->metadata().fill.bytes;
+    const auto found = Work(options).run([&](const IoOptions& io) {
+        auto some = statistics(*source, fill, bins, io);
+        return raw ? some : with_dates(std::move(some), *source);
+    });
     py::list list;
     for (const Statistics& one : found) {
         Value value{{"field", one.field}};
@@ -161,13 +175,19 @@ py::list statistics_of(ArrayHandle& handle, int bins, const WorkOptions& options
     return list;
 }
 
-/// Further statistics by their words; those of NumPy's own scalars.
-py::dict further_statistics(ArrayHandle& handle, const std::vector<std::string>& words, const WorkOptions& options) {
+std::optional<std::int64_t> outside_of(ArrayHandle& handle, const WorkOptions& options) {
     const auto parts = handle.parts();
+    return Work(options).run([&](const IoOptions& io) { return outside_valid_range(parts->readable(), io); });
+}
+
+/// Further statistics by their words; those of NumPy's own scalars.
+py::dict further_statistics(ArrayHandle& handle, const std::vector<std::string>& words, bool raw,
+                            const WorkOptions& options) {
+    const auto source = shown(handle.parts(), raw);
     py::dict found;
     for (const std::string& word : words) {
-        const NDArray value = Work(options).run(
-            [&](const IoOptions& io) { return statistic(parts->readable(), word, std::nullopt, io); });
+        const NDArray value =
+            Work(options).run([&](const IoOptions& io) { return statistic(*source, word, std::nullopt, io); });
         found[py::str(word)] = value_to_python(element_to_json(value.dtype(), value.bytes().data()));
     }
     return found;
@@ -225,6 +245,7 @@ void bind_checks(py::module_& module) {
     module.def("digest_at", &digest_at);
     module.def("difference", &difference_of);
     module.def("statistics", &statistics_of);
+    module.def("outside_valid", &outside_of);
     module.def("further_statistics", &further_statistics);
     bind_snapshots(module);
 }

@@ -499,9 +499,10 @@ def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol:
 
 
 @over_network
-def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence[str]] = (), threads: int = 0, max_memory: Union[int, str] = 0,
-          progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None) -> Statistics:
-    """Minimum, maximum, mean, deviation and histogram in one parallel pass, without NaN.
+def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence[str]] = (), raw: bool = False, threads: int = 0,
+          max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+          storage_options: Optional[dict[str, Any]] = None) -> Statistics:
+    """Minimum, maximum, mean, deviation and histogram in one parallel pass, without missing elements and NaN.
 
     Parameters
     ----------
@@ -509,6 +510,8 @@ def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence
         At most so many bins of the histogram, 4 or more; 0: none.
     how : str or sequence of str
         Further statistics, as those of :func:`reduce`: ``("median", "p95")``. They are members of ``further``.
+    raw : bool
+        Of the stored codes, not of what they stand for.
     storage_options : dict, optional
         As in :func:`open`.
 
@@ -526,14 +529,16 @@ def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence
     {'p25': 1.0}
     """
     opened = _array(array, max_memory=max_memory)
-    found = _tessera.statistics(opened._handle, bins, work(threads, max_memory, progress))
+    found = _tessera.statistics(opened._handle, bins, raw, work(threads, max_memory, progress))
     words = [how] if isinstance(how, str) else list(how)
-    further = _tessera.further_statistics(opened._handle, words, work(threads, max_memory, progress))
-    whole: dict[str, Any] = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size, "further": further}
+    further = _tessera.further_statistics(opened._handle, words, raw, work(threads, max_memory, progress))
+    whole: dict[str, Any] = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size, "further": further,
+                             "stored_dtype": opened._handle.dtype_text,
+                             "outside_valid": _tessera.outside_valid(opened._handle, work(threads, max_memory, progress))}
     if len(found) == 1 and not found[0]["field"]:
         found[0].pop("field")
         return Statistics({**whole, **found[0]}, fields=[])
-    nothing: dict[str, Any] = dict.fromkeys(("nan", "fill", "min", "max", "mean", "deviation", "histogram"))
+    nothing: dict[str, Any] = dict.fromkeys(("nan", "missing", "fill", "min", "max", "mean", "deviation", "histogram"))
     return Statistics({**whole, **nothing}, fields=list(map(Statistics, found)))
 
 

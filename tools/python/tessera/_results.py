@@ -225,9 +225,13 @@ class Statistics(Result):
     path, field, dtype : str
         What they are of.
     count : int
-        All elements. All else but `nan` and `fill` leaves out NaN and NaT.
-    nan, fill : int
-        Elements that are NaN or NaT, and that equal the fill value.
+        All elements. All else but `nan`, `missing` and `fill` leaves out missing ones, NaN and NaT.
+    nan, missing, fill : int
+        Elements that are NaN or NaT, that are so or marked as missing, and that equal the fill value.
+    stored_dtype : str
+        Of the codes.
+    outside_valid : int or None
+        Elements outside of `valid_range`, `valid_min` and `valid_max`, where there are any of these.
     min, max, mean : number, text or None
         None where there is none.
     deviation : float or None
@@ -244,7 +248,10 @@ class Statistics(Result):
     dtype: str
     count: int
     nan: Optional[int]
+    missing: Optional[int]
     fill: Optional[int]
+    stored_dtype: str
+    outside_valid: Optional[int]
     min: Any
     max: Any
     mean: Any

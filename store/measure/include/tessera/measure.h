@@ -101,7 +101,7 @@ struct Statistics {
     std::string field;  ///< "" for the elements themselves; "n.x" for a field
     DType dtype;
     std::int64_t count = 0;
-    std::int64_t nans = 0;   ///< NaN or NaT
+    std::int64_t nans = 0;   ///< NaN or NaT, or marked as missing (ArrayInfo::marks_missing)
     std::int64_t fills = 0;  ///< elements that equal the array's fill value bit for bit
     /// Elements of the dtype, for real numbers and times; −0.0 is less than 0.0. For text and bytes, the first and last
     /// in byte order.
@@ -112,8 +112,9 @@ struct Statistics {
     /// last place of the double. Both hold however far from zero the values lie. The last places may depend on the
     /// chunks and the number of threads.
     std::optional<double> mean;
-    std::optional<double> deviation;     ///< standard deviation, with N as divisor
-    std::optional<Histogram> histogram;  ///< of real numbers
+    std::optional<std::string> mean_date;  ///< of datetimes: the same in ISO 8601
+    std::optional<double> deviation;       ///< standard deviation, with N as divisor
+    std::optional<Histogram> histogram;    ///< of real numbers
 };
 
 /// Statistics of every field, or one entry for plain elements. `fill` is the array's fill element, if it has one (see
@@ -131,6 +132,15 @@ struct Statistics {
 [[nodiscard]] std::vector<std::vector<Statistics>> statistics_along(
     const ArraySource& source, int axis, const std::optional<ElementBytes>& fill, const IoOptions& io = {},
     const std::optional<Selection>& selection = std::nullopt);
+
+/// The same with ISO 8601 in place of the extremes and the mean, of an array that counts times in another calendar than
+/// datetime64's ("noleap"); of any other array as they are.
+[[nodiscard]] std::vector<Statistics> with_dates(std::vector<Statistics> found, const ArraySource& source);
+
+/// How many elements lie outside of what the array's attributes `valid_min`, `valid_max` or `valid_range` say, which
+/// are in stored units; missing ones do not count. nullopt without such attributes. The array is read once.
+[[nodiscard]] std::optional<std::int64_t> outside_valid_range(const ArraySource& source, const IoOptions& io = {},
+                                                              const std::optional<Selection>& selection = std::nullopt);
 
 /// One more statistic of the same elements without NaN and NaT: a reduction by its word (parse_reduction), "median",
 /// "p95" or "var". Its shape is () or, with `axis`, which may be negative, the length of that axis. Exact whatever the
