@@ -12,6 +12,7 @@
 #include <tessera/array.h>
 #include <tessera/conventions.h>
 #include <tessera/coordinates.h>
+#include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
@@ -356,6 +357,7 @@ Meaning meaning_by(const DType& dtype, Value attributes) {
         std::erase_if(meaning.missing, [&](const ElementBytes& one) {
             double number = 0;
             to_doubles(meaning.stored)(one.data(), 1, &number);
+            meaning.marks_nan = meaning.marks_nan || number != number;
             return number != number;
         });
     }
@@ -462,6 +464,135 @@ std::unique_ptr<ArraySource> coarsened_as_stored(std::unique_ptr<ArraySource> ar
 
 std::unique_ptr<ArraySource> decoded(std::unique_ptr<ArraySource> array) {
     return decoded_source(std::move(array), Times::dates);
+}
+
+std::optional<std::string> DecodedElements::date(std::int64_t i) const {
+    if (!time) return std::nullopt;
+    double count = 0;
+    to_doubles(values.dtype())(values.bytes().data() + i * values.dtype().size(), 1, &count);
+    const auto moment = time->time(count);
+    return moment ? std::optional(time_text(time->calendar, *moment)) : std::nullopt;
+}
+
+namespace {
+
+NDArray in_host_order(NDArray codes) {
+    const DType native = native_dtype(codes.dtype());
+    if (codes.dtype() == native) return codes;
+    NDArray elements(native, codes.shape());
+    CastSource(view_source(codes.view(), ""), native, Cast::safe)
+        .read_into(Region::whole(codes.shape()), elements.view(), {});
+    return elements;
+}
+
+/// In host order. `nan`: whether NaN is among the missing ones.
+std::vector<bool> missing_among(const Meaning& meaning, const NDArray& codes, bool nan) {
+    std::vector<bool> missing(static_cast<std::size_t>(codes.count()));
+    const auto find = by_type(meaning, [&](auto kind, auto markers) -> ConvertedSource::Convert {
+        using T = decltype(kind);
+        return [&missing, markers, nan](const std::byte* from, std::byte* /*to*/, std::int64_t n) {
+            each_element<T>(markers, from, n, [&](std::int64_t i, auto v, bool lacks) {
+                missing[static_cast<std::size_t>(i)] = lacks && (v == v || nan);
+            });
+        };
+    });
+    find(codes.bytes().data(), nullptr, codes.count());
+    return missing;
+}
+
+}  // namespace
+
+DecodedElements decoded_elements(const Meaning& meaning, NDArray codes) {
+    const DType native = native_dtype(codes.dtype());
+    if (!meaning.says_more(native)) return {std::move(codes), {}};
+    NDArray elements = in_host_order(std::move(codes));
+    std::vector<bool> missing;
+    if (!meaning.missing.empty() || meaning.marks_nan) missing = missing_among(meaning, elements, meaning.marks_nan);
+    const bool dates = meaning.has_datetimes();
+    DecodedElements made{std::move(elements), std::move(missing), dates ? std::nullopt : meaning.time};
+    if (dates || meaning.is_encoded(native)) {
+        const auto source = by_meaning(view_source(made.values.view(), ""), meaning, dates, Value::object());
+        NDArray values(source->info().dtype, made.values.shape());
+        source->read_into(Region::whole(values.shape()), values.view(), {});
+        made.values = std::move(values);
+    }
+    return made;
+}
+
+DType decoded_dtype(const Meaning& meaning) {
+    return meaning.has_datetimes() ? DType::time(Kind::datetime, datetime_unit(*meaning.time, counts_whole(meaning)))
+                                   : meaning.decoded();
+}
+
+void keep_marks(const Meaning& meaning, NDArray present, NDArray& codes) {
+    const NDArray there = in_host_order(std::move(present));
+    const std::vector<bool> was = missing_among(meaning, there, true);
+    const std::vector<bool> becomes = missing_among(meaning, codes, true);
+    const std::int64_t size = meaning.stored.size();
+    for (std::size_t i = 0; i < was.size(); ++i) {
+        const std::int64_t at = static_cast<std::int64_t>(i) * size;
+        if (was[i] && becomes[i]) std::copy_n(there.bytes().data() + at, size, codes.bytes().data() + at);
+    }
+}
+
+ElementBytes code_from_text(const Meaning& meaning, std::string_view text) {
+    constexpr std::array<std::string_view, 5> none{"null", "--", "NaN", "nan", "NaT"};
+    const bool lacks = std::ranges::count(none, text) > 0;
+    const bool number = text.find_first_not_of("+-.0123456789eE") == std::string_view::npos &&
+                        text.find('-', 1) == std::string_view::npos;
+    if (meaning.time && number && !lacks) {
+        throw invalid_argument("expected a time such as {}, found {}: its count is a stored code (raw)",
+                               time_text(meaning.time->calendar, meaning.time->start), text);
+    }
+    DType dtype = decoded_dtype(meaning);
+    const bool counts = meaning.time && !meaning.has_datetimes();
+    // Floats as doubles, so that they are rounded once.
+    if (lacks || counts || (is_integral(meaning.stored) && dtype.kind() == Kind::real)) dtype = DType::of<double>();
+    NDArray value(dtype, {1});
+    if (counts && !lacks) {
+        const Int128 distance = parse_period(text, meaning.time->calendar).first - meaning.time->start;
+        store_number(
+            value.bytes().data(), 0,
+            static_cast<double>(static_cast<long double>(distance) / static_cast<long double>(meaning.time->unit)));
+    } else {
+        const ElementBytes parsed = element_from_text(dtype, lacks ? "NaN" : text);
+        std::copy(parsed.begin(), parsed.end(), value.bytes().data());
+    }
+    const auto code = encoded_source(view_source(value.view(), "the value"), meaning, Value::object());
+    NDArray made(code->info().dtype, {1});
+    code->read_into(Region::whole(made.shape()), made.view(), {});
+    return {made.bytes().begin(), made.bytes().end()};
+}
+
+std::unique_ptr<ArraySource> text_source(std::unique_ptr<ArraySource> array) {
+    const Meaning meaning = meaning_of(*array);
+    const DType native = native_dtype(array->info().dtype);
+    if (!meaning.says_more(native)) return array;
+    constexpr std::size_t longest = 40;
+    const auto convert_some = [meaning, native](const std::byte* from, std::byte* to, std::int64_t n) {
+        NDArray codes(native, {n});
+        std::copy_n(from, n * native.size(), codes.bytes().data());
+        const DecodedElements found = decoded_elements(meaning, std::move(codes));
+        const DType& dtype = found.values.dtype();
+        std::fill_n(to, static_cast<std::size_t>(n) * longest * 4, std::byte{});
+        for (std::int64_t i = 0; i < n; ++i) {
+            if (found.lacks(i)) continue;
+            const std::byte* const element = found.values.bytes().data() + i * dtype.size();
+            const std::string text = found.date(i).value_or(element_to_text(dtype, element)).substr(0, longest);
+            for (std::size_t k = 0; k < text.size(); ++k) {
+                store_number(to + static_cast<std::size_t>(i) * longest * 4, static_cast<std::int64_t>(k),
+                             static_cast<std::uint32_t>(static_cast<unsigned char>(text[k])));
+            }
+        }
+    };
+    auto convert = [convert_some, size = native.size()](const std::byte* from, std::byte* to, std::int64_t n) {
+        constexpr std::int64_t most = 1024;  // at once, which bounds the memory
+        for (std::int64_t i = 0; i < n; i += most) {
+            convert_some(from + i * size, to + i * static_cast<std::int64_t>(longest) * 4, std::min(most, n - i));
+        }
+    };
+    return std::make_unique<ConvertedSource>(std::move(array), DType::parse(fmt::format("U{}", longest)),
+                                             Value::object(), std::move(convert));
 }
 
 }  // namespace tessera

@@ -4,8 +4,10 @@
 
 #include <tessera/array_io.h>
 #include <tessera/copy_elements.h>
+#include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/meaning.h>
 #include <tessera/ndarray.h>
 #include <algorithm>
 #include <cstdint>
@@ -36,6 +38,11 @@ public:
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     [[nodiscard]] const std::string& name() const override { return name_; }
+    [[nodiscard]] Value attribute_values() const override {
+        Value attributes = meaning_of(*array_).attributes;  // they say what the elements stand for
+        attributes.erase(dimensions_attribute);
+        return attributes;
+    }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         // An Index has room for 32 dimensions: limit them to some MiB.

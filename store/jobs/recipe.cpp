@@ -363,6 +363,8 @@ std::unique_ptr<ArraySource> viewed(std::unique_ptr<ArraySource> array, const Re
     const CastAsked cast(recipe);
     const View* const view = recipe.view();
     if (view == nullptr) return cast.of(std::move(array));
+    if (view->elements == Elements::text) array = text_source(std::move(array));
+    if (view->elements == Elements::values && !meaning_of(*array).marks_missing()) array = decoded(std::move(array));
     if (view->where) array = where_source(std::move(array), *view->where, io);
     if (view->points) array = elements_at(std::move(array), opened_ingredient(*view->points, open));
     std::string why;

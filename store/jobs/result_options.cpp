@@ -51,7 +51,7 @@ void require_of_kind(const ResultOptions& result, const std::string& destination
 }
 
 bool is_viewed(const Recipe& recipe) {
-    bool given = recipe.dtype.has_value();
+    bool given = recipe.dtype.has_value() || recipe.view()->elements >= Elements::values;
     visit_options(*recipe.view(), [&](const Option& /*option*/, const auto& m) { given = given || is_given(m); });
     return given;
 }
@@ -121,6 +121,12 @@ void require_planned(const ResultOptions& result) {
 
 Recipe rounded_for(Recipe recipe, const ResultOptions& r, const std::string& destination) {
     View* const view = recipe.view();
+    if (view != nullptr && view->elements < Elements::codes) {
+        const auto* format = named_array_file_format(destination);
+        const bool text = format != nullptr && format->recognise == nullptr && !recipe.dtype;
+        const bool values = view->elements == Elements::shown && (format == nullptr || !format->keeps_attributes);
+        view->elements = text ? Elements::text : values ? Elements::values : Elements::codes;
+    }
     auto rounding = view == nullptr ? std::nullopt : rounding_of(*view);
     if (!rounding) return recipe;
     HierarchyOptions options{.arrays = {.format = r.format}};
@@ -149,10 +155,10 @@ HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, 
     set_fills(given, r, options);
     if (const auto* copy = std::get_if<CopyRecipe>(&given.make)) {
         read_as_given(given, copy->source, options);
-        if (is_viewed(given)) {
+        Recipe seen = rounded_for(given, r, destination);
+        if (is_viewed(seen)) {
             const auto said = std::make_shared<std::set<std::string>>();  // arrays are opened more than once
-            options.view = [recipe = rounded_for(given, r, destination), said, say,
-                            io](std::unique_ptr<ArraySource> opened) {
+            options.view = [recipe = std::move(seen), said, say, io](std::unique_ptr<ArraySource> opened) {
                 std::vector<std::string> notes;
                 opened = viewed(std::move(opened), recipe, open_by_path(), io, notes);
                 for (const std::string& note : notes) {

@@ -57,7 +57,7 @@ class Edits(ProgramTest):
         before = digest(self.folder / "grid.zarr")
         for line, words in [
             ("sett 0 1", "'sett' is none of: set SELECTION VALUE|FILE"),
-            ("set 0:5", "expected set SELECTION VALUE|FILE, found 2 words"),
+            ("set 0:5", "expected set SELECTION VALUE|FILE [raw], found 2 words"),
             ("set '0:5, : 1", "a ' is not closed"),
             ("set 0:5,: 3.5", "3.5"),
             ("append nowhere.npy", "nowhere.npy"),

@@ -187,7 +187,7 @@ class Undo(ProgramTest):
         self.create()
         for words in (["set", "a.zarr", "0, 0", "1"], ["append", "a.zarr", "all.npy"], ["resize", "a.zarr", "20,20"],
                       ["attrs", "a.zarr", "set", "k", "1"], ["attrs", "a.zarr", "rm", "k"], ["dims", "a.zarr", "y,x"],
-                      ["calc", "a.zarr", "x+1", "x=a.zarr", "--in-place"]):
+                      ["calc", "a.zarr", "x+1", "x=a.zarr", "--in-place", "--raw"]):
             self.tessera("set", "a.zarr", "0, 0", "2", "--quiet")
             self.assertNotEqual(self.kept(), [])
             self.tessera(*words, "--no-undo", "--quiet")

@@ -104,6 +104,135 @@ class Meanings(ProgramTest):
         self.assertRegex(self.tessera("stats", "m.nc::noleap"), r"(?m)^mean +2000-03-01$")
         self.assertEqual(self.tessera_json("stats", "m.nc::noleap", "--raw")["max"], 48)
 
+    # ---- get
+
+    def test_elements(self):
+        wanted = self.opened()
+        for variable in ("packed", "unsigned", "plain"):
+            for path in (f"m.nc::{variable}", f"m.zarr/{variable}"):
+                with self.subTest(path=path):
+                    found = np.array(self.tessera_json("get", path), "f8")  # null becomes NaN
+                    np.testing.assert_allclose(found, wanted[variable].values.astype("f8"), rtol=1e-6)
+        self.assertEqual(self.tessera_json("get", "m.nc::packed", "0, :3", "--raw"), COUNTS[0, :3].tolist())
+        self.assertEqual(self.tessera_json("get", "m.nc::packed", "0, 0"), None)
+        self.assertEqual(self.tessera_json("get", "m.nc::plain", "1, 2"), 10)
+        self.assertEqual(self.tessera("get", "m.nc::unsigned").split(), "[ 1.0 -- 128.0 0.0 5.0 6.0 7.0 8.0]".split())
+
+    def test_nan_that_is_no_marker(self):
+        found = self.tessera_json("get", "m.nc::real")
+        self.assertEqual(found[2:4], [None, "NaN"])
+        self.tessera("import", self.save("n.npy", np.array([1.0, np.nan])), "n.zarr")
+        self.assertEqual(self.tessera_json("get", "n.zarr"), [1.0, "NaN"])
+        self.tessera("attrs", "n.zarr", "set", "_FillValue", "NaN")
+        self.assertEqual(self.tessera_json("get", "n.zarr"), [1.0, None])
+
+    def test_marked_integers(self):
+        self.assertEqual(self.tessera_json("get", "m.zarr/wide"), [2**53 + 1, None, 3, 4, 5])
+        self.assertEqual(self.tessera("get", "m.zarr/wide", "1:3"), "[--  3]\n")
+        self.assertEqual(self.tessera("get", "m.zarr/wide", "--csv").splitlines()[:3], [str(2**53 + 1), '""', "3"])
+        self.tessera("get", "m.zarr/wide", "--out", "w.npy", "--quiet")
+        np.testing.assert_array_equal(np.load(self.path("w.npy")), [2**53 + 1, -7, 3, 4, 5])
+
+    def test_times(self):
+        self.assertEqual(self.tessera_json("get", "m.nc::y", "1:3"), ["2000-02-28T12", "2000-02-29T00"])
+        self.assertEqual(self.tessera_json("get", "m.nc::noleap", "1:3"), ["2000-02-28T12:00", "2000-03-01"])
+        self.assertEqual(self.tessera("get", "m.nc::noleap", "1:3"), "[2000-02-28T12:00       2000-03-01]\n")
+        self.assertEqual(self.tessera("get", "m.nc::noleap", "1:3", "--csv"), "2000-02-28T12:00\n2000-03-01\n")
+        self.assertEqual(self.tessera_json("get", "m.nc::noleap", "1:3", "--raw"), [12, 24])
+
+    def test_text_and_files(self):
+        wanted = self.opened()["packed"].values
+        text = self.tessera("get", "m.nc::packed", "--csv")
+        np.testing.assert_allclose(np.genfromtxt(text.splitlines(), delimiter=","), wanted)
+        self.assertTrue(text.startswith(","))
+        for words in (("get", "m.zarr/packed", "--out", "p.csv"), ("copy", "m.zarr/packed", "p.csv", "--overwrite"),
+                      ("export", "m.nc::packed", "p.csv", "--overwrite")):
+            self.tessera(*words, "--quiet")
+            np.testing.assert_allclose(np.genfromtxt(self.path("p.csv"), delimiter=","), wanted)
+        self.tessera("get", "m.zarr/packed", "--out", "p.npy", "--quiet")
+        np.testing.assert_allclose(np.load(self.path("p.npy")), wanted)
+        self.tessera("get", "m.zarr/packed", "--out", "p.npy", "--overwrite", "--raw", "--quiet")
+        np.testing.assert_array_equal(np.load(self.path("p.npy")), COUNTS)
+        self.tessera("get", "m.zarr/packed", "--out", "p.csv", "--overwrite", "--raw", "--quiet")
+        np.testing.assert_array_equal(np.loadtxt(self.path("p.csv"), delimiter=","), COUNTS)
+
+        self.assertTrue(self.tessera("copy", "m.zarr/packed", "-", "--as", "csv").startswith(","))
+
+    def test_points(self):
+        self.save("at.npy", np.array([[2, 3], [0, 1]]))
+        found = self.tessera_json("get", "m.zarr/packed", "--points", "at.npy")
+        self.assertEqual(found[0], None)
+        self.assertAlmostEqual(found[1], self.opened()["packed"].values[0, 1], 3)
+
+    # ---- set
+
+    def codes(self, variable="packed"):
+        return np.array(self.tessera_json("get", f"m.zarr/{variable}", "--raw"))
+
+    def test_setting_packs(self):
+        for value, code in ((273.16, 1), ("273.155", 0), ("273.165", 2), ("null", -32767), ("NaN", -32767)):
+            self.tessera("set", "m.zarr/packed", "1, 1", value, "--quiet")
+            self.assertEqual(self.codes()[1, 1], code)
+        before = self.codes()
+        for value, says in ((1e6, "does not hold"), (273.15 - 327.67, "stands for a missing element"), ("warm", "warm")):
+            self.refused("set", "m.zarr/packed", "1, :", "--", value, says=says)
+        self.refused("set", "m.zarr/plain", "1, 1", "NaN", says="NaN")
+        np.testing.assert_array_equal(self.codes(), before)
+        self.tessera("set", "m.zarr/packed", "1, 1", "--raw", "--quiet", "--", -32768)
+        self.assertEqual(self.codes()[1, 1], -32768)
+        self.tessera("copy", "m.zarr", "back.nc", "--quiet")
+        wanted = self.opened("back.nc")["packed"].values
+        np.testing.assert_allclose(np.array(self.tessera_json("get", "m.zarr/packed"), "f8"), wanted)
+
+    def test_what_get_prints_is_what_set_takes(self):
+        for variable in ("packed", "unsigned", "real", "wide", "plain", "y", "noleap"):
+            before = self.codes(variable)
+            for form in ("npy", "csv"):
+                if form == "csv" and variable == "noleap":
+                    continue
+                with self.subTest(variable=variable, form=form):
+                    self.tessera("get", f"m.zarr/{variable}", "--out", f"p.{form}", "--overwrite", "--quiet")
+                    self.tessera("set", f"m.zarr/{variable}", "...", f"p.{form}", "--quiet")
+                    np.testing.assert_array_equal(self.codes(variable), before)
+
+    def test_setting_marks(self):
+        self.tessera("set", "m.zarr/packed", "...", "NaN", "--quiet")
+        codes = self.codes()
+        self.assertEqual(codes[2, 3], -32768)  # was missing, and is marked as before
+        self.assertEqual((codes == -32767).sum(), codes.size - 1)
+        self.tessera("set", "m.zarr/real", "...", "NaN", "--quiet")
+        self.assertEqual(self.tessera_json("get", "m.zarr/real"), [None, None, None, "NaN", None, None, None, None])
+        self.tessera("set", "m.zarr/wide", "0", "null", "--quiet")
+        self.assertEqual(self.codes("wide").tolist(), [-7, -7, 3, 4, 5])
+        self.refused("set", "m.zarr/wide", "2", "--", -7, says="stands for a missing element")
+
+    def test_setting_times_and_signs(self):
+        self.tessera("set", "m.zarr/y", "1", "2000-02-28T13", "--quiet")
+        self.tessera("set", "m.zarr/noleap", "1", "2000-03-02T01:00", "--quiet")
+        self.tessera("set", "m.zarr/unsigned", "1:3", 200, "--quiet")
+        self.assertEqual((self.codes("y")[1], self.codes("noleap")[1]), (13, 49))
+        self.assertEqual(self.codes("unsigned").tolist(), [1, -56, -56, 0, 5, 6, 7, 8])
+        self.refused("set", "m.zarr/y", "1", 5, says=("expected a time", "raw"))
+        self.refused("set", "m.zarr/y", "1", "2000-02-28T13:30", says="2000-02-28T13:30")
+        self.refused("set", "m.zarr/noleap", "1", "2000-02-29", says="2000-02-29")
+        self.tessera("set", "m.zarr/y", "1", 5, "--raw", "--quiet")
+        self.assertEqual(self.codes("y")[1], 5)
+
+    def test_scripts(self):
+        self.tessera("edit", "m.zarr/packed", "--script", "-", "--quiet", input="set 0,1 273.16\nset 0,2 7 raw\n")
+        self.assertEqual(self.codes()[0, 1:3].tolist(), [1, 7])
+
+    def test_files_are_set_by_their_meaning(self):
+        before = self.codes()
+        with netCDF4.Dataset(self.path("other.nc"), "w") as file:
+            file.createDimension("x", 8)
+            variable = file.createVariable("v", "i4", ("x",), fill_value=-1)
+            variable.scale_factor = 0.1
+            variable[:] = np.ma.masked_equal([270, 271, 272, 273, 274, 275, 276, 277], 273)
+        self.tessera("set", "m.zarr/packed", "1, :", "other.nc::v", "--quiet")
+        self.assertEqual(self.codes()[1].tolist(), [-315, -215, -115, -32767, 85, 185, 285, 385])
+        np.testing.assert_array_equal(self.codes()[2:], before[2:])
+
 
 if __name__ == "__main__":
     main()

@@ -117,7 +117,10 @@ constexpr Command table[] = {
      "  tessera formats",
      declare_formats},
     {"get", inspect, "print or save a part of an array", "get PATH [SELECTION] [options]",
-     "Prints as NumPy does; of more than 1000 elements only the edges, unless --all. --json always prints all.\n\n"
+     "Prints what elements stand for as NumPy does, missing ones as -- (null in --json, nothing in --csv); of more "
+     "than\n"
+     "1000 elements only the edges, unless --all. --json always prints all. --out decodes for files that keep no\n"
+     "attributes, such as .npy.\n\n"
      "Examples:\n"
      "  tessera get grid.zarr '10:20, ::2'\n"
      "  tessera get era5.nc::t2m 'time=2020-01:2020-06, latitude~45'\n"
@@ -393,7 +396,9 @@ constexpr Command table[] = {
      "  tessera job job.json",
      declare_job},
     {"set", edit, "write a value or a file into a part of an array", "set PATH SELECTION VALUE|FILE [options]",
-     "VALUE is JSON (3, -1.5, NaN, true, \"text\"; [1, 2] for a complex number or a structure), or plain text for "
+     "Values are what elements stand for, and are packed as the array's are; null or NaN is a missing one. --raw sets\n"
+     "codes. VALUE is JSON (3, -1.5, NaN, true, \"text\"; [1, 2] for a complex number or a structure), or plain text "
+     "for "
      "text\n"
      "and times. FILE is an array file of the selection's shape: an existing .npy or .npz, FILE.npz::member, or "
      "@FILE.\n"
@@ -424,7 +429,7 @@ constexpr Command table[] = {
     {"edit", edit, "many edits of an array or of several arrays of a group, all or nothing",
      "edit PATH --script FILE [options]",
      "Each line of FILE is one edit; words are split as in a shell, # begins a comment:\n"
-     "  set SELECTION VALUE|FILE\n"
+     "  set SELECTION VALUE|FILE [raw]\n"
      "  append FILE [AXIS]\n"
      "  resize SHAPE\n"
      "  attr KEY JSON\n"

@@ -7,16 +7,22 @@
 #include <tessera/array_file.h>
 #include <tessera/array_plan.h>
 #include <tessera/boxes.h>
+#include <tessera/conventions.h>
 #include <tessera/copy.h>
+#include <tessera/copy_elements.h>
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
+#include <tessera/meaning.h>
 #include <tessera/place.h>
+#include <tessera/slices.h>
 #include <tessera/update_file.h>
+#include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "blocks.h"
@@ -51,9 +57,9 @@ void run_edit(const std::string& left, const Undoable& keeping, const Edit& edit
 
 /// The file that a value names, opened: always for "@FILE", else only if it exists. "-" is standard input, where text
 /// is set only as "@-". Null for any other value.
-std::unique_ptr<ArraySource> named_source(const DType& dtype, const std::string& value,
+std::unique_ptr<ArraySource> named_source(const ArrayFileOptions& options, const std::string& value,
                                           const std::optional<std::string>& as) {
-    const ArrayFileOptions options{.dtype = dtype};
+    const DType& dtype = *options.dtype;
     const bool takes_text = dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
     const auto input = input_stream(value.starts_with('@') ? value.substr(1) : takes_text ? "" : value);
     if (input) return open_stream(read_stream(*input), as, options);
@@ -74,15 +80,34 @@ std::unique_ptr<ArraySource> named_source(const DType& dtype, const std::string&
     return nullptr;
 }
 
+/// Codes that replace a part: where missing elements stay missing, and may be marked in several ways, as they are.
+template <class Target>
+void keep_present_marks(const Target& array, const Selection& part, const Meaning& meaning, NDArray& codes,
+                        const IoOptions& io) {
+    if constexpr (std::is_base_of_v<ArraySource, Target>) {
+        const bool several = meaning.missing.size() > 1 || meaning.stored.kind() == Kind::real;
+        if (!meaning.missing.empty() && several) keep_marks(meaning, read_selection(array, part, io), codes);
+    }
+}
+
+/// With the array's dtype: codes have the sign that is meant.
+template <class Target>
+ArrayView as_stored(const Target& array, const NDArray& codes) {
+    ArrayView view = codes.view();
+    if (view.dtype.kind() != array.dtype().kind()) view.dtype = native_dtype(array.dtype());
+    return view;
+}
+
 /// Writes a file over a selection in parts that fit in memory. `Target` is an Array or an ArrayField.
 template <class Target>
-void set_from_file(Session& session, Target& array, const Selection& selection, const ArraySource& source,
-                   std::string_view file) {
+void set_from_file(Session& session, Target& array, const Selection& selection, const Meaning& meaning,
+                   const ArraySource& source, std::string_view file) {
     if (source.info().shape != selection.shape()) {
         throw invalid_argument("{} has the shape {}, but the selection has {}", file, source.info().shape.to_string(),
                                selection.shape().to_string());
     }
-    if (!source.info().dtype.equal_but_order(array.dtype())) {
+    const DType dtype = source.info().dtype;
+    if (!dtype.equal_but_order(array.dtype()) && !(dtype == meaning.stored)) {
         throw invalid_argument("{} holds {}, but {} holds {}; values are not converted", file,
                                source.info().dtype.to_string(), array.name(), array.dtype().to_string());
     }
@@ -93,17 +118,40 @@ void set_from_file(Session& session, Target& array, const Selection& selection, 
     quiet.progress = nullptr;  // progress is counted here, by parts
     // A quarter: the rest is for decoding and encoding.
     const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
+    if (source.converted_from() != nullptr && byte_count(selection.shape(), dtype.size()) > most) {
+        // A value that cannot be stored is found before anything is written.
+        for_each_box(selection, array.info(), most, [&](const Region& box) {
+            const Region in_file = without_dropped(box, selection);
+            NDArray part(dtype, in_file.extent);
+            source.read_into(in_file, part.view(), quiet);
+        });
+    }
     for_each_box(selection, array.info(), most, [&](const Region& box) {
         const Region in_file = without_dropped(box, selection);
         NDArray part(source.info().dtype, in_file.extent);
         source.read_into(in_file, part.view(), quiet);
-        array.write(selection.part(box), part.view(), quiet);
+        keep_present_marks(array, selection.part(box), meaning, part, quiet);
+        array.write(selection.part(box), as_stored(array, part), quiet);
         if (io.progress != nullptr) io.progress->advance(byte_count(in_file.extent, array.dtype().size()));
     });
 }
 
 template <class Target>
-void set_to_value(Target& array, const Selection& selection, const std::string& text, const IoOptions& io) {
+void set_to_value(Session& session, Target& array, const Selection& selection, const Meaning& meaning,
+                  const std::string& text) {
+    IoOptions io = session.io();
+    const DType native = native_dtype(array.dtype());
+    if (meaning.says_more(native)) {
+        const ElementBytes code = code_from_text(meaning, text);
+        const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
+        for_each_box(selection, array.info(), most, [&](const Region& box) {
+            NDArray part(meaning.stored, without_dropped(box, selection).extent);
+            fill_elements(part, meaning.stored, code.data());
+            keep_present_marks(array, selection.part(box), meaning, part, io);
+            array.write(selection.part(box), as_stored(array, part), io);
+        });
+        return;
+    }
     const ElementBytes element = element_from_text(array.dtype(), text);
     const VariableSlot slot{reinterpret_cast<const char*>(element.data()), element.size()};
     const std::byte* p = array.dtype().is_variable() ? reinterpret_cast<const std::byte*>(&slot) : element.data();
@@ -135,22 +183,43 @@ Undoable keep_for_undo(const Session& session, const Group& group, bool no_undo)
 
 namespace {
 
+/// Values as codes of an array. An array that has a meaning of its own is taken by it.
+std::unique_ptr<ArraySource> as_codes(std::unique_ptr<ArraySource> values, const Meaning& meaning, const DType& dtype) {
+    if (meaning.marks_missing() && values->info().dtype.equal_but_order(meaning.stored)) {
+        // No value of 8 bytes stands for a missing one but the mark itself.
+        values = shared_source(std::move(values), meaning.attributes);
+    }
+    values = decoded(std::move(values));
+    if (!meaning.is_encoded(dtype) && !(meaning.time && values->info().dtype.kind() == Kind::datetime)) return values;
+    return encoded_source(std::move(values), meaning, Value::object());
+}
+
 template <class Target>
-void set_any(Session& session, Target& array, const Selection& selection, const std::string& value,
+void set_any(Session& session, Target& array, const Selection& selection, const std::string& value, bool raw,
              const std::optional<std::string>& as = std::nullopt) {
-    if (auto source = named_source(array.dtype(), value, as)) {
+    const DType native = native_dtype(array.dtype());
+    Meaning meaning{.stored = native};
+    if constexpr (std::is_base_of_v<ArraySource, Target>) {
+        if (!raw) meaning = meaning_of(array);
+    }
+    const bool marked = meaning.marks_missing();
+    const DType given = marked || !meaning.says_more(native) ? array.dtype() : decoded_dtype(meaning);
+    const auto mark =
+        marked ? std::optional(element_to_text(meaning.stored, meaning.missing.front().data())) : std::nullopt;
+    if (auto source = named_source({.dtype = given, .missing = mark}, value, as)) {
         const std::string file = value.substr(value.starts_with('@') ? 1 : 0);
         if (!input_stream(file)) source = apart_source(std::move(source), file, array.name(), session.io());
-        set_from_file(session, array, selection, *source, file);
+        if (!raw) source = as_codes(std::move(source), meaning, native);
+        set_from_file(session, array, selection, meaning, *source, file);
     } else {
-        set_to_value(array, selection, value, session.io());
+        set_to_value(session, array, selection, meaning, value);
     }
 }
 
 }  // namespace
 
-void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value) {
-    set_any(session, array, selection, value);
+void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value, bool raw) {
+    set_any(session, array, selection, value, raw);
 }
 
 void append_file(Session& session, Array& array, const std::string& file, int axis, const std::optional<Cast>& cast) {
@@ -167,6 +236,7 @@ struct SetOptions {
     std::string path, selection, value;
     std::optional<std::string> as;
     bool no_undo = false;
+    bool raw = false;
 };
 
 /// An array file that is changed in place, as set_any() takes arrays.
@@ -211,7 +281,7 @@ Selection set_in_file(Session& session, const SetOptions& o, const Located& at) 
     FileTarget file(session, at);
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, file.shape()); });
     try {
-        about_path(o.path, [&] { set_any(session, file, selection, o.value, o.as); });
+        about_path(o.path, [&] { set_any(session, file, selection, o.value, o.raw, o.as); });
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled) throw;
         throw cancelled("interrupted; part of the selection has already been written");
@@ -227,7 +297,7 @@ template <class Target>
 Selection set_in(Session& session, const SetOptions& o, const Undoable& keeping, Target array) {
     const Selection selection = chosen_part(session, o.path, o.selection, array);
     run_edit("part of the selection has already been written", keeping,
-             [&] { about_path(o.path, [&] { set_any(session, array, selection, o.value, o.as); }); });
+             [&] { about_path(o.path, [&] { set_any(session, array, selection, o.value, o.raw, o.as); }); });
     return selection;
 }
 
@@ -350,6 +420,7 @@ Run declare_set(CLI::App& app) {
         ->option_text(" ");
     app.add_option("--as", o->as, "what a pipe holds: csv, or npy (default: its first bytes tell)")
         ->option_text("FORMAT");
+    app.add_flag("--raw", o->raw, raw_text);
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return again_when_replaced(o->path, [&] { return set(session, *o); }); };
 }

@@ -22,8 +22,8 @@ inline constexpr const char* no_undo_text = "keep nothing of what is replaced: `
 [[nodiscard]] Undoable keep_for_undo(const Session& session, const Array& array, bool no_undo);
 [[nodiscard]] Undoable keep_for_undo(const Session& session, const Group& group, bool no_undo);
 
-/// Writes `value` (one value as text, or the name of an array file) to all selected elements.
-void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value);
+/// Writes `value` (one value as text, or the name of an array file) to all selected elements; `raw`: codes.
+void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value, bool raw);
 /// The action of `append`: writes an array file after the end of an axis. Elements of another dtype are converted by
 /// the rule `cast`; without one they are refused.
 void append_file(Session& session, Array& array, const std::string& file, int axis,

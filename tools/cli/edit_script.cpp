@@ -49,7 +49,9 @@ Words split_words(const std::string& line) {
 }
 
 void run_set(Session& session, Array& array, const Words& words) {
-    set_elements(session, array, chosen_part(session, array.name(), words[1], array), words[2]);
+    const bool raw = words.size() > 3;
+    if (raw && words[3] != "raw") throw invalid_argument("expected raw, found {}", words[3]);
+    set_elements(session, array, chosen_part(session, array.name(), words[1], array), words[2], raw);
 }
 
 void run_append(Session& session, Array& array, const Words& words) {
@@ -81,8 +83,10 @@ struct Verb {
     void (*run)(Session& session, Array& array, const Words& words);
 };
 constexpr std::array verbs{
-    Verb{"set SELECTION VALUE|FILE", 3, 3, run_set}, Verb{"append FILE [AXIS]", 2, 3, run_append},
-    Verb{"resize SHAPE", 2, 2, run_resize},          Verb{"attr KEY JSON", 3, 3, run_attribute},
+    Verb{"set SELECTION VALUE|FILE [raw]", 3, 4, run_set},
+    Verb{"append FILE [AXIS]", 2, 3, run_append},
+    Verb{"resize SHAPE", 2, 2, run_resize},
+    Verb{"attr KEY JSON", 3, 3, run_attribute},
     Verb{"unattr KEY", 2, 2, run_remove_attribute},
 };
 

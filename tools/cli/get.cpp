@@ -5,6 +5,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/json.h>
+#include <tessera/meaning.h>
 #include <tessera/memory_account.h>
 #include <tessera/sequences.h>
 #include <unistd.h>
@@ -89,7 +90,11 @@ bool is_text(const DType& dtype) {
     return dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
 }
 
-std::string element_text(const DType& dtype, const std::byte* p, bool json) {
+std::string element_text(const DecodedElements& elements, std::int64_t i, bool json) {
+    if (elements.lacks(i)) return json ? "null" : "--";  // as NumPy's masked arrays
+    if (const auto date = elements.date(i)) return json ? json_text(*date) : *date;
+    const DType& dtype = elements.values.dtype();
+    const std::byte* const p = elements.values.bytes().data() + i * dtype.size();
     return json || is_text(dtype) ? json_text(element_to_json(dtype, p)) : printable(element_to_text(dtype, p));
 }
 
@@ -117,13 +122,14 @@ std::string empty_brackets(const Shape& shape, int axis = 0) {
 }
 
 /// A small array, its numbers aligned.
-void print_aligned(const NDArray& array, const Shape& shape, const std::vector<bool>& cut) {
+void print_aligned(const DecodedElements& elements, const Shape& shape, const std::vector<bool>& cut) {
+    const NDArray& array = elements.values;
     std::vector<std::string> texts;
     MemoryHold held;  // for these
     std::size_t width = 0;
     for_each_element(array, [&](const std::byte* p) {
         held.add(printing_memory(array.dtype(), p));
-        texts.push_back(element_text(array.dtype(), p, false));
+        texts.push_back(element_text(elements, std::ssize(texts), false));
         width = std::max(width, texts.back().size());
     });
     if (shape.empty() || is_text(array.dtype()) || array.dtype().kind() == Kind::structure) width = 0;
@@ -176,9 +182,9 @@ NDArray read_edges(const ArraySource& source, const Selection& selection, const 
 }
 
 /// Prints the edges of a large selection.
-void print_summary(const ArraySource& source, const Selection& selection, const IoOptions& io) {
+void print_summary(const ArraySource& source, const Meaning& meaning, const Selection& selection, const IoOptions& io) {
     const Edges edges(selection.full_shape());
-    const NDArray elements = read_edges(source, selection, edges, io);
+    const DecodedElements elements = decoded_elements(meaning, read_edges(source, selection, edges, io));
     std::vector<bool> cut;
     for (std::size_t d = 0; d < edges.cut.size(); ++d) {
         if (!selection.axes()[d].dropped) cut.push_back(edges.cut[d]);
@@ -191,9 +197,13 @@ struct GetOptions {
     std::string selection;
     bool all = false;
     bool csv = false;
+    bool raw = false;
 };
 
 int get(Session& session, const GetOptions& o, std::unique_ptr<ArraySource> source) {
+    // What is given with --dtype is converted already.
+    const Meaning meaning = o.raw || o.out.recipe.dtype ? Meaning{.stored = source->info().dtype} : meaning_of(*source);
+    if (o.csv && !o.raw && !o.out.recipe.dtype) source = text_source(std::move(source));
     const Selection selection = chosen_part(session, o.out.source, o.selection, *source);
     source = with_sequences_as_text(std::move(source));
     const Shape shape = selection.shape();
@@ -212,18 +222,19 @@ int get(Session& session, const GetOptions& o, std::unique_ptr<ArraySource> sour
     if (count == 0) {
         print((json ? empty_brackets(shape) : "[]") + "\n");
     } else if (!json && count <= summary_threshold) {
-        print_aligned(read_selection(*source, selection, io), shape, uncut);
+        print_aligned(decoded_elements(meaning, read_selection(*source, selection, io)), shape, uncut);
     } else if (!json && !o.all) {
-        print_summary(*source, selection, io);
+        print_summary(*source, meaning, selection, io);
     } else {
         NestedPrinter printer(shape, uncut, json);
         // A quarter: the rest is for decoding.
         const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
         for_each_box(selection, source->info(), most, [&](const Region& box) {
-            const NDArray part = read_selection(*source, selection.part(box), io);
+            const DecodedElements found = decoded_elements(meaning, read_selection(*source, selection.part(box), io));
+            const NDArray& part = found.values;
             // Before printing: a box that does not fit into memory is divided in two.
             for_each_element(part, [&](const std::byte* p) { require_memory(printing_memory(part.dtype(), p)); });
-            for_each_element(part, [&](const std::byte* p) { printer.put(element_text(part.dtype(), p, json)); });
+            for (std::int64_t i = 0; i < part.count(); ++i) printer.put(element_text(found, i, json));
         });
         printer.end();
     }
@@ -254,7 +265,10 @@ Run declare_get(CLI::App& app) {
     app.add_flag("--all", o->all, "print every element");
     app.add_flag("--csv", o->csv,
                  "print every element as comma-separated values: one or two dimensions, or structures");
+    app.add_flag("--raw", o->raw, raw_text);
     return [o](Session& session) {
+        const bool printed_as_read = o->out.destination.empty() && !o->out.recipe.dtype;
+        o->out.recipe.view()->elements = o->raw || printed_as_read ? Elements::codes : Elements::shown;
         const auto show = [&](std::unique_ptr<ArraySource> source) { return get(session, *o, std::move(source)); };
         const auto print = [&](const Located& at) { return show(open_given(session, o->out, at)); };
         // Output that is printed while reading cannot be restarted.

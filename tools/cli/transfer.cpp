@@ -183,6 +183,9 @@ int transfer_to_stream(Session& session, const TransferOptions& o, int descripto
     if (o.result.dry_run) throw invalid_argument("--dry-run: a pipe is written at once");
     TransferOptions from = o;
     if (o.open || !input_stream(o.source)) from.as = std::nullopt;  // it is what is written
+    View* const view = from.recipe.view();
+    const bool text = o.as == "csv" && !o.recipe.dtype;
+    if (text && view != nullptr && view->elements != Elements::codes) view->elements = Elements::text;
     const auto source = o.open ? o.open() : open_given(session, from);
     return write_stream(session, o, *source, descriptor);
 }

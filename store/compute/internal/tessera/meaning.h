@@ -12,6 +12,7 @@
 #include <tessera/calendar.h>
 #include <tessera/dtype.h>
 #include <tessera/element.h>
+#include <tessera/ndarray.h>
 #include <tessera/packing.h>
 #include <tessera/reduce.h>
 #include <tessera/value.h>
@@ -23,6 +24,8 @@ struct Meaning {
     DType stored;
     /// The elements that stand for missing ones, beside NaN and NaT: of `stored`.
     std::vector<ElementBytes> missing = {};
+    /// Whether NaN is said to stand for missing ones.
+    bool marks_nan = false;
     Packing packing = {};
     std::optional<CfTime> time = std::nullopt;
     std::string units = {};
@@ -38,6 +41,8 @@ struct Meaning {
     [[nodiscard]] bool has_datetimes() const;
     /// Whether numbers of the array's dtype stand for others, or some of them for missing ones; times count as numbers.
     [[nodiscard]] bool is_encoded(const DType& dtype) const;
+    /// The same, or that they stand for times.
+    [[nodiscard]] bool says_more(const DType& dtype) const { return time || marks_nan || is_encoded(dtype); }
 };
 
 /// Of numbers that are no complex ones; of other elements, what they are.
@@ -84,6 +89,32 @@ struct ResultMeaning {
 /// coarsen_source() of what elements stand for, packed as the array's are; missing ones are left out.
 [[nodiscard]] std::unique_ptr<ArraySource> coarsened_as_stored(std::unique_ptr<ArraySource> array, const Shape& by,
                                                                Coarsening with, bool skip_missing);
+
+/// Elements of an array that has a meaning, as they were read.
+struct DecodedElements {
+    NDArray values;             ///< times as decoded(): datetime64, or counts in other calendars
+    std::vector<bool> missing;  ///< which are marked as missing: NaN that is no mark is not; empty: none is
+    std::optional<CfTime> time = std::nullopt;  ///< of counts
+    [[nodiscard]] bool lacks(std::int64_t i) const { return !missing.empty() && missing[static_cast<std::size_t>(i)]; }
+    /// Of a count: the time in ISO 8601.
+    [[nodiscard]] std::optional<std::string> date(std::int64_t i) const;
+};
+[[nodiscard]] DecodedElements decoded_elements(const Meaning& meaning, NDArray codes);
+
+/// The dtype of its values.
+[[nodiscard]] DType decoded_dtype(const Meaning& meaning);
+
+/// One value as text becomes a code: of `decoded_dtype`, a time in ISO 8601, or null, NaN, NaT or -- for a missing one.
+/// Throws as encoded_source().
+[[nodiscard]] ElementBytes code_from_text(const Meaning& meaning, std::string_view text);
+
+/// Gives back to `codes` that are to replace those present, and are missing, the marks that are there, which may be
+/// others.
+void keep_marks(const Meaning& meaning, NDArray present, NDArray& codes);
+
+/// For files of text: what elements stand for, missing ones as no text, and times in ISO 8601; as it is where its
+/// elements are no more than their codes.
+[[nodiscard]] std::unique_ptr<ArraySource> text_source(std::unique_ptr<ArraySource> array);
 
 /// Takes the attributes away that describe codes.
 void erase_code_attributes(Value& attributes);

@@ -44,6 +44,15 @@ void read_member(const Value& value, Ingredient& ingredient);
 void read_member(const Value& value, std::vector<Ingredient>& parts);
 void read_member(const Value& value, NamedIngredients& operands);
 
+/// What is copied of an array whose elements stand for others. rounded_for() chooses by the destination.
+enum class Elements : std::uint8_t {
+    by_file,  ///< text in a .csv, codes elsewhere
+    shown,    ///< text in a .csv, values where there is no place for the attributes that say it, codes elsewhere
+    codes,
+    values,
+    text,
+};
+
 /// How elements are seen before they are copied: each of these after the one before, and the dtype before rounding.
 struct View {
     std::optional<std::string> where = {};  ///< a condition for the rows of a table
@@ -53,6 +62,7 @@ struct View {
     // Of a Rounding, by its destination.
     Value fills = {};
     bool fill_is_missing = false;
+    Elements elements = Elements::by_file;
 };
 
 struct CopyRecipe {
