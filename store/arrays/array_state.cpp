@@ -173,7 +173,7 @@ void NodeState::change_documents(const std::function<void()>& change) const {
             StoreLock lock = lock_shape(LockMode::exclusive);
             return Begun{std::move(lock), published ? store->begin_change(prefix, true) : nullptr};
         },
-        [&](const Begun&) { change(); });
+        [&](const Begun&) { or_drop_lock_file(*this, change); });
 }
 
 void NodeState::sync() const {

@@ -121,6 +121,19 @@ struct NodeState : Place {
 /// After a change that was refused, under the exclusive lock of its shape: removes the node's `.tessera/` if nothing
 /// but the file of this lock is in it.
 void drop_lock_file(const PlaceRef& place);
+/// Does that if change() throws.
+template <class Change>
+auto or_drop_lock_file(const PlaceRef& place, const Change& change) {
+    try {
+        return change();
+    } catch (const Error&) {
+        try {
+            drop_lock_file(place);
+        } catch (const Error&) {  // it only lies there
+        }
+        throw;
+    }
+}
 
 struct ArrayState : NodeState {
     ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d);

@@ -203,15 +203,19 @@ std::int64_t undo(const Array& array) {
     KeyValueStore& store = *ArrayAccess::state(array)->store;
     const std::string& prefix = ArrayAccess::state(array)->prefix;
     const StoreLock lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
-    auto record = last_record({store, prefix});
-    if (!record || record->of_group) {
-        throw not_found(
-            "{}: nothing to take back: only the last change can be, and only if its old values are in .tessera/undo",
-            array.name());
-    }
-    const LastChange last = last_change({store, prefix}, std::move(*record), array.name());
-    require_own({store, prefix}, last);
-    require_own_batch(last, array.name());
+    const LastChange last = or_drop_lock_file({store, prefix}, [&] {
+        auto record = last_record({store, prefix});
+        if (!record || record->of_group) {
+            throw not_found(
+                "{}: nothing to take back: only the last change can be, and only if its old values are in "
+                ".tessera/undo",
+                array.name());
+        }
+        LastChange found = last_change({store, prefix}, std::move(*record), array.name());
+        require_own({store, prefix}, found);
+        require_own_batch(found, array.name());
+        return found;
+    });
     const std::string batch = join_key(prefix, batch_folder);
     store.erase_below(batch);
     try {
@@ -321,13 +325,14 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
 std::int64_t undo(const Group& group) {
     const NodeState& state = *GroupAccess::state(group);
     const StoreLock lock = state.lock_shape(LockMode::exclusive);
-    auto record = last_record(state);
-    if (!record) {
+    auto record = or_drop_lock_file(state, [&] {
+        auto found = last_record(state);
+        if (found) return found;
         throw not_found(
             "{}: nothing to take back: of a group only the last batch over its arrays or change of its "
             "attributes can be, and only if its old values are in .tessera/undo; each array in it has its own",
             state.name);
-    }
+    });
     if (record->of_group) {
         require_own_arrays(state, *record, record_name(state));
         return undo_arrays(state, *record);

@@ -28,12 +28,12 @@ class Log(ProgramTest):
                     ["append", "g/a", "a.npy", "--quiet"], ["resize", "g/a", "4,4", "--quiet"],
                     ["attrs", "g/a", "set", "units", '"m"', "--quiet"], ["attrs", "g/a", "mv", "units", "unit", "--quiet"],
                     ["dims", "g/a", "y,x", "--quiet"], ["calc", "g/a", "a + 1", "a=g/a", "--in-place", "--quiet"],
-                    ["repair", "g/a", "--quiet"], ["snapshot", "g/a", "create", "one", "--quiet"]]
+                    ["snapshot", "g/a", "create", "one", "--quiet"]]
         for command in commands:
             self.tessera(*command)
         for command in (["get", "g/a", "0"], ["attrs", "g/a"], ["attrs", "g/a", "get", "unit"], ["dims", "g/a"],
                         ["info", "g/a"], ["snapshot", "g/a", "list"], ["verify", "g/a"], ["set", "g/a", "0", "1", "--no-log"],
-                        ["repair", "g/a", "--dry-run"], ["copy", "g/a", "g/b", "--dry-run"], ["log", "g/a"]):
+                        ["repair", "g/a", "--dry-run"], ["repair", "g/a"], ["copy", "g/a", "g/b", "--dry-run"], ["log", "g/a"]):
             self.tessera(*command)
         self.refused("set", "g/a", "99", "1", says="99")
         self.assertEqual(self.lines("g/a"), commands)
@@ -47,6 +47,15 @@ class Log(ProgramTest):
         shown = self.tessera("log", "g").splitlines()
         self.assertEqual(len(shown), len(commands))
         self.assertTrue(all(line.endswith("[a]") for line in shown), shown)
+
+    def test_a_repair_is_noted_if_it_mends(self):
+        self.save("a.npy", np.arange(12.0))
+        self.tessera("import", "a.npy", "a", "--format", "v3", "--quiet", "--no-log")
+        self.tessera("repair", "a", "--quiet")
+        self.assertFalse((self.folder / "a/.tessera/log").exists())
+        (self.folder / "a/c/0").write_bytes(b"damaged")
+        self.tessera("repair", "a", "--quiet", code=1)
+        self.assertEqual([line[0] for line in self.lines("a")], ["repair"])
 
     def test_what_is_made_and_replaced(self):
         self.save("a.npy", np.arange(12).reshape(3, 4))

@@ -225,6 +225,18 @@ class Undo(ProgramTest):
         os.mkdir(self.folder / "plain")
         self.refused("undo", "plain")
 
+    def test_what_is_refused_leaves_nothing(self):
+        group = zarr.open_group(str(self.folder / "zg"), mode="w")
+        group.array("v", np.arange(12).reshape(3, 4), chunks=(2, 2))
+        group.create_group("sub")
+        before = sorted(str(path) for path in self.folder.rglob("*"))
+        for words in (["dims", "zg/v", "x"], ["dims", "zg/v", "x,x"], ["undo", "zg/v"], ["undo", "zg"],
+                      ["attrs", "zg/v", "mv", "none", "other"], ["attrs", "zg", "mv", "none", "other"]):
+            self.refused(*words)
+            self.assertEqual(sorted(str(path) for path in self.folder.rglob("*")), before, words)
+        self.tessera("repair", "zg", "--quiet")
+        self.assertEqual(sorted(str(path) for path in self.folder.rglob("*")), before)
+
     def test_in_a_hierarchy(self):
         self.tessera("group", "g", "--quiet")
         self.create("g/a", "v2")

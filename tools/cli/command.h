@@ -66,6 +66,7 @@ public:
     [[nodiscard]] bool is_preempted() const;
     /// Set by `tessera plan`.
     std::optional<Planning> planning;
+    bool changed = true;  ///< whether the log says so of a command that may change something
     /// Prints a note, which is not an error, in one line on stderr, unless --quiet.
     void note(std::string_view text);
     /// Removes the progress bar from the terminal, before other output.

@@ -320,7 +320,7 @@ void describe(CLI::App& app) {
 int run_command(Session& session, const Run& command, const MadeFolder& folder, std::optional<ChangeNote> note) {
     try {
         const int code = command(session);
-        if (note) note->write(code);
+        if (note && session.changed) note->write(code);
         folder.report(session);
         flush_output();
         return code;

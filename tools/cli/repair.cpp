@@ -116,6 +116,7 @@ int repair_path(Session& session, const RepairCall& o) {
                                                .to_seal = o.to_seal,
                                                .to_seal_names = o.to_seal_names});
     session.clear_progress();
+    session.changed = report.done > 0 || report.dropped.files > 0;
     require_present(place);
     if (session.options().json) {
         print_json(repaired_value(o.path, report, o.dry_run, advised));
