@@ -10,6 +10,7 @@
 #include <tessera/json.h>
 #include <tessera/place.h>
 #include <tessera/secrets.h>
+#include <tessera/zip_name.h>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -403,6 +404,12 @@ void require_free_member(const std::string& destination, bool overwrite) {
     }
 }
 
+/// Throws if a copy of a group would lie in the group.
+void require_outside(const std::string& group, const std::string& destination) {
+    if (!real_path(destination).string().starts_with(real_path(group).string() + '/')) return;
+    throw invalid_argument("{}: lies in {}, which is copied; choose another place", destination, group);
+}
+
 }  // namespace
 
 CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& destination,
@@ -412,13 +419,16 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     const DestinationLock building = lock_for(o);
     if (!o.open) o.at = locate(source, to_read(o.from));
     if (o.at) o.members = several_members(*o.at);
+    const bool to_file = named_array_file_format(destination) != nullptr;
+    if (!to_file && !is_zip_name(destination) && o.at && o.at->kind == PathKind::group) {
+        require_outside(source, destination);
+    }
     if (o.selection && (!o.members.empty() || (o.at && group_at(*o.at)))) {
         o.shared = in_context([&] { return source; }, [&] { return std::make_shared<SharedSelection>(*o.selection); });
     }
     // Groups, names of dimensions and attributes, in the format of which xarray of every age reads them.
     const bool grouped = o.at && o.at->format != nullptr && o.at->format->groups != nullptr;
     if (grouped && o.arrays.preferred_format.empty()) o.arrays.preferred_format = "v2";
-    const bool to_file = named_array_file_format(destination) != nullptr;
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, passed) : std::vector<std::string>{};
     if (to_file && bundle.empty()) require_free_member(destination, o.overwrite);

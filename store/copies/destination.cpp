@@ -278,8 +278,11 @@ private:
 }  // namespace
 
 void require_destination(const std::string& path) {
-    if (named_array_file_format(path) != nullptr) require_local(split_array_path(path).path, "an array file");
-    if (is_zip_name(path)) require_local(path, "a zip");
+    const bool array_file = named_array_file_format(path) != nullptr;
+    if (!array_file && !is_zip_name(path)) return;
+    const fs::path file = array_file ? split_array_path(path).path : fs::path(path);
+    require_local(file, array_file ? "an array file" : "a zip");
+    require_outside_arrays(file);
 }
 
 std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing) {

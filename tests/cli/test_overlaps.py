@@ -77,10 +77,20 @@ class OverlapTest(ProgramTest):
         self.tessera("copy", "a", "g/v", "--quiet")
         before = sorted(str(path) for path in (self.folder / "g").rglob("*"))
         for words in (["copy", "g/v", "g/v/in"], ["copy", "x.npy", "g/v/deep/in"],
-                      ["create", "g/v/in", "--shape", "3", "--dtype", "u1"]):
+                      ["create", "g/v/in", "--shape", "3", "--dtype", "u1"], ["copy", "g/v", "g/v/in.npy"],
+                      ["copy", "g/v", "g/v/in.zarr.zip"], ["calc", "g/v/c/in.npy", "x + 1", "x=a"],
+                      ["plan", "copy", "a", "g/v/in", "--out", "job.json"]):
             with self.subTest(words=words):
                 self.refused(*words, says="nothing can lie in an array")
                 self.assertEqual(sorted(str(path) for path in (self.folder / "g").rglob("*")), before)
+
+    def test_no_group_is_copied_into_itself(self):
+        self.tessera("group", "g", "--quiet")
+        self.tessera("copy", "a", "g/v", "--quiet")
+        for place in ("g/in", "g/deep/in", "./g/../g/in"):
+            self.refused("copy", "g", place, says="lies in g, which is copied")
+        self.tessera("copy", "g", "g2", "--quiet")
+        self.assertEqual(sorted(os.listdir(self.folder / "g")), sorted(os.listdir(self.folder / "g2")))
 
 
 if __name__ == "__main__":
