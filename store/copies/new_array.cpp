@@ -179,9 +179,9 @@ void require_may_replace(const fs::path& path, Occupant there, const Existing& e
         throw already_exists("{}: an array is there already", name).advising(Action::overwrite, "replaces it");
     }
     if (there == Occupant::unfinished && !existing.overwrite && !existing.resume) {
-        throw already_exists("{}: an unfinished copy is there", name)
-            .advising(Action::resume, "goes on with it")
-            .advising(Action::overwrite, "starts afresh");
+        Error error = already_exists("{}: an unfinished copy is there", name);
+        if (existing.resumable) error = error.advising(Action::resume, "goes on with it");
+        throw error.advising(Action::overwrite, "starts afresh");
     }
 }
 

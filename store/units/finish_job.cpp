@@ -291,6 +291,7 @@ Value job_state_value(const Job& job, const JobState& state) {
 JobState finish_job(const Job& job, const FinishOptions& o) {
     JobState state{.finished = is_finished(job)};
     if (state.finished) {
+        state.before = true;
         remove_leftovers(job, o.store);
         state.done = job.units();
         return state;

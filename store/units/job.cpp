@@ -418,8 +418,8 @@ Job plan_job(const Recipe& given, const std::string& named, const fs::path& file
     job.made_from = fmt::format("job {}: {}", job.id, without_secrets(planned.arrays.front().source));
     const DestinationLock building = lock_destination(target, o.copy.store);
     job.target = building.place().string();
-    const auto made =
-        open_destination(target, {.overwrite = o.copy.overwrite, .store = o.copy.store, .lock = &building});
+    const auto made = open_destination(
+        target, {.overwrite = o.copy.overwrite, .store = o.copy.store, .lock = &building, .resumable = false});
     for (const PlannedGroup& group : job.groups) made->add_group(group);
     fs::path marker;
     for (std::size_t n = 0; n < planned.arrays.size(); ++n) {

@@ -409,6 +409,21 @@ class Recipes(JobTest):
         self.assertGreater(self.exported("v3/v").max(), 0)
         self.assertFalse((self.folder / "out.zarr").exists() or (self.folder / "job.json").exists())
 
+    def test_killed_before_the_file_of_the_job_was_there(self):
+        self.cube()
+        words = ["plan", "copy", "cube.npy", "out.zarr", "--format", "v3", "--out", "job.json"]
+        self.tessera(*words, "--quiet")
+        (self.folder / "job.json").unlink()
+        self.assertNotIn("--resume", self.refused(*words, says="an unfinished copy is there; --overwrite starts afresh"))
+        self.tessera(*words, "--overwrite", "--quiet")
+        self.tessera("work", "job.json", "--quiet")
+        self.assertNotIn("before", self.tessera("finish", "job.json"))
+        self.assertEqual(self.tessera("digest", "out.zarr").split()[0], self.tessera("digest", "cube.npy").split()[0])
+        # What became of it since is not for the job to say.
+        next(path for path in (self.folder / "out.zarr/c").rglob("*") if path.is_file()).unlink()
+        self.assertIn("before this; `tessera verify` looks at what is there now", self.tessera("finish", "job.json"))
+        self.tessera("verify", "out.zarr", code=1)
+
 
 class Claims(JobTest):
     def leases(self):

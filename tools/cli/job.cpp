@@ -376,9 +376,11 @@ int finish(Session& session, const FinishCommand& o) {
     const Job job = Job::open(o.file);
     const JobState state = finish_job(job, {.read = o.read, .io = session.io(), .store = session.store()});
     session.clear_progress();
+    const std::string done = fmt::format("finished {}: {}", job.target, count_text(job.units(), "unit"));
     report_lines(session, job_state_value(job, state),
-                 state.finished ? fmt::format("finished {}: {}", job.target, count_text(job.units(), "unit"))
-                                : missing_text(job, state) + failures_text(state));
+                 state.before     ? done + ", before this; `tessera verify` looks at what is there now"
+                 : state.finished ? done
+                                  : missing_text(job, state) + failures_text(state));
     if (state.finished) note_stale(session, {job.target});
     return state_code(state);
 }

@@ -57,6 +57,7 @@ struct Existing {
     const DestinationLock* lock = nullptr;
     /// Committed with others by commit_together(): creating it defers waiting for the disk to that.
     bool together = false;
+    bool resumable = true;  ///< whether a message offers to resume what is unfinished
 };
 
 /// Throws already_exists, naming what is there, unless `existing` allows it.

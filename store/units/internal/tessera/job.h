@@ -136,6 +136,7 @@ struct UnitFailure {
 /// How far a job is, by its records.
 struct JobState {
     bool finished = false;  ///< the target is complete and open to all
+    bool before = false;    ///< it was so already: finish_job() has compared nothing
     std::int64_t done = 0;
     std::uint64_t bytes = 0;              ///< of elements, uncompressed, in these
     std::uint64_t stored = 0;             ///< bytes of their files
