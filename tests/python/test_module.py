@@ -205,6 +205,17 @@ for way in (lambda a: a[0], lambda a: a[:], lambda a: a.read(max_memory="16M"), 
     grown("assert len(tessera.open('t')[0]) == 400 << 20", {"TESSERA_MAX_MEMORY": "2G"})
     with raises(tessera.OverBudget, "max_memory"):
         tessera.open("t")[0]
+    # A path is opened within the memory that the call names.
+    document = {"zarr_format": 2, "shape": [4, 2], "chunks": [1, 2], "dtype": "|u1", "fill_value": 0, "order": "C",
+                "filters": None, "compressor": None}
+    with open("many.refs.json", "w") as file:
+        json.dump({"version": 1, "refs": {".zarray": json.dumps(document), **{f"{n}.0": "xy" for n in range(50_000)}}}, file)
+    grown("""
+options = {"max_memory": "128M"}
+assert tessera.reduce("many.refs.json", how="max", axis=0, **options).shape == (2,)
+tessera.pyramid("many.refs.json", "image", **options)
+assert len(tessera.unstack("many.refs.json", "step-{}.zarr", fill_value=3, **options)) == 4
+""", {"TESSERA_MAX_MEMORY": "8M"})
     # A cache has its own memory beside that of a call.
     a = tessera.create("c", (64, 1 << 20), "u1", chunks=(1, 1 << 20), format="v3", codec="none")
     with a.cached("64M") as c:
@@ -615,9 +626,26 @@ def test_the_format_follows_from_what_is_asked():
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             assert tessera.create("f.zarr", (4, 4), "f4", codec="zstd:3", overwrite=True).format == "v3"
-        assert len(told) == 1 and "made in format v3, because zmeta" in str(told[0].message), told
+            np.save("steps.npy", np.zeros((1, 3)))
+            tessera.unstack("steps.npy", "step-{}.zarr", codec="zstd:3")
+        assert len(told) == 2 and all("made in format v3, because zmeta" in str(one.message) for one in told), told
+        assert [one.filename for one in told] == [__file__] * 2, told
     finally:
         del os.environ["TESSERA_FORMAT"]
+
+
+def test_what_is_no_shape_is_said_in_words():
+    a = tessera.create("a.zarr", 3, "u1")
+    group = tessera.create_group("g")
+    for shape, error, says in (("x", tessera.InvalidArgument, '"x" is not a shape: "x" is no number'),
+                               ([1, "a"], TypeError, "found "), ([[1]], TypeError, "for a length, found [1] (list)"),
+                               (1.5, TypeError, "found 1.5 (float)"), (b"x", TypeError, "found b'x' (bytes)"),
+                               ((3, 2**70), tessera.InvalidArgument, "the length 1180591620717411303424 is too large")):
+        for call in (lambda: tessera.create("b.zarr", shape, "u1"), lambda: a.resize(shape), lambda: group.create_array("c", shape, "u1")):
+            with raises(error, says):
+                call()
+    assert not os.path.exists("b.zarr") and not list(group) and a.shape == (3,)
+    assert tessera.create("b.zarr", "3,4", "u1").shape == (3, 4)
 
 
 def test_undefined_fills_are_named():

@@ -188,10 +188,22 @@ py::tuple shape_to_python(const Dims& shape) {
 
 namespace {
 
+/// A value and its type, for errors.
+std::string shown(const py::handle& value) {
+    return fmt::format("{} ({})", py::cast<std::string>(py::repr(value)), Py_TYPE(value.ptr())->tp_name);
+}
+
 std::int64_t length_from_python(const py::handle& length) {
+    if (PyIndex_Check(length.ptr()) == 0)
+        throw py::type_error("expected an integer for a length, found " + shown(length));
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(length.ptr()));
     if (!number) throw py::error_already_set();
-    return py::cast<std::int64_t>(number);
+    const long long n = PyLong_AsLongLong(number.ptr());
+    if (n == -1 && PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw invalid_argument("the length {} is too large", py::cast<std::string>(py::str(number)));
+    }
+    return n;
 }
 
 }  // namespace
@@ -226,11 +238,14 @@ ChunkLengths lengths_from_python(const py::object& lengths) {
 Shape shape_from_python(const py::object& shape) {
     Shape lengths;
     if (shape.is_none()) return lengths;
+    if (py::isinstance<py::str>(shape)) return parse_shape(py::cast<std::string>(shape));
     const auto add = [&](const py::handle& length) { lengths.push_back(length_from_python(length)); };
     if (PyIndex_Check(shape.ptr()) != 0) {
         add(shape);
-    } else {
+    } else if (py::isinstance<py::iterable>(shape) && !py::isinstance<py::bytes>(shape)) {
         for (const py::handle length : shape) add(length);
+    } else {
+        throw py::type_error("expected an integer or lengths such as (3, 4) for a shape, found " + shown(shape));
     }
     return lengths;
 }

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
 from . import _tessera
 from ._array import Array
+from ._calls import warn
 from ._errors import InvalidArgument
 from ._making import Path, json_fill, new_place
 from ._options import (ComputedOptions, LevelOptions, NewResultOptions, ProgressCallback, ResultOptions, StepOptions, absolute,
@@ -39,8 +39,8 @@ def _made(asked: dict[str, Any], destination: Optional[Path], running: Any, opti
     return _tessera.make(asked, None if destination is None else new_place(destination), running)
 
 
-def _calc_in_place(array: Union[Path, Array], recipe: dict[str, Any], sel: Any, running: Any) -> None:
-    opened = array if isinstance(array, Array) else open(array, "r+")
+def _calc_in_place(array: Union[Path, Array], recipe: dict[str, Any], sel: Any, running: Any, max_memory: Any) -> None:
+    opened = array if isinstance(array, Array) else open(array, "r+", max_memory=max_memory)
     if not isinstance(opened, Array):
         raise InvalidArgument(f"{_place_of(array)}: expected an array")
     opened._require_writable()
@@ -118,7 +118,7 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     if in_place:
         if destination is None or options or overwrite or dtype is not None:
             raise InvalidArgument("in_place: changes the elements of an array that is there; only sel and cast go with it")
-        _calc_in_place(destination, recipe, sel, work(threads, max_memory, progress))
+        _calc_in_place(destination, recipe, sel, work(threads, max_memory, progress), max_memory)
         return None
     if sel is not None:
         raise InvalidArgument("sel: only with in_place=True; select from an operand with tessera.copy(..., sel=...)")
@@ -308,11 +308,12 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: Union[int, str] = 
     asked, running = without_work({"do": "copy", "array": array, "overwrite": overwrite, "resume": resume, **options})
     place = _tessera.PlaceOptions(False, break_seal=asked.pop("break_seal", False))
     if "fill_value" in asked:
-        asked["fill_value"] = json_fill(asked["fill_value"], open_array(array).dtype if not isinstance(array, Array) else array.dtype)
+        opened = array if isinstance(array, Array) else open_array(array, max_memory=options.get("max_memory", 0))
+        asked["fill_value"] = json_fill(asked["fill_value"], opened.dtype)
     paths: list[str]
     paths, notes = _tessera.unstack(asked, absolute(pattern), axis, place, running)
     for note in notes:
-        warnings.warn(note, stacklevel=3)
+        warn(note)
     return paths
 
 
@@ -378,7 +379,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     unknown = sorted(options.keys() - LevelOptions.__annotations__.keys())
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}; of the arrays there are: {', '.join(LevelOptions.__annotations__)}")
-    opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array)
+    opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array, max_memory=max_memory)
     asked: dict[str, Any] = {
              "do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how, "keep_missing": keep_missing,
              "raw": raw, "axes": axes, "scale": scale, "units": units, "ome": ome, "geo": geo or crs is not None or transform is not None, "crs": crs,
