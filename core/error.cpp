@@ -64,15 +64,21 @@ std::string advice_text(const std::vector<Advice>& advice, std::span<const Actio
 }
 
 std::vector<std::string_view> secrets_in(std::string_view text) {
-    constexpr std::string_view mark = "://";
     std::vector<std::string_view> found;
-    for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark)) {
+    for (std::size_t at = text.find(':'); at != text.npos; at = text.find(':')) {
         const bool has_query = text.substr(0, at).ends_with("http") || text.substr(0, at).ends_with("https");
-        text.remove_prefix(at + mark.size());
+        text.remove_prefix(at + 1);
+        // Who mistypes the slashes has typed a password all the same.
+        const std::size_t host_at = std::min(text.find_first_not_of("/\\"), text.size());
+        if (host_at == 0 && !has_query) continue;
+        text.remove_prefix(host_at);
         const std::size_t end = std::min(text.find_first_of(" \t\n\"'"), text.size());
         const std::string_view url = text.substr(0, end);
         const std::string_view host = url.substr(0, url.find_first_of("/?#"));
-        if (const std::size_t user = host.rfind('@'); user != host.npos) found.push_back(host.substr(0, user + 1));
+        if (const std::size_t user = host.rfind('@'); user != host.npos) {
+            found.push_back(host.substr(0, user + 1));
+            text.remove_prefix(user + 1);
+        }
         const std::size_t query = url.find('?');
         if (!has_query || query == url.npos) continue;
         std::string_view secret = url.substr(query, url.find("::", query) - query);
@@ -82,6 +88,7 @@ std::vector<std::string_view> secrets_in(std::string_view text) {
             secret.remove_suffix(1);
         }
         found.push_back(secret);
+        text.remove_prefix(static_cast<std::size_t>(secret.data() + secret.size() - text.data()));
     }
     return found;
 }

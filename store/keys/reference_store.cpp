@@ -330,7 +330,8 @@ std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const Refer
         document = Value::parse(json);
     } catch (const Error& e) {
         if (!wanted && json.find("\"refs\"") == std::string_view::npos) return nullptr;
-        throw e.within(fmt::format("{}: a file of references whose JSON is broken", path.string()));
+        const bool broken = e.code() != ErrorCode::budget;
+        throw e.within(path.string() + (broken ? ": a file of references whose JSON is broken" : ""));
     }
     const Value* refs = document.is_object() ? document.find("refs") : nullptr;
     if (refs == nullptr || !refs->is_object()) {

@@ -105,6 +105,11 @@ class References(program.ProgramTest):
         (self.folder / "x.json").write_text('{"a": ')
         self.refused("info", "x.json", says="is no array file")
 
+    def test_what_takes_too_much_memory_is_not_broken(self):
+        refs = {str(n): "x" for n in range(100_000)}
+        (self.folder / "many.refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
+        self.assertNotIn("broken", self.refused("info", "many.refs.json", "--max-memory", "32M", says="--max-memory"))
+
     def test_base64_that_is_broken_is_refused(self):
         meta = json.dumps({"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|u1", "fill_value": 0, "order": "C",
                            "compressor": None, "filters": None})

@@ -290,6 +290,8 @@ class RemoteTest(program.ProgramTest):
         self.refused("info", "s3:///x", says="expected s3://BUCKET/KEY")
         self.refused("info", "s3://bucket/nope", says="no array")
         self.refused("info", "https://", says="expected a host")
+        for place in "http:/u:PW@h/x", "https:u:PW@h/x?sig=PW", "s3:/u:PW@b/x", "http:///u:PW@h/x?to=http://v:PW@i", "htp://u:PW@h/x":
+            self.assertNotIn("PW", self.refused("get", place))
         self.refused("get", "s3://bucket/g/v2", env={"AWS_ACCESS_KEY_ID": "AKOTHER"}, says="InvalidAccessKeyId")
         line = self.refused("get", "s3://bucket/g/v2", env={"AWS_SECRET_ACCESS_KEY": "hush-hush"}, says="SignatureDoesNotMatch")
         self.assertNotIn("hush", line)
