@@ -3,12 +3,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
 namespace tessera::cli {
+
+namespace {
+
+/// "v2, v3": the formats for which the member is true.
+std::string formats_with(bool Dialect::*member) {
+    std::vector<std::string_view> names;
+    for (const Dialect* dialect : dialect_table()) {
+        if (dialect->*member) names.push_back(dialect->name);
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
 
 void declare_option(CLI::App& app, const Option& option, bool several, std::function<void(const Value&)> read) {
     const auto parse = [name = option.typed.substr(0, option.typed.find(',')), several,
@@ -60,10 +74,6 @@ Shape parse_shape_option(std::string_view option, std::string_view text) {
     return in_context([&] { return option; }, [&] { return parse_shape(text); });
 }
 
-ChunkLengths parse_lengths_option(std::string_view option, std::string_view text) {
-    return in_context([&] { return option; }, [&] { return parse_chunk_lengths(text); });
-}
-
 Value parse_attributes_option(std::string_view text) {
     if (text.empty()) return Value::object();
     Value attributes = in_context([] { return "--attrs"; }, [&] { return Value::parse(text); });
@@ -80,14 +90,6 @@ std::string format_choices() {
         text += table[i]->name;
     }
     return text;
-}
-
-std::string formats_with(bool Dialect::*member) {
-    std::vector<std::string_view> names;
-    for (const Dialect* dialect : dialect_table()) {
-        if (dialect->*member) names.push_back(dialect->name);
-    }
-    return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace tessera::cli

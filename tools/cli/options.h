@@ -12,8 +12,6 @@
 #include <vector>
 
 #include <tessera/array_file.h>
-#include <tessera/chunk_grid.h>
-#include <tessera/dialect.h>
 #include <tessera/dtype.h>
 #include <tessera/error.h>
 #include <tessera/option.h>
@@ -86,13 +84,10 @@ inline constexpr const char* raw_text = "the stored codes, not what they stand f
 
 /// A whole number from `least` to `most`.
 [[nodiscard]] int parse_number(std::string_view option, std::string_view text, int least, int most);
-[[nodiscard]] ChunkLengths parse_lengths_option(std::string_view option, std::string_view text);
 [[nodiscard]] Shape parse_shape_option(std::string_view option, std::string_view text);
 /// The object given by --attrs; an empty one for "".
 [[nodiscard]] Value parse_attributes_option(std::string_view text);
 /// "zmeta, v1, v2 or v3": all formats, for help texts.
 [[nodiscard]] std::string format_choices();
-/// "v2, v3": the formats for which the member is true.
-[[nodiscard]] std::string formats_with(bool Dialect::*member);
 
 }  // namespace tessera::cli
