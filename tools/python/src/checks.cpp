@@ -3,16 +3,20 @@
 #include <tessera/conventions.h>
 
 #include <tessera/copy.h>
+#include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
+#include <tessera/meaning.h>
 #include <tessera/measure.h>
 #include <tessera/place.h>
 #include <tessera/report_values.h>
 #include <tessera/seal.h>
+#include <tessera/slices.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>
 #include <tessera/write_computed.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -175,6 +179,53 @@ py::list statistics_of(ArrayHandle& handle, int bins, bool raw, const WorkOption
     return list;
 }
 
+NDArray elements_of(const py::array& array, const DType& dtype) {
+    const ArrayView view = view_to_read(array, dtype);
+    NDArray elements(dtype, view.shape);
+    copy_elements(view, elements.view());
+    return elements;
+}
+
+py::array to_numpy(const NDArray& elements, const DType& dtype) {
+    const py::array made = empty_array(dtype_to_numpy(dtype), elements.shape());
+    std::copy(elements.bytes().begin(), elements.bytes().end(),
+              static_cast<std::byte*>(py::array(made).mutable_data()));
+    return made;
+}
+
+Meaning meaning_of_handle(ArrayHandle& handle) {
+    const auto parts = handle.parts();
+    return meaning_of(parts->readable());
+}
+
+py::object decoded_type(ArrayHandle& handle) {
+    const Meaning meaning = meaning_of_handle(handle);
+    if (!meaning.says_more(native_dtype(handle.dtype()))) return py::none();
+    return dtype_to_numpy(decoded_dtype(meaning));
+}
+
+/// Values of codes, and for integers that stay so which are missing.
+py::tuple decoded_codes(ArrayHandle& handle, const py::array& codes) {
+    const Meaning meaning = meaning_of_handle(handle);
+    const DecodedElements found = decoded_elements(meaning, elements_of(codes, handle.dtype_of(codes)));
+    const py::array values = to_numpy(found.values, found.values.dtype());
+    if (!meaning.marks_missing()) return py::make_tuple(values, py::none());
+    return py::make_tuple(values, found.missing);
+}
+
+/// The codes of values, where `present` are now. `marked`: the least integer stands for a missing one.
+py::array encoded_values(ArrayHandle& handle, const py::array& values, const py::array& present, bool marked) {
+    const Meaning meaning = meaning_of_handle(handle);
+    const auto given = std::make_shared<NDArray>(elements_of(values, dtype_from_numpy(values.dtype())));
+    auto source = view_source(std::as_const(*given).view(), "values");
+    if (marked) source = decoded_source(shared_source(std::move(source), Value{{"_FillValue", missing_integer}}));
+    const auto encoded = encoded_source(std::move(source), meaning, Value::object());
+    NDArray codes(encoded->info().dtype, encoded->info().shape);
+    encoded->read_into(Region::whole(codes.shape()), codes.view(), {});
+    keep_marks(meaning, elements_of(present, handle.dtype_of(present)), codes);
+    return to_numpy(codes, native_dtype(handle.dtype()));
+}
+
 std::optional<std::int64_t> outside_of(ArrayHandle& handle, const WorkOptions& options) {
     const auto parts = handle.parts();
     return Work(options).run([&](const IoOptions& io) { return outside_valid_range(parts->readable(), io); });
@@ -245,6 +296,9 @@ void bind_checks(py::module_& module) {
     module.def("digest_at", &digest_at);
     module.def("difference", &difference_of);
     module.def("statistics", &statistics_of);
+    module.def("decoded_type", &decoded_type);
+    module.def("decoded_codes", &decoded_codes);
+    module.def("encoded_values", &encoded_values);
     module.def("outside_valid", &outside_of);
     module.def("further_statistics", &further_statistics);
     bind_snapshots(module);

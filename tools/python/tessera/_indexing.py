@@ -8,11 +8,13 @@ from typing import Any, Callable, Iterator, Optional, Union
 
 import numpy as np
 
-from . import _bfloat16
+from . import _bfloat16, _tessera
 from ._calls import warn
 from ._describe import Described
 from ._options import ProgressCallback
 from ._picks import Box, Picks, is_full_mask, masked
+
+_MA: Any = np.ma  # of which some NumPy has no types
 
 # Elements that are asked for at once: each takes a kilobyte of the library's memory meanwhile.
 _POINTS = 1 << 16
@@ -425,6 +427,58 @@ class Converted:
         return f"<{self._array!r} as {self.dtype}>"
 
 
+class Decoded:
+    """An array by what its elements stand for; see :attr:`Array.decoded`."""
+
+    def __init__(self, array: "Indexed"):
+        self._array = array
+        self._decoded = _tessera.decoded_type(array._handle)
+        self.dtype = array.dtype if self._decoded is None else self._decoded
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the array."""
+        return self._array.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, key: Any) -> Any:
+        codes = self._array[key]
+        if self._decoded is None:
+            return codes
+        values, missing = _tessera.decoded_codes(self._array._handle, np.asarray(codes))
+        if missing is not None:
+            return _MA.masked_array(values, np.reshape(missing, values.shape))[()]
+        return values[()] if np.ndim(codes) == 0 else values
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._decoded is None:
+            self._array[key] = value
+            return
+        present = np.asarray(self._array[key])
+        marked = isinstance(value, _MA.MaskedArray) and self.dtype.kind == "i" and value.dtype.kind == "i"
+        if marked:
+            value = _MA.filled(value.astype("i8"), np.iinfo("i8").min)
+        elif isinstance(value, _MA.MaskedArray) and value.dtype.kind != "M":
+            value = _MA.filled(value.astype("f8"), np.nan)
+        given = np.asarray(value, dtype="M8" if self.dtype.kind == "M" and np.asarray(value).dtype.kind == "U" else None)
+        values = np.ascontiguousarray(np.broadcast_to(given, present.shape)).reshape(present.shape)
+        self._array[key] = _tessera.encoded_values(self._array._handle, values, present, marked)
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        require_copy(copy)
+        return np.asarray(self[...], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<{self._array!r} decoded as {self.dtype}>"
+
+
 class Indexed(Described):
     """An array whose elements are read and written by keys."""
 
@@ -507,6 +561,25 @@ class Indexed(Described):
         array([5., 5.], dtype=float32)
         """
         return Converted(self, dtype)
+
+    @property
+    def decoded(self) -> Decoded:
+        """The same array by what its elements stand for, for reading and assigning; ``a[...]`` are the stored codes.
+
+        Packed numbers are unpacked, missing ones NaN (masked among integers of 64 bits), and times datetimes. Assigning
+        packs, halves to even; a value that does not fit, or would be stored as a marker, raises InvalidArgument.
+
+        Examples
+        --------
+        >>> a = tessera.create("packed.zarr", shape=3, dtype="<i2", fill_value=0, overwrite=True,
+        ...                    attrs={"scale_factor": 0.5, "_FillValue": -1})
+        >>> a.decoded[...] = [1.5, np.nan, 2]
+        >>> a[...]
+        array([ 3, -1,  4], dtype=int16)
+        >>> a.decoded[:2]
+        array([1.5, nan])
+        """
+        return Decoded(self)
 
     @property
     def vindex(self) -> VIndex:
