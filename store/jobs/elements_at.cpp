@@ -4,7 +4,7 @@
 
 #include <tessera/array_io.h>
 #include <tessera/copy_elements.h>
-#include <tessera/dimensions.h>
+#include <tessera/dialect.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/meaning.h>
