@@ -173,7 +173,7 @@ ConvertedSource::Convert packing_times(TimeUnit unit, const Meaning& meaning) {
             const Int128 distance = *time - meaning.time->start;
             if (whole && distance % meaning.time->unit != 0) {
                 throw invalid_argument("the time {} lies between two counts of '{}'",
-                                       time_text(Calendar::proleptic_gregorian, *time), meaning.units);
+                                       time_text(meaning.time->calendar, *time), meaning.units);
             }
             const Int128 count = distance / meaning.time->unit;
             if (whole && count >= INT64_MIN && count <= INT64_MAX) {  // exactly, beyond what doubles hold

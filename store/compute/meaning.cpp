@@ -425,6 +425,12 @@ std::unique_ptr<ArraySource> decoded_source(std::unique_ptr<ArraySource> array, 
     return by_meaning(std::move(array), meaning, dates, plain_attributes(meaning, dates));
 }
 
+std::unique_ptr<ArraySource> moments_source(std::unique_ptr<ArraySource> array, Calendar into) {
+    Meaning meaning = meaning_of(*array);
+    if (meaning.time->calendar == into) meaning.time->calendar = Calendar::proleptic_gregorian;
+    return by_meaning(std::move(array), meaning, true, plain_attributes(meaning, true));
+}
+
 std::unique_ptr<ArraySource> marks_as_nan(std::unique_ptr<ArraySource> array, bool lossy) {
     if (!array->info().marks_missing) return array;
     Value attributes = array->attribute_values();

@@ -1,23 +1,18 @@
 #include <tessera/append_group.h>
 
 #include <tessera/array_file.h>
-#include <tessera/calendar.h>
-#include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
+#include <tessera/joined_meaning.h>
 #include <tessera/measure.h>
-#include <tessera/write_computed.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "converted_source.h"
 
 namespace tessera {
 
@@ -67,78 +62,11 @@ std::optional<int> axis_of(const ArraySource& array, const std::string& dimensio
     return static_cast<int>(found - names.begin());
 }
 
-/// What the conventions make of the numbers: the attributes that are applied to them, and a unit that is not of time.
-Value meaning_of(std::unique_ptr<ArraySource> array) {
-    Value meaning = Value::object();
-    const Value attributes = decode_cf(std::move(array))->attribute_values();
-    for (const std::string_view word : {"units", "calendar"}) {
-        if (const Value* const value = attributes.find(word)) meaning.set(std::string(word), *value);
-    }
-    if (const Value* const applied = attributes.find(cf_encoding_attribute)) {
-        for (const auto& [name, value] : applied->as_object()) {
-            if (name != "dtype") meaning.set(name, value);
-        }
-    }
-    return meaning;
-}
-
-/// Numbers that are equal are, whatever spells them: 1 and 1.0, or a list of one.
-bool same_value(const Value* a, const Value* b) {
-    const auto plain = [](const Value* value) -> Value {
-        if (value == nullptr) return {};
-        const bool single = value->is_array() && value->as_array().size() == 1;
-        const Value& one = single ? value->as_array().front() : *value;
-        return one.is_number() ? Value(one.as_double()) : one;
-    };
-    return plain(a).dump() == plain(b).dump();
-}
-
-/// Throws unless the same numbers mean the same. Returns whether they are times that are counted another way.
-bool counts_otherwise(const SourceArrays& source, const Array& array, const std::string& path) {
-    const Value there = meaning_of(std::make_unique<Array>(array));
-    const Value here = meaning_of(source.open(path));
-    std::set<std::string> words;
-    for (const auto& entry : there.as_object()) words.insert(entry.first);
-    for (const auto& entry : here.as_object()) words.insert(entry.first);
-    const auto is_time = [](const Value& meaning) {
-        const Value* const units = meaning.find("units");
-        const Value* const calendar = meaning.find("calendar");
-        const std::string name = calendar != nullptr && calendar->is_string() ? calendar->as_string() : "";
-        const auto time =
-            units == nullptr || !units->is_string() ? std::nullopt : parse_cf_time(units->as_string(), name);
-        return time && (time->calendar == Calendar::standard || time->calendar == Calendar::proleptic_gregorian);
-    };
-    const bool times = is_time(there) && is_time(here);
-    bool otherwise = false;
-    for (const std::string& word : words) {
-        const Value* const a = there.find(word);
-        const Value* const b = here.find(word);
-        const bool fill = word == fill_attribute && a != nullptr && b != nullptr;
-        if (fill &&
-            missing_elements(Value{{word, *a}}, array.dtype()) == missing_elements(Value{{word, *b}}, array.dtype())) {
-            continue;  // however it is written
-        }
-        // A fill that only the array names concerns missing elements, which the other may not have.
-        if (same_value(a, b) || (word == fill_attribute && b == nullptr)) continue;
-        if (times && (word == "units" || word == "calendar")) {
-            otherwise = true;
-            continue;
-        }
-        throw invalid_argument(
-            "{}: its attribute {} is {}, but that of {} in {} is {}: appended, the values would mean others",
-            array.name(), word, a == nullptr ? "not there" : a->dump(), path, source.name(),
-            b == nullptr ? "not there" : b->dump());
-    }
-    return otherwise;
-}
-
-/// Times as the array counts them.
-std::unique_ptr<ArraySource> counted_as(const Array& array, std::unique_ptr<ArraySource> times) {
-    const Value encoding = decode_cf(std::make_unique<Array>(array))->attribute_values().at(cf_encoding_attribute);
-    const std::shared_ptr<const ArraySource> decoded = decode_cf(std::move(times));
-    Value attributes = decoded->attribute_values();
-    attributes.set(cf_encoding_attribute, encoding);
-    return encode_cf(shared_source(decoded, std::move(attributes)));
+/// What is appended, as the array means it.
+std::unique_ptr<ArraySource> fitting_meaning(std::unique_ptr<ArraySource> more, const Array& array, int axis) {
+    const JoinedMeaning meaning(array, {Action::decode_cf, "in a copy of it makes an array that takes these", {}});
+    meaning.require_place(*more, axis, array.shape()[axis]);
+    return meaning.joined(std::move(more));
 }
 
 /// Throws if the coordinate of a dimension that does not grow is another one there.
@@ -151,9 +79,8 @@ void require_same_coordinate(const ArraySource& array, const ArraySource& more, 
 /// What is to be done, found before anything is.
 struct Growth {
     std::vector<AppendedArray> arrays;
-    std::set<std::string> recounted;  ///< those whose times are counted another way in the source
-    std::set<std::string> names;      ///< of dimensions of these arrays
-    std::set<std::string> all;        ///< arrays of the group
+    std::set<std::string> names;  ///< of dimensions of these arrays
+    std::set<std::string> all;    ///< arrays of the group
 };
 
 Growth plan(const Group& group, const SourceArrays& source, const std::string& dimension) {
@@ -179,7 +106,7 @@ Growth plan(const Group& group, const SourceArrays& source, const std::string& d
             throw invalid_argument("{}: has no dimension {} where that of {} is", more->name(), dimension,
                                    array.name());
         }
-        if (counts_otherwise(source, array, node.path)) growth.recounted.insert(node.path);
+        (void)fitting_meaning(source.open(node.path), array, *axis);
         for (const auto& name : names) {
             if (name) growth.names.insert(*name);
         }
@@ -209,8 +136,9 @@ void require_nothing_left(const Group& group, const SourceArrays& source, const 
 
 }  // namespace
 
-std::unique_ptr<ArraySource> fitting_source(std::unique_ptr<ArraySource> more, const Array& array,
+std::unique_ptr<ArraySource> fitting_source(std::unique_ptr<ArraySource> more, const Array& array, int axis,
                                             const std::optional<Cast>& cast) {
+    more = fitting_meaning(std::move(more), array, axis);
     const DType dtype = more->info().dtype;
     if (dtype.equal_but_order(array.dtype()) || dtype.with_padding_named().equal_but_order(array.dtype())) return more;
     if (!cast) {
@@ -231,11 +159,7 @@ std::vector<AppendedArray> append_group(const Group& group, const Located& sourc
     for (AppendedArray& one : growth.arrays) {
         Array& array = batch.array(one.path);
         one.before = array.shape();
-        std::unique_ptr<ArraySource> added = more.open(one.path);
-        if (growth.recounted.contains(one.path)) {
-            added = counted_as(group.open_array(one.path), std::move(added));
-        }
-        array.append(*fitting_source(std::move(added), array, options.cast), one.axis, options.io);
+        array.append(*fitting_source(more.open(one.path), array, one.axis, options.cast), one.axis, options.io);
         one.after = array.shape();
     }
     batch.commit();

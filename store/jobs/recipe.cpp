@@ -14,16 +14,22 @@
 #include <tessera/dimensions.h>
 #include <tessera/elements_at.h>
 #include <tessera/error_text.h>
+#include <tessera/joined_meaning.h>
 #include <tessera/locate.h>
 #include <tessera/meaning.h>
+#include <tessera/numbers.h>
 #include <tessera/open_files.h>
 #include <tessera/place.h>
 #include <tessera/reduce.h>
 #include <tessera/secrets.h>
+#include <tessera/slices.h>
 #include <tessera/where.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "calc_times.h"
+#include "converted_source.h"
 
 namespace tessera {
 
@@ -94,15 +100,33 @@ public:
         dtype_ = in_context([] { return "dtype"; }, [&] { return DType::parse(*recipe.dtype); });
         if (recipe.cast) rule_ = in_context([] { return "cast"; }, [&] { return parse_cast(*recipe.cast); });
     }
+    /// To what holds all elements.
+    explicit CastAsked(const DType& common) : dtype_(common), common_(true) {}
     [[nodiscard]] std::unique_ptr<ArraySource> of(std::unique_ptr<ArraySource> source) const {
         if (!dtype_ || source->info().dtype == *dtype_) return source;
+        if (const auto times = time_type_of(source->info().dtype); times && common_) {
+            Value attributes = source->attribute_values();
+            auto convert = [from = *times, to = dtype_->time_unit()](const std::byte* in, std::byte* out, auto n) {
+                convert_times(from, to, in, out, n);
+            };
+            return std::make_unique<ConvertedSource>(std::move(source), *dtype_, std::move(attributes), convert);
+        }
         return std::make_unique<CastSource>(std::move(source), *dtype_, rule_);
     }
 
 private:
     std::optional<DType> dtype_;
+    bool common_ = false;
     Cast rule_ = Cast::same_kind;
 };
+
+/// That of decoded parts: the finer unit of times, or what NumPy makes of two numbers.
+DType holding_both(const DType& a, const DType& b) {
+    if (a.kind() == Kind::datetime && b.kind() == Kind::datetime) {
+        return a.time_unit().base > b.time_unit().base ? a : native_dtype(b);
+    }
+    return is_number(a) && is_number(b) ? promoted(a, native_dtype(b)) : a;
+}
 
 bool is_word(const Ingredient& by) {
     return by.array == nullptr && std::ranges::count(grouping_words(), by.path) > 0;
@@ -196,16 +220,46 @@ private:
         std::vector<std::string> names;
         for (const Ingredient& part : r.parts) names.push_back(stored_path(part));
         if (names.empty()) throw invalid_argument("no arrays are given");
-        // Outlives this call: parts are opened when they are read, by any thread.
-        const auto open_part = [open = open_, cast = CastAsked(recipe_)](const std::string& path) {
-            return cast.of(open(path));
+        // Outlive this call: parts are opened when they are read, by any thread.
+        const bool decode = r.view.cf == "decode";
+        const OpenIngredient open = decode ? opening_decoded(open_) : open_;
+        const std::shared_ptr<const ArraySource> stored = open_(names.front());
+        const std::shared_ptr<const ArraySource> of = decode ? decode_cf(shared_source(stored)) : stored;
+        const auto meaning =
+            std::make_shared<const JoinedMeaning>(*of, Advice{Action::decode_cf, "decodes each of them before", {}});
+        CastAsked cast(recipe_);
+        const JoinOptions options = join_options(r, *of);
+        if (decode || meaning->has_place())
+            survey(names, open, *meaning, options, decode && !recipe_.dtype ? &cast : nullptr);
+        const auto open_part = [open, meaning, cast](const std::string& path) {
+            return cast.of(meaning->joined(open(path)));
         };
-        const std::shared_ptr<const ArraySource> first = open_part(names.front());
-        const JoinOptions options = join_options(r, *first);
-        opened_.kept.push_back(first);
+        const std::shared_ptr<const ArraySource> first = cast.of(shared_source(of));
+        opened_.kept = {stored, first};
         opened_.from = joined_from(*first, options);
-        opened_.source =
-            seen(shared_source(join_sources(std::move(names), open_part, options), attributes_of_joined(*first)));
+        if (decode) opened_.from.like = stored.get();
+        auto joined = join_sources(std::move(names), open_part, options);
+        Value attributes = attributes_of_joined(*first, joined->info().shape, options);
+        opened_.source = seen(shared_source(std::move(joined), std::move(attributes)));
+    }
+
+    [[nodiscard]] static OpenIngredient opening_decoded(const OpenIngredient& open) {
+        return [open](const std::string& path) { return decode_cf(open(path)); };
+    }
+
+    /// Looks at all parts before any is read: at where they lie, and for `cast` at a dtype that holds all decoded ones.
+    static void survey(const std::vector<std::string>& names, const OpenIngredient& open, const JoinedMeaning& meaning,
+                       const JoinOptions& options, CastAsked* cast) {
+        std::optional<DType> common;
+        std::int64_t begin = 0;
+        for (const std::string& name : names) {
+            const auto part = open(name);
+            const ArrayInfo info = part->info();
+            meaning.require_place(*part, options.new_axis ? -1 : options.axis, begin);
+            if (options.axis < info.shape.rank()) begin += info.shape[options.axis];
+            common = common ? holding_both(*common, info.dtype) : native_dtype(info.dtype);
+        }
+        if (cast != nullptr) *cast = CastAsked(*common);
     }
 
     void make(const PyramidRecipe& /*recipe*/) {

@@ -13,7 +13,9 @@
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
 #include <tessera/locate.h>
+#include <tessera/multiscales.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
 
@@ -95,10 +97,17 @@ ComputedFrom joined_from(const ArraySource& first, const JoinOptions& options) {
     return from;
 }
 
-Value attributes_of_joined(const ArraySource& first) {
+Value attributes_of_joined(const ArraySource& first, const Shape& shape, const JoinOptions& options) {
     Value attributes = first.attribute_values();
+    if (auto place = geo_reference_in(attributes); place && place->shape && !options.new_axis) {
+        const auto [y, x] = geo_dimensions(*place, dimension_names_of(first), shape.rank());
+        if (options.axis == y) (*place->shape)[0] = shape[y];
+        if (options.axis == x) (*place->shape)[1] = shape[x];
+        set_geo_reference(attributes, *place);
+    }
     attributes.erase(dimensions_attribute);
     attributes.erase(null_fill_attribute);
+    attributes.erase("actual_range");
     return attributes;
 }
 

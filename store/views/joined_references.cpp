@@ -207,10 +207,11 @@ void keep_chunks(std::vector<Part>& parts, const JoinedReferences& o) {
 }
 
 /// The document of v3 for chunks that differ in length along the axis; `document` is that of v2 with the first's.
-Value rectilinear_document(const Value& document, const std::vector<Part>& parts, const JoinedReferences& o) {
+Value rectilinear_document(const Value& document, const Value& attributes, const std::vector<Part>& parts,
+                           const JoinedReferences& o) {
     const Dialect& v2 = dialect_named("v2");
     const Dialect& v3 = dialect_named("v3");
-    Conversion made = convert_metadata(v2.parse(document.dump()), o.attributes, v2, v3);
+    Conversion made = convert_metadata(v2.parse(document.dump()), attributes, v2, v3);
     std::vector<ChunkEdges> edges;
     for (const std::int64_t length : parts.front().pieces) edges.emplace_back(length);
     std::vector<ChunkEdges::Run> along;
@@ -224,6 +225,19 @@ Value rectilinear_document(const Value& document, const std::vector<Part>& parts
     Value v3_document = v3.document(made.metadata);
     v3_document.set("attributes", made.attributes.value_or(Value::object()));
     return v3_document;
+}
+
+/// Those of the first part, with no name for a new dimension; and what is wished besides.
+Value joined_attributes(const Packed& first, const JoinedReferences& o) {
+    Value attributes = first.attributes;
+    const Value* const named = attributes.find(dimensions_attribute);
+    if (o.new_axis && named != nullptr && named->is_array()) {
+        Value::Array names = named->as_array();
+        names.insert(names.begin() + std::min<std::ptrdiff_t>(o.axis, std::ssize(names)), Value());
+        attributes.set(dimensions_attribute, Value(std::move(names)));
+    }
+    for (const auto& [name, value] : o.attributes.as_object()) attributes.set(name, value);
+    return attributes;
 }
 
 }  // namespace
@@ -242,6 +256,7 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     }
     Packed whole = first;
     whole.order = order_of(parts);
+    const Value attributes = joined_attributes(first, o);
     // An empty part has no chunks, and would leave no length to divide.
     std::erase_if(parts, [](const Part& part) { return element_count(part.packed.shape) == 0; });
 
@@ -272,10 +287,10 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     const Value document =
         first.chunked ? chunked_document(*first.chunked, whole.shape, chunks) : packed_document(whole, chunks);
     if (differ) {
-        refs.emplace_back(v3_document_name, rectilinear_document(document, parts, o).dump({.indent = 4}));
+        refs.emplace_back(v3_document_name, rectilinear_document(document, attributes, parts, o).dump({.indent = 4}));
     } else {
         refs.emplace_back(v2_array_name, document.dump({.indent = 4}));
-        refs.emplace_back(v2_attributes_name, o.attributes.dump({.indent = 4}));
+        refs.emplace_back(v2_attributes_name, attributes.dump({.indent = 4}));
     }
     const KeyScheme keys = dialect_named(differ ? "v3" : "v2").default_keys();
     std::int64_t begin = 0;

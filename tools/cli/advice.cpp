@@ -19,6 +19,7 @@ constexpr std::array names{
     ActionName{Action::chunks, "--chunks"},
     ActionName{Action::coarsening, "--with", "--with {}"},
     ActionName{Action::copy, "`tessera copy`", "`tessera copy {} DIRECTORY`"},
+    ActionName{Action::decode_cf, "--decode-cf"},
     ActionName{Action::diff, "`tessera diff`"},
     ActionName{Action::drop_damaged, "`tessera repair --drop-damaged`"},
     ActionName{Action::drop_attributes, "--drop-attributes"},

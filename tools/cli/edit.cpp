@@ -227,7 +227,7 @@ void append_file(Session& session, Array& array, const std::string& file, int ax
     std::unique_ptr<ArraySource> source =
         input ? open_stream(read_stream(*input), std::nullopt, {.dtype = array.dtype()})
               : apart_source(open_source(file, {.dtype = array.dtype()}), file, array.name(), session.io());
-    array.append(*fitting_source(std::move(source), array, cast), axis, session.io());
+    array.append(*fitting_source(std::move(source), array, axis, cast), axis, session.io());
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include <tessera/error_text.h>
 #include <tessera/fnv.h>
 #include <tessera/group.h>
+#include <tessera/joined_meaning.h>
 #include <tessera/outside.h>
 #include <tessera/part_names.h>
 #include <tessera/place.h>
@@ -162,10 +163,21 @@ void report_virtual(Session& session, const TransferOptions& t, const Value& mad
                        shape_text(shape), files, t.destination, count_text(std::ssize(refs), "reference")));
 }
 
+/// References convert nothing.
+void require_same_meaning(const std::vector<std::string>& arrays, const ArraySource& first, const JoinOptions& how,
+                          const OpenIngredient& open) {
+    const JoinedMeaning meaning(first, {Action::without_references, "converts what it can", {}});
+    std::int64_t begin = 0;
+    for (const std::string& array : arrays) {
+        const auto part = open(array);
+        meaning.require_same(*part, how.new_axis ? -1 : how.axis, begin);
+        if (how.axis < part->info().shape.rank()) begin += part->info().shape[how.axis];
+    }
+}
+
 /// Writes the array as references. The elements stay in the files.
 int join_virtually(Session& session, const TransferOptions& t, const std::vector<std::string>& arrays, int axes,
                    JoinedReferences options) {
-    require_virtual_options(t);
     require_local(t.destination, "`stack --virtual`");
     DestinationLock building;
     if (!t.result.dry_run && fs::is_directory(fs::absolute(t.destination).parent_path())) {
@@ -211,6 +223,8 @@ int join(Session& session, const StackOptions& given, bool stack) {
         const JoinOptions how = join_options(joined, *first);
         require_destination_named(o, {arrays, *first, how, open}, stack ? "stack" : "concat");
         if (o.is_virtual) {
+            require_virtual_options(o.transfer);
+            require_same_meaning(arrays, *first, how, open);
             return join_virtually(session, o.transfer, arrays, first->info().shape.rank() + (how.new_axis ? 1 : 0),
                                   {.axis = how.axis, .new_axis = how.new_axis});
         }

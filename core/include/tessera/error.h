@@ -42,6 +42,7 @@ enum class Action : std::uint8_t {
     cast,           ///< convert by another rule: "clip"
     chunks,         ///< chunks of another shape
     coarsening,     ///< coarsen in another way: "nearest"
+    decode_cf,      ///< read what elements stand for, as the CF conventions have it
     dimension_names,
     drop_attributes,  ///< leave out what the format has no place for
     dtype,            ///< read or convert to a dtype: "f8"

@@ -48,6 +48,7 @@ constexpr std::array names{
     ActionName{Action::chunks, "chunks"},
     ActionName{Action::coarsening, "how", "how=\"{}\""},
     ActionName{Action::copy, "tessera.copy", "tessera.copy(\"{}\", …)"},
+    ActionName{Action::decode_cf, "cf=\"decode\""},
     ActionName{Action::diff, "tessera.diff"},
     ActionName{Action::drop_damaged, "tessera.repair(…, drop_damaged=True)"},
     ActionName{Action::drop_attributes, "drop_attributes=True"},

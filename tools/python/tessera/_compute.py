@@ -237,6 +237,8 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
     arrays : list of paths or Arrays
         All are checked before anything is written; one that does not fit is refused by name. A pattern (``"day-*.npy"``)
         stands for what matches it, in the order of the numbers in the names: day-2 before day-10.
+        Packed numbers and times become codes of the first one's packing, units and calendar, where that loses nothing;
+        ``cf="decode"`` joins what they stand for.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
         As in :func:`calc`.
     axis : int

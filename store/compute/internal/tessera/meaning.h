@@ -60,6 +60,10 @@ enum class Times : std::uint8_t {
 [[nodiscard]] std::unique_ptr<ArraySource> decoded_source(std::unique_ptr<ArraySource> array,
                                                           Times times = Times::counts);
 
+/// Counts of time as datetime64. Those of the calendar `into` are moments since its own day 0, whatever calendar it is:
+/// encoded_source() counts them anew, and nothing else is to be done with them.
+[[nodiscard]] std::unique_ptr<ArraySource> moments_source(std::unique_ptr<ArraySource> array, Calendar into);
+
 /// The reverse: values as elements of `meaning.stored`, halves rounded to even; with these attributes. `values` are
 /// numbers or datetimes. Reading throws invalid_argument for a value that does not fit, that lies between two counts of
 /// time, or that would be stored as a marker, and for a missing one without a marker.

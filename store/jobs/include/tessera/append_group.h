@@ -29,18 +29,19 @@ struct AppendedArray {
 
 /// Appends to each array below the group that has the dimension the array of the same path in `source`: a group, a
 /// folder, or an array file of several arrays. All of them grow, in one batch, or none; arrays without the dimension
-/// stay. Times in other units ("days since 2020-02-01") are counted as those that are there. Consolidated metadata that
-/// the group has are renewed.
+/// stay. Numbers are packed and times counted as those that are there. Consolidated metadata that the group has are
+/// renewed.
 ///
 /// Throws invalid_argument, naming the arrays, if no array has the dimension, if one that has it is missing on either
-/// side, if an attribute that gives the values their meaning differs (units, calendar, scale_factor, add_offset,
-/// _FillValue), or if a coordinate of another dimension does; and what Array::append throws. Nothing has changed then.
-/// Throws recorded, as Edit::commit(), for a failure after the arrays have grown.
+/// side, or if a coordinate of another dimension differs; and what fitting_source() and Array::append throw. Nothing
+/// has changed then. Throws recorded, as Edit::commit(), for a failure after the arrays have grown.
 std::vector<AppendedArray> append_group(const Group& group, const Located& source, const std::string& dimension,
                                         const AppendGroupOptions& options = {});
 
-/// What is appended to the array, with its dtype. Throws invalid_argument for another one without a rule to convert it.
+/// What is appended to the array along an axis, with its dtype, packing, units and calendar. Throws invalid_argument
+/// for what these lose, for units that are no times and a place on the earth that differ, and for another dtype without
+/// a rule to convert it; reading throws it for a value that does not fit.
 [[nodiscard]] std::unique_ptr<ArraySource> fitting_source(std::unique_ptr<ArraySource> more, const Array& array,
-                                                          const std::optional<Cast>& cast);
+                                                          int axis, const std::optional<Cast>& cast);
 
 }  // namespace tessera

@@ -35,8 +35,8 @@ struct ComputedFrom {
 
 /// The names of the first part, with none for a new axis, and its fill.
 [[nodiscard]] ComputedFrom joined_from(const ArraySource& first, const JoinOptions& options);
-/// The attributes of joined arrays: those of the first one that are not about its own dimensions or fill.
-[[nodiscard]] Value attributes_of_joined(const ArraySource& first);
+/// The attributes of joined arrays of this shape: those of the first one that are not about its own dimensions or fill.
+[[nodiscard]] Value attributes_of_joined(const ArraySource& first, const Shape& shape, const JoinOptions& options);
 
 /// Completes what new arrays of this rank are wished to be. `destination` is no array file.
 void complete_wishes(ArrayWishes& wishes, const std::string& destination, int rank, const ComputedFrom& from);

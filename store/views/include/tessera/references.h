@@ -28,7 +28,7 @@ struct JoinedReferences {
     std::filesystem::path folder = ".";
     /// Whether files outside the folder may be named, by absolute paths; otherwise they throw unsupported.
     bool allow_outside = false;
-    Value attributes = Value::object();
+    Value attributes = Value::object();  ///< beside those of the first file
 };
 
 /// References that join the arrays of many files, in place, into one array: .npy, plain .ra, and members of .npz that
