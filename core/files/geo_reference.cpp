@@ -43,6 +43,19 @@ std::string first_name(std::string_view wkt) {
     return std::string(end == wkt.npos ? "WKT2" : wkt.substr(begin + 1, end - begin - 1));
 }
 
+/// That of elements which begin at a place among those of `reference`, and are `by` as large.
+GeoReference moved(const GeoReference& reference, std::array<double, 2> place, std::array<std::int64_t, 2> by,
+                   std::array<std::int64_t, 2> shape) {
+    GeoReference made = reference;
+    made.shape = shape;
+    if (!reference.transform) return made;
+    const auto [a, b, c, d, e, f] = *reference.transform;
+    const auto [row, column] = place;
+    const double rows = static_cast<double>(by[0]), columns = static_cast<double>(by[1]);
+    made.transform = {a * columns, b * rows, c + a * column + b * row, d * columns, e * rows, f + d * column + e * row};
+    return made;
+}
+
 }  // namespace
 
 Value geo_convention(GeoConvention convention) {
@@ -166,17 +179,35 @@ void set_geo_reference(Value& attributes, const GeoReference& reference) {
 
 GeoReference coarsened(const GeoReference& reference, std::array<std::int64_t, 2> by, std::array<std::int64_t, 2> shape,
                        bool of_first) {
-    GeoReference made = reference;
-    made.shape = shape;
-    if (!reference.transform) return made;
-    auto [a, b, c, d, e, f] = *reference.transform;
-    const double rows = static_cast<double>(by[0]), columns = static_cast<double>(by[1]);
-    if (reference.nodes && !of_first) {
-        c += a * (columns - 1) / 2 + b * (rows - 1) / 2;
-        f += d * (columns - 1) / 2 + e * (rows - 1) / 2;
+    const auto middle = [&](std::int64_t n) {
+        return reference.nodes && !of_first ? static_cast<double>(n - 1) / 2 : 0.0;
+    };
+    return moved(reference, {middle(by[0]), middle(by[1])}, by, shape);
+}
+
+GeoReference selected(const GeoReference& reference, std::array<std::int64_t, 2> start,
+                      std::array<std::int64_t, 2> step, std::array<std::int64_t, 2> shape) {
+    // Backwards, the outer edge of the first element is its other one.
+    const auto edge = [&](std::size_t d) {
+        return static_cast<double>(start[d]) + (step[d] < 0 && !reference.nodes ? 1 : 0);
+    };
+    return moved(reference, {edge(0), edge(1)}, step, shape);
+}
+
+void erase_geo_place(Value& attributes) {
+    for (const std::string_view member : {"spatial:dimensions", "spatial:transform", "spatial:transform_type",
+                                          "spatial:shape", "spatial:bbox", "spatial:registration"}) {
+        attributes.erase(member);
     }
-    made.transform = {a * columns, b * rows, c, d * columns, e * rows, f};
-    return made;
+    const Value* const stored = attributes.find("zarr_conventions");
+    if (stored == nullptr || !stored->is_array()) return;
+    Value::Array list = stored->as_array();
+    std::erase_if(list, [](const Value& entry) { return is_geo_convention(entry, GeoConvention::spatial); });
+    if (list.empty()) {
+        attributes.erase("zarr_conventions");
+    } else {
+        attributes.set("zarr_conventions", std::move(list));
+    }
 }
 
 bool is_crs_code(std::string_view text) {

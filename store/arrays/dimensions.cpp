@@ -3,6 +3,7 @@
 #include <tessera/coordinates.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <type_traits>
 #include <utility>
@@ -13,6 +14,7 @@
 #include <tessera/array.h>
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
 #include <tessera/selection_items.h>
 
 namespace tessera {
@@ -519,16 +521,54 @@ std::unique_ptr<ArraySource> selected_source(std::unique_ptr<ArraySource> source
     return std::make_unique<SelectedSource>(std::move(source), std::move(selection), std::move(attributes));
 }
 
-Value attributes_of_part(Value attributes, const Selection& selection) {
-    const Value* const names = attributes.find(dimensions_attribute);
-    if (names == nullptr || !names->is_array() || std::cmp_not_equal(names->as_array().size(), selection.rank())) {
-        return attributes;
+namespace {
+
+/// What TIFF's tags say of the place, where it is no transform of the plane, holds for the same first element alone.
+void erase_tags_of_place(Value& attributes) {
+    const Value* const tags = attributes.find("tiff");
+    if (tags == nullptr || !tags->is_object()) return;
+    Value kept = *tags;
+    for (const char* const tag : {"ModelPixelScale", "ModelTiepoint", "ModelTransformation"}) kept.erase(tag);
+    attributes.set("tiff", std::move(kept));
+}
+
+void place_part(Value& attributes, const Selection& selection, const DimensionNames& names) {
+    const GeoReference whole = geo_reference_in(attributes).value_or(GeoReference{});
+    std::array<Selection::Axis, 2> axes;  // of rows and columns
+    for (std::size_t d = 0; d < 2; ++d) {
+        const auto named = std::ranges::find(names, std::optional(whole.dimensions[d]));
+        const bool plain = names.empty() && selection.rank() == 2;
+        if (!plain && named == names.end()) return;
+        axes[d] = selection.axes()[plain ? d : static_cast<std::size_t>(named - names.begin())];
     }
-    Value kept = Value::array();
-    for (std::size_t d = 0; d < selection.axes().size(); ++d) {
-        if (!selection.axes()[d].dropped) kept.push_back(names->as_array()[d]);
+    const auto& [rows, columns] = axes;
+    const bool flat = rows.dropped || columns.dropped || rows.count == 0 || columns.count == 0;
+    if (flat || rows.start != 0 || columns.start != 0 || rows.step != 1 || columns.step != 1) {
+        erase_tags_of_place(attributes);
     }
-    attributes.set(dimensions_attribute, std::move(kept));
+    if (!whole.transform) return;
+    if (flat) return erase_geo_place(attributes);
+    set_geo_reference(attributes, selected(whole, {rows.start, columns.start}, {rows.step, columns.step},
+                                           {rows.count, columns.count}));
+}
+
+}  // namespace
+
+Value attributes_of_part(Value attributes, const Selection& selection, DimensionNames names) {
+    const Value* const listed = attributes.find(dimensions_attribute);
+    const bool told =
+        listed != nullptr && listed->is_array() && std::cmp_equal(listed->as_array().size(), selection.rank());
+    if (told) {
+        names.clear();
+        Value kept = Value::array();
+        for (std::size_t d = 0; d < selection.axes().size(); ++d) {
+            const Value& name = listed->as_array()[d];
+            names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+            if (!selection.axes()[d].dropped) kept.push_back(name);
+        }
+        attributes.set(dimensions_attribute, std::move(kept));
+    }
+    if (names.empty() || std::cmp_equal(names.size(), selection.rank())) place_part(attributes, selection, names);
     return attributes;
 }
 

@@ -236,7 +236,9 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
     if (selection) select(wanted, *selection);
     const bool codecs_chosen = apply_layout(wanted, o, dialect, changes);
     std::optional<Value> attributes = stored_attributes(from);
-    if (selection && attributes) attributes = attributes_of_part(*std::move(attributes), *selection);
+    if (selection && attributes) {
+        attributes = attributes_of_part(*std::move(attributes), *selection, before.dimension_names);
+    }
     if (o.fill) {
         wanted.fill = parse_fill(from.dialect(), wanted.dtype, o);
         if (attributes) attributes->erase(null_fill_attribute);

@@ -48,6 +48,12 @@ void add_geo_convention(Value& attributes, GeoConvention convention);
 [[nodiscard]] GeoReference coarsened(const GeoReference& reference, std::array<std::int64_t, 2> by,
                                      std::array<std::int64_t, 2> shape, bool of_first);
 
+/// That of a part: its first row and column, and how many it goes on by, which may be negative.
+[[nodiscard]] GeoReference selected(const GeoReference& reference, std::array<std::int64_t, 2> start,
+                                    std::array<std::int64_t, 2> step, std::array<std::int64_t, 2> shape);
+/// For elements that lie nowhere in the plane any more. The system of coordinates stays.
+void erase_geo_place(Value& attributes);
+
 /// A system of coordinates as a person says it: "EPSG:4326", a text of WKT2, or PROJJSON. Throws invalid_argument.
 [[nodiscard]] Value parse_crs(std::string_view text);
 /// "EPSG:4326": an authority's name in capitals, and a number.

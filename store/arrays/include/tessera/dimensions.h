@@ -72,7 +72,8 @@ private:
 /// The selected part of a source, without dropped dimensions. It has the given attributes.
 [[nodiscard]] std::unique_ptr<ArraySource> selected_source(std::unique_ptr<ArraySource> source, Selection selection,
                                                            Value attributes = Value::object());
-/// Attributes of an array as those of its part: `_ARRAY_DIMENSIONS` without the names of dropped dimensions.
-[[nodiscard]] Value attributes_of_part(Value attributes, const Selection& selection);
+/// Attributes of an array as those of its part: `_ARRAY_DIMENSIONS` without the names of dropped dimensions, and a
+/// georeference of the part. `names` are those of the array; empty: those in the attributes.
+[[nodiscard]] Value attributes_of_part(Value attributes, const Selection& selection, DimensionNames names = {});
 
 }  // namespace tessera
