@@ -1,6 +1,7 @@
 // The metadata of a copied array in another format, or with other chunks, codecs and fill.
 #include <tessera/action.h>
 #include <tessera/array_plan.h>
+#include <tessera/coordinates.h>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
+#include <tessera/numbers.h>
 #include <tessera/slices.h>
 #include <algorithm>
 #include <cstdlib>
@@ -20,6 +22,7 @@
 #include <utility>
 
 #include "dialects.h"
+#include "file_chunks.h"
 #include "fill_attribute.h"
 #include "format_choice.h"
 
@@ -226,12 +229,81 @@ void change_dtype(ArrayMetadata& m, const CastSource& cast, const ArrayWishes& o
     set_chunk_layout(m, layout);
 }
 
+/// The format of data that have none, if it can express what is asked. Names of dimensions and attributes stay where
+/// other programs read them.
+const Dialect& usual_format(const ArraySource& from, const ArrayWishes& o) {
+    if (o.like_format) return dialect_named(*o.like_format);
+    const bool described = o.preferred_format.empty() && !from.attribute_values().as_object().empty();
+    return default_format(described ? "v3" : o.preferred_format);
+}
+
+/// Names of dimensions move to the dialect's place for them.
+void move_dimensions(ArrayMetadata& m, std::optional<Value>& attributes, const Dialect& to) {
+    if (!names_dimensions(attributes)) return;
+    const Value list = attributes->at(dimensions_attribute);
+    std::vector<std::optional<std::string>> names;
+    for (std::size_t d = 0; list.is_array() && d < list.as_array().size(); ++d) {
+        const Value& name = list.as_array()[d];
+        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+    }
+    if (std::cmp_not_equal(names.size(), m.shape.rank())) return;
+    attributes->set(dimensions_attribute, dimension_names_json(names));
+    if (!to.dimension_names) return;
+    attributes->erase(dimensions_attribute);
+    m.dimension_names = std::move(names);
+}
+
+/// netCDF's fill becomes the fill. Where xarray takes the fill for that attribute, it is one of these only; but a fill
+/// of zero is the default there, and marks nothing by itself.
+void take_fill(ArrayMetadata& m, std::optional<Value>& attributes, const Dialect& to) {
+    const Value* const given = attributes ? attributes->find(fill_attribute) : nullptr;
+    if (given == nullptr) return;
+    try {
+        m.fill = {.bytes = element_from_value(m.dtype, *given, Assign::exact), .spelling = {}, .error = {}};
+    } catch (const Error&) {
+        return;  // a fill of another type is only an attribute
+    }
+    if (to.fill_is_missing && m.fill.bytes != zero_element(m.dtype)) attributes->erase(fill_attribute);
+}
+
+/// xarray takes the fill of `to` for missing elements, and not that of `from`: it becomes what the attribute says.
+/// Zero, which is the default, becomes null.
+void mark_by_fill(const Array& from, const std::optional<Value>& attributes, const Dialect& to, ArrayMetadata& m,
+                  std::vector<Note>& changes) {
+    if (from.dialect().fill_is_missing || !to.fill_is_missing || !m.fill.bytes || !is_number(m.dtype)) return;
+    const bool scalar = m.spelling.find("dimension_names") != nullptr;
+    if (m.dimension_names.empty() && !scalar && !names_dimensions(attributes)) return;
+    Value stated = attributes.value_or(Value::object());
+    if (stated.find(null_fill_attribute) != nullptr) return;
+    fill_attribute_as_number(m.dtype, stated);
+    FillValue fill = null_fill();
+    if (const Value* const marker = stated.find(fill_attribute)) {
+        try {
+            fill = {.bytes = element_from_value(m.dtype, *marker, Assign::exact), .spelling = {}, .error = {}};
+        } catch (const Error&) {  // of another type: xarray takes the attribute beside null
+        }
+    } else if (*m.fill.bytes != zero_element(m.dtype) || is_below_multiscales(from)) {
+        return;
+    }
+    if (fill.bytes == m.fill.bytes) return;
+    changes.push_back(fmt::format("the fill_value {} becomes {}, because xarray takes that of {} for missing elements",
+                                  fill_text(m.dtype, m.fill), fill_text(m.dtype, fill), to.name));
+    m.fill = std::move(fill);
+}
+
+/// Whether each chunk is stored.
+bool is_full(const Array& array) {
+    const StoredSize stored = array.stored_size(0);
+    return stored.known && stored.chunks == stored.chunks_possible;
+}
+
 PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
                           const CastSource* cast) {
     const ArrayMetadata before = from.metadata();
     ArrayMetadata wanted = before;
     std::vector<Note> changes;
-    const Dialect& dialect = o.format ? dialect_named(*o.format) : from.dialect();
+    const bool in_file = is_in_file(from);
+    const Dialect& dialect = o.format ? dialect_named(*o.format) : in_file ? usual_format(from, o) : from.dialect();
     if (cast != nullptr) change_dtype(wanted, *cast, o, changes);
     if (selection) select(wanted, *selection);
     const bool codecs_chosen = apply_layout(wanted, o, dialect, changes);
@@ -244,6 +316,13 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
         if (attributes) attributes->erase(null_fill_attribute);
     }
     const bool named = names_dimensions(attributes);
+    if (in_file) {  // Zarr v2 is only how it is read
+        if (!o.fill) take_fill(wanted, attributes, dialect);
+        if (!wanted.fill.bytes && !dialect.fill_is_missing) wanted.fill = dialect.default_fill(wanted.dtype);
+        move_dimensions(wanted, attributes, dialect);
+    } else if (!o.fill) {
+        mark_by_fill(from, attributes, dialect, wanted, changes);
+    }
     const auto refused = [&](const Error& error) {
         if (o.format) return error;
         return advise_format(error, [&](const Dialect& d) {
@@ -270,6 +349,12 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
     std::optional<std::string> recode = selection         ? "only a part is copied"
                                         : cast != nullptr ? "the dtype changes"
                                                           : why_recode(before, made.metadata);
+    if (recode && !selection && cast == nullptr && !o.fill && wanted.fill.bytes != before.fill.bytes) {
+        ArrayMetadata same = made.metadata;
+        same.fill = before.fill;
+        // The fill is that of no element.
+        if (!why_recode(before, same) && is_full(from)) recode.reset();
+    }
     // Chunks of another level or compressor may still be valid, but they are not what was asked for.
     const auto texts = [](const ArrayMetadata& m) {
         std::vector<std::string> found;
@@ -281,13 +366,9 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
                       std::move(recode)};
     if (o.codec) add_zstd_note(plan);
     if (o.dimension_names) set_dimensions(plan, o);
-    if (!o.fill && !named && names_dimensions(plan.attributes)) add_masking_note(plan);
+    const bool stated = attributes && attributes->find(fill_attribute) != nullptr;
+    if (!o.fill && !named && !stated && names_dimensions(plan.attributes)) add_masking_note(plan);
     return plan;
-}
-
-/// The format of data that have none, if it can express what is asked.
-const Dialect& usual_format(const ArrayWishes& o) {
-    return o.like_format ? dialect_named(*o.like_format) : default_format(o.preferred_format);
 }
 
 PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
@@ -320,36 +401,6 @@ PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optio
     }
 }
 
-/// Names of dimensions move to the dialect's place for them, without those of dimensions that a selection drops.
-void move_dimensions(PlannedArray& plan, const std::optional<Selection>& selection) {
-    if (!names_dimensions(plan.attributes)) return;
-    if (selection) plan.attributes = attributes_of_part(*std::move(plan.attributes), *selection);
-    const Value list = plan.attributes->at(dimensions_attribute);
-    std::vector<std::optional<std::string>> names;
-    for (std::size_t d = 0; list.is_array() && d < list.as_array().size(); ++d) {
-        const Value& name = list.as_array()[d];
-        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
-    }
-    if (std::cmp_not_equal(names.size(), plan.metadata.shape.rank())) return;
-    plan.attributes->set(dimensions_attribute, dimension_names_json(names));
-    if (!plan.dialect->dimension_names) return;
-    plan.attributes->erase(dimensions_attribute);
-    plan.metadata.dimension_names = std::move(names);
-}
-
-/// netCDF's fill of `from` becomes the fill. Where xarray takes the fill for that attribute, it is one of these only.
-void take_fill(PlannedArray& plan) {
-    const Value* const given = plan.attributes ? plan.attributes->find(fill_attribute) : nullptr;
-    if (given == nullptr) return;
-    try {
-        plan.metadata.fill = {
-            .bytes = element_from_value(plan.metadata.dtype, *given, Assign::exact), .spelling = {}, .error = {}};
-    } catch (const Error&) {
-        return;  // a fill of another type is only an attribute
-    }
-    if (plan.dialect->fill_is_missing) plan.attributes->erase(fill_attribute);
-}
-
 PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::optional<Selection>& selection) {
     ArrayOptions options;
     options.shape = selection ? selection->shape() : from.info().shape;
@@ -368,10 +419,10 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
         options.format = *o.format;
     } else if (o.may_take_v3) {
         const bool names = o.dimension_names.has_value() && !o.like_format;
-        choice = chosen(options, names, usual_format(o));
+        choice = chosen(options, names, usual_format(from, o));
         options.format = choice.dialect->name;
     } else {
-        options.format = usual_format(o).name;
+        options.format = usual_format(from, o).name;
     }
     const Dialect& dialect = dialect_named(options.format);
     std::vector<std::string> changes;
@@ -392,9 +443,10 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
         plan.metadata.fill = {.bytes = absent, .spelling = {}, .error = {}};
     }
     if (plan.attributes) fill_attribute_as_number(plan.metadata.dtype, *plan.attributes);
-    if (!o.fill) take_fill(plan);
+    if (!o.fill) take_fill(plan.metadata, plan.attributes, dialect);
     if (plan.attributes) fill_attribute_for(dialect, plan.metadata.dtype, *plan.attributes);
-    move_dimensions(plan, selection);
+    if (selection && plan.attributes) plan.attributes = attributes_of_part(*std::move(plan.attributes), *selection);
+    move_dimensions(plan.metadata, plan.attributes, dialect);
     if (choice.note) plan.changes.push_back(*std::move(choice.note));
     if (o.codec) add_zstd_note(plan);
     if (o.dimension_names) set_dimensions(plan, o);
@@ -437,7 +489,8 @@ ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen) {
 }
 
 std::optional<Note> masking_note(const Dialect& dialect, const ArrayMetadata& m) {
-    if (!dialect.fill_is_missing || !m.fill.bytes || *m.fill.bytes != zero_element(m.dtype)) return {};
+    const bool nan = m.fill.bytes && m.dtype.kind() == Kind::real && fill_text(m.dtype, m.fill) == "NaN";
+    if (!dialect.fill_is_missing || !m.fill.bytes || nan) return {};
     return Note(
         fmt::format("xarray shows elements that equal the fill_value {} as missing", fill_text(m.dtype, m.fill)),
         {{Action::fill, "keeps them", "null"}});

@@ -235,8 +235,14 @@ std::string zeros_text(const DType& dtype) {
     return element_to_value(dtype, element).dump();
 }
 
-/// v3 has no null; an attribute marks its replacement, so that converting back restores null.
-void move_null_fill(Conversion& c, const Dialect& to) {
+bool is_named(const Conversion& c) {
+    return !c.metadata.dimension_names.empty() || c.metadata.spelling.find("dimension_names") != nullptr ||
+           (c.attributes && c.attributes->find(dimensions_attribute) != nullptr);
+}
+
+/// v3 has no null; an attribute marks its replacement, so that converting back restores null. Of numbers with names of
+/// dimensions null says that none is missing, and so does zero in v3.
+void move_null_fill(Conversion& c, const Dialect& from, const Dialect& to) {
     ArrayMetadata& m = c.metadata;
     const Value* marked = c.attributes ? c.attributes->find(null_fill_attribute) : nullptr;
     if (to.null_fill) {
@@ -249,6 +255,7 @@ void move_null_fill(Conversion& c, const Dialect& to) {
     }
     if (m.fill.bytes) return;
     m.fill.bytes = zero_element(m.dtype);
+    if (from.fill_is_missing && is_named(c) && is_number(m.dtype)) return;
     if (!c.attributes) c.attributes = Value::object();
     c.attributes->set(null_fill_attribute, "null");
     c.changes.push_back(fmt::format("the fill_value null becomes {}, because {} has no null; the attribute {} says so",
@@ -256,13 +263,20 @@ void move_null_fill(Conversion& c, const Dialect& to) {
 }
 
 void move_missing_mark(Conversion& c, const Dialect& from, const Dialect& to) {
-    const bool named = !c.metadata.dimension_names.empty() || c.metadata.spelling.find("dimension_names") != nullptr ||
-                       (c.attributes && c.attributes->find(dimensions_attribute) != nullptr);
-    if (!named) return;
+    if (!is_named(c)) return;
     Value attributes = c.attributes.value_or(Value::object());
     const bool before = attributes.find(fill_attribute) != nullptr;
     move_missing(c.metadata, from, to, attributes);
-    if ((attributes.find(fill_attribute) != nullptr) == before) return;
+    if ((attributes.find(fill_attribute) != nullptr) == before) {
+        if (!before && from.fill_is_missing && !to.fill_is_missing &&
+            c.metadata.fill.bytes == zero_element(c.metadata.dtype) && is_number(c.metadata.dtype)) {
+            c.changes.push_back(
+                fmt::format("elements that equal the fill_value {} are no missing ones there, although xarray takes "
+                            "them for such in {}",
+                            zeros_text(c.metadata.dtype), from.name));
+        }
+        return;
+    }
     c.attributes = std::move(attributes);
     c.changes.push_back(
         before ? fmt::format("the attribute {} is left out: the fill_value says so", fill_attribute)
@@ -340,7 +354,7 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
     }
     move_dimension_names(c, to);
     move_missing_mark(c, from, to);
-    move_null_fill(c, to);
+    move_null_fill(c, from, to);
     if (c.attributes) fill_attribute_for(to, m.dtype, *c.attributes);
     m.fill.always_stored = m.fill.bytes && to.default_fill(m.dtype).always_stored;
     to.adapt(m, c.changes);

@@ -216,7 +216,7 @@ void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) 
 void consolidate_dataset(const HierarchyCopy& o) {
     if (is_local(o.destination) && !fs::is_directory(o.destination)) return;
     const auto there = group_at(locate(o.destination, to_read(o.store)));
-    if (!there || there->dialect() == nullptr || there->dialect()->consolidated_key.empty()) return;
+    if (!there || there->dialect() == nullptr || !there->dialect()->has_groups()) return;
     Group::open(o.destination, o.store).consolidate();
 }
 
@@ -317,23 +317,27 @@ std::vector<std::string> bundled(const HierarchyCopy& o, std::vector<PassedFolde
     return names;
 }
 
-/// plan_hierarchy(). If several arrays cannot all be made as asked in the format that they would have, they all get v3.
-HierarchyPlan plan_taking_v3(HierarchyCopy& o) {
-    const bool members = !o.members.empty();
-    if (o.arrays.format || (!members && !(o.at && o.at->kind == PathKind::group))) return plan_hierarchy(o);
-    o.arrays.may_take_v3 = false;
+/// plan_hierarchy(). If the arrays cannot all be made as asked in the format that they would have, they all get v3, or,
+/// where they come from a file, v2.
+HierarchyPlan plan_in_one_format(HierarchyCopy& o) {
+    const bool members = !o.members.empty(), in_file = o.at && o.at->format != nullptr;
+    if (o.arrays.format || (!in_file && !(o.at && o.at->kind == PathKind::group))) return plan_hierarchy(o);
+    if (members || !in_file) o.arrays.may_take_v3 = false;
     try {
         return plan_hierarchy(o);
     } catch (const Error& e) {
-        if (e.code() != ErrorCode::unsupported || !(members || asks_for_a_format(o.arrays))) throw;
-        o.arrays.format = "v3";
-        try {
-            HierarchyPlan plan = plan_hierarchy(o);
-            o.tell({fmt::format("{} is made in format v3, because {}", o.destination, e.what()),
-                    {{Action::format, "chooses another"}}});
-            return plan;
-        } catch (const Error&) {
-            o.arrays.format.reset();  // it is not the format
+        if (e.code() != ErrorCode::unsupported || !(in_file || asks_for_a_format(o.arrays))) throw;
+        for (const std::string_view format : {"v3", "v2"}) {
+            if (format == "v2" && !in_file) continue;
+            o.arrays.format = format;
+            try {
+                HierarchyPlan plan = plan_hierarchy(o);
+                o.tell({fmt::format("{} is made in format {}, because {}", o.destination, format, e.what()),
+                        {{Action::format, "chooses another"}}});
+                return plan;
+            } catch (const Error&) {
+                o.arrays.format.reset();  // it is not the format
+            }
         }
         throw;
     }
@@ -341,7 +345,7 @@ HierarchyPlan plan_taking_v3(HierarchyCopy& o) {
 
 CopiedHierarchy copy_to_arrays(HierarchyCopy& o, const DestinationLock& building) {
     follow_group_above(o);
-    HierarchyPlan plan = plan_taking_v3(o);
+    HierarchyPlan plan = plan_in_one_format(o);
     CopiedHierarchy result{.path = o.destination};
     if (!o.dry_run) {
         if (!plan.groups.empty() && plan.groups.front().attributes) require_free_group(o);
@@ -426,9 +430,10 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     if (o.selection && (!o.members.empty() || (o.at && group_at(*o.at)))) {
         o.shared = in_context([&] { return source; }, [&] { return std::make_shared<SharedSelection>(*o.selection); });
     }
-    // Groups, names of dimensions and attributes, in the format of which xarray of every age reads them.
-    const bool grouped = o.at && o.at->format != nullptr && o.at->format->groups != nullptr;
-    if (grouped && o.arrays.preferred_format.empty()) o.arrays.preferred_format = "v2";
+    // Groups, names of dimensions and attributes stay what other programs read.
+    const ArrayFileFormat* const file = o.at ? o.at->format : nullptr;
+    const bool described = file != nullptr && (file->groups != nullptr || file->keeps_attributes);
+    if (described && o.arrays.preferred_format.empty()) o.arrays.preferred_format = "v3";
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, passed) : std::vector<std::string>{};
     if (to_file && bundle.empty()) require_free_member(destination, o.overwrite);

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "array_access.h"
+#include "array_state.h"
 #include "keys.h"
 #include "read_only_store.h"
 
@@ -36,7 +38,7 @@ public:
           name_(fmt::format("{}::{}", file.path.string(), array_.name)),
           grid_(array_.shape, array_.chunks),
           documents_{{v2_array_name, chunked_document(array_, array_.shape, array_.chunks).dump()},
-                     {v2_attributes_name, chunked_attributes(array_).dump()}} {
+                     {v2_attributes_name, array_.attributes.dump()}} {
         std::ranges::sort(array_.stored, {}, &PackedArray::Chunk::number);
     }
 
@@ -169,6 +171,10 @@ Value chunked_attributes(const PackedArray& array) {
     Value attributes = array.attributes;
     if (!array.fill.is_null()) attributes.erase(fill_attribute);
     return attributes;
+}
+
+bool is_in_file(const Array& array) {
+    return dynamic_cast<const FileChunks*>(ArrayAccess::state(array)->store.get()) != nullptr;
 }
 
 std::unique_ptr<ArraySource> open_file_source(const ArrayPath& path, const ArrayFileOptions& options) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
 #include <tessera/value.h>
@@ -14,6 +15,9 @@ namespace tessera {
 [[nodiscard]] Value chunked_document(const PackedArray& array, const Shape& shape, const Shape& chunks);
 /// Its `.zattrs`: what the fill value says is left out.
 [[nodiscard]] Value chunked_attributes(const PackedArray& array);
+
+/// Whether it is such an array. Its Zarr v2 is a view: a copy has the format of other data from files.
+[[nodiscard]] bool is_in_file(const Array& array);
 
 /// open_array_file(), but an array of such chunks is an Array.
 [[nodiscard]] std::unique_ptr<ArraySource> open_file_source(const ArrayPath& path, const ArrayFileOptions& options);

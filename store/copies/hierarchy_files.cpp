@@ -71,9 +71,9 @@ Value attributes_with_names(const ArraySource& source) {
     if (!metadata.dimension_names.empty() && values.find(dimensions_attribute) == nullptr) {
         values.set(dimensions_attribute, dimension_names_json(metadata.dimension_names));
     }
-    const bool missing = array->dialect().fill_is_missing && metadata.fill.bytes && !metadata.dtype.is_variable();
-    if (missing && values.find(fill_attribute) == nullptr) {
-        values.set(fill_attribute, element_to_value(metadata.dtype, metadata.fill.bytes->data()));
+    if (values.find(fill_attribute) == nullptr) {
+        if (auto fill = missing_by_fill(metadata, array->dialect(), values))
+            values.set(fill_attribute, *std::move(fill));
     }
     values.erase(null_fill_attribute);
     fill_attribute_as_number(metadata.dtype, values);

@@ -228,6 +228,11 @@ void name_no_dimensions(HierarchyPlan& plan) {
         if (!job.plan.metadata.shape.empty() || job.plan.dialect->dimension_names || keeps(job)) continue;
         if (!job.plan.attributes) job.plan.attributes = Value::object();
         job.plan.attributes->set(dimensions_attribute, Value::array());
+        ArrayMetadata& m = job.plan.metadata;
+        if (job.plan.dialect->fill_is_missing && m.fill.bytes == zero_element(m.dtype)) {
+            m.fill = null_fill();  // or xarray would take a zero for missing
+            job.plan.recode = "its fill_value becomes null";
+        }
         job.plan.changes.push_back(fmt::format("the attribute {} [] is added, for xarray", dimensions_attribute));
     }
 }

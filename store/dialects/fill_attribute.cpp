@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include <tessera/element.h>
+#include <tessera/numbers.h>
 
 #include "base64.h"
 
@@ -43,21 +44,26 @@ void fill_attribute_as_number(const DType& dtype, Value& attributes) {
     attributes.set(fill_attribute, std::bit_cast<double>(load_little<std::uint64_t>(bytes->data())));
 }
 
+std::optional<Value> missing_by_fill(const ArrayMetadata& m, const Dialect& dialect, const Value& attributes) {
+    if (!dialect.fill_is_missing || !is_number(m.dtype) || !m.fill.bytes) return std::nullopt;
+    const bool packed = attributes.find("scale_factor") != nullptr || attributes.find("add_offset") != nullptr;
+    if (!packed && *m.fill.bytes == zero_element(m.dtype)) return std::nullopt;
+    return element_to_value(m.dtype, m.fill.bytes->data());
+}
+
 void move_missing(const ArrayMetadata& m, const Dialect& from, const Dialect& to, Value& attributes) {
-    const bool number = m.dtype.kind() == Kind::real || m.dtype.kind() == Kind::integer ||
-                        m.dtype.kind() == Kind::unsigned_integer || m.dtype.kind() == Kind::boolean;
-    if (from.fill_is_missing == to.fill_is_missing || !number || !m.fill.bytes) return;
-    const Value fill = element_to_value(m.dtype, m.fill.bytes->data());
+    if (from.fill_is_missing == to.fill_is_missing) return;
     if (!to.fill_is_missing) {
-        const bool packed = attributes.find("scale_factor") != nullptr || attributes.find("add_offset") != nullptr;
-        const bool nan = fill.is_double() && std::isnan(fill.as_double());
-        const bool mark = !nan && (packed || *m.fill.bytes != zero_element(m.dtype));
-        if (mark && attributes.find(fill_attribute) == nullptr) attributes.set(fill_attribute, fill);
+        const std::optional<Value> fill = missing_by_fill(m, from, attributes);
+        const bool nan = fill && fill->is_double() && std::isnan(fill->as_double());
+        if (fill && !nan && attributes.find(fill_attribute) == nullptr) attributes.set(fill_attribute, *fill);
     } else if (attributes.find(fill_attribute) != nullptr && attributes.find(null_fill_attribute) == nullptr) {
         fill_attribute_as_number(m.dtype, attributes);
         try {
-            const ElementBytes stated = element_from_value(m.dtype, attributes.at(fill_attribute), Assign::exact);
-            if (stated == *m.fill.bytes) attributes.erase(fill_attribute);
+            if (missing_by_fill(m, to, attributes) &&
+                element_from_value(m.dtype, attributes.at(fill_attribute), Assign::exact) == *m.fill.bytes) {
+                attributes.erase(fill_attribute);
+            }
         } catch (const Error&) {  // of another type
         }
     }

@@ -1,6 +1,8 @@
 // xarray's attribute _FillValue in Zarr v3. Private to the store module.
 #pragma once
 
+#include <optional>
+
 #include <tessera/dialect.h>
 #include <tessera/dtype.h>
 #include <tessera/value.h>
@@ -12,8 +14,12 @@ namespace tessera {
 void fill_attribute_for(const Dialect& dialect, const DType& dtype, Value& attributes);
 void fill_attribute_as_number(const DType& dtype, Value& attributes);
 
-/// Where the fill marks missing elements in one of two dialects, the attribute does in the other. Zero is a mark only
-/// of packed numbers, and NaN needs none. For arrays with names of dimensions, which xarray opens.
+/// The fill, where it marks missing elements: in v2. Zero does only in packed numbers, because it is the default.
+[[nodiscard]] std::optional<Value> missing_by_fill(const ArrayMetadata& metadata, const Dialect& dialect,
+                                                   const Value& attributes);
+
+/// Where the fill marks missing elements in one of two dialects, the attribute does in the other. NaN needs
+/// none. For arrays with names of dimensions, which xarray opens.
 void move_missing(const ArrayMetadata& metadata, const Dialect& from, const Dialect& to, Value& attributes);
 
 }  // namespace tessera

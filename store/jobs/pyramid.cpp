@@ -21,6 +21,8 @@
 
 #include <fmt/ranges.h>
 
+#include "file_chunks.h"
+
 namespace tessera {
 
 namespace {
@@ -164,7 +166,8 @@ const Dialect& format_of(const PyramidOptions& o, const ArraySource& array) {
     }
     if (o.arrays.format) return dialect_named(*o.arrays.format);
     const auto* stored = as_array(array);
-    const Dialect& usual = stored != nullptr ? stored->dialect() : default_format(o.arrays.preferred_format);
+    const Dialect& usual =
+        stored != nullptr && !is_in_file(*stored) ? stored->dialect() : default_format(o.arrays.preferred_format);
     return dialect_named(usual.name == "v2" ? "v2" : "v3");
 }
 

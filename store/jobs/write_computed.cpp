@@ -19,6 +19,8 @@
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
 
+#include "file_chunks.h"
+
 namespace tessera {
 
 namespace {
@@ -117,7 +119,7 @@ void complete_wishes(ArrayWishes& wishes, const std::string& destination, int ra
         const auto* like = from.like == nullptr ? nullptr : as_array(before_cast(*from.like));
         if (above != nullptr) {
             wishes.format = above->name;
-        } else if (like != nullptr) {
+        } else if (like != nullptr && !is_in_file(*like)) {
             wishes.like_format = like->dialect().name;
         }
     }

@@ -41,7 +41,7 @@ class Growing(ProgramTest):
         self.more = month("2020-02-01", 29)
         self.data.to_netcdf(self.path("jan.nc"))
         self.more.to_netcdf(self.path("feb.nc"))
-        self.tessera("copy", "jan.nc", "g.zarr", "--quiet")
+        self.tessera("copy", "jan.nc", "g.zarr", "--format", "v2", "--quiet")
 
     def check(self, *months):
         wanted = months[0] if len(months) == 1 else xr.concat(months, "time", data_vars="minimal")

@@ -331,7 +331,7 @@ class NetCDF3(ProgramTest):
             packed.scale_factor, packed.add_offset, packed[:] = np.float32(0.1), 1.0, [[1, -9, 3], [0, 5, 6]]
             data.createVariable("f", "f4", ("x",))[:] = [0, 1, np.nan]
             data.createVariable("flag", "i1", ())[...] = 3
-        self.tessera("copy", "a.nc", "a.zarr", "--quiet")
+        self.tessera("copy", "a.nc", "a.zarr", "--format", "v2", "--quiet")
         for decode in True, False:
             expected = xarray.open_dataset(self.folder / "a.nc", decode_cf=decode).load()
             found = xarray.open_dataset(self.folder / "a.zarr", engine="zarr", consolidated=False, decode_cf=decode).load()
@@ -477,7 +477,7 @@ class HDF5(ProgramTest):
             data.createVariable("name", str, ("bare",))[:] = np.array(["a", "größer"], dtype=object)
             data.createGroup("sub").createVariable("x", "u8", ("x",))[:] = [1, 2, 3]
             data["sub"].history = "made"
-        self.tessera("copy", "a.nc", "a.zarr", "--quiet")
+        self.tessera("copy", "a.nc", "a.zarr", "--format", "v2", "--quiet")
         self.tessera("copy", "a.zarr", "b.nc4", "--quiet", "--deflate", "1")
         def seen(name, **options):
             with xarray.open_dataset(self.folder / name, **options) as data:

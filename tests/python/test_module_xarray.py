@@ -123,7 +123,8 @@ def test_what_a_fill_marks_goes_with_a_copy_to_v3_and_back():
     tessera.copy("b.zarr", "c.zarr", format="v2")
     for name in "t", "n", "zero":
         a, c = tessera.open(f"a.zarr/{name}"), tessera.open(f"c.zarr/{name}")
-        assert a.attrs.asdict() == c.attrs.asdict() and a.fill_value == c.fill_value, name
+        # By itself zero marks nothing; null says so where xarray would take it for a mark.
+        assert a.attrs.asdict() == c.attrs.asdict() and c.fill_value == (None if name == "zero" else a.fill_value), name
 
 
 def test_is_lazy_and_indexes():

@@ -50,8 +50,8 @@ void visit_options(R& r, const Visit& visit) {
            "fill value, JSON or text; NAME=VALUE of one array of a group (repeatable)", false, false, only_arrays},
           r.fills);
     visit({"format", "format", "--format", "FORMAT",
-           "{formats} (default: that of the group around the destination, else the source's, for array files zmeta or "
-           "what the settings name; v3 for what these cannot express)",
+           "{formats} (default: that of the group around the destination, else the source's, for array files what the "
+           "settings name or zmeta; v3 for netCDF, HDF5, TIFF and what the others cannot express)",
            false, false, only_arrays},
           r.format);
     visit({"dims", "dims", "--dims", "NAMES", "names of the dimensions: time,y,x", false, false, only_arrays},

@@ -1,0 +1,154 @@
+"""What is moved from one format to another means the same to xarray and GDAL on either side."""
+
+import base64
+import itertools
+import json
+import shutil
+import struct
+import subprocess
+import sys
+import unittest
+import warnings
+
+import numpy as np
+
+from program import Absent, ProgramTest, main, zarr
+
+try:
+    import netCDF4
+    import xarray as xr
+except ImportError:
+    print("netCDF4 or xarray is not installed")
+    sys.exit(77)
+
+try:
+    from osgeo import gdal, osr
+    gdal.UseExceptions()
+except ImportError:
+    gdal = Absent("GDAL's module is not installed")
+
+
+class Seen(ProgramTest):
+    def zarr3(self, path):
+        """A group of Zarr v3 as xarray decodes it since 2024.10: floats' _FillValue is the base64 of a double."""
+        variables = {}
+        for file in sorted((self.folder / path).glob("*/zarr.json")):
+            document = json.loads(file.read_text())
+            attributes = document["attributes"]
+            self.assertEqual(document["zarr_format"], 3)
+            if "_FillValue" in attributes and document["data_type"].startswith("float"):
+                attributes["_FillValue"] = struct.unpack("<d", base64.b64decode(attributes["_FillValue"]))[0]
+            values = self.exported(f"{path}/{file.parent.name}")
+            if "_FillValue" in attributes:
+                attributes["_FillValue"] = values.dtype.type(attributes["_FillValue"])
+            variables[file.parent.name] = (document.get("dimension_names") or [], values, attributes)
+        return xr.decode_cf(xr.Dataset(variables))
+
+    def seen(self, path):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if (self.folder / path / "zarr.json").exists():
+                return self.zarr3(path)
+            kind = {"engine": "zarr", "consolidated": False} if (self.folder / path).is_dir() else {"engine": "netcdf4"}
+            with xr.open_dataset(self.path(path), **kind) as data:
+                return data.load()
+
+    def exported(self, path):
+        self.tessera("export", path, "exported.npy", "--quiet", "--overwrite")
+        return np.load(self.folder / "exported.npy")
+
+    def assert_same(self, found, wanted, words):
+        self.assertEqual(sorted(found.variables), sorted(wanted.variables), words)
+        for name, variable in wanted.variables.items():
+            self.assertEqual(found[name].dims, variable.dims, (words, name))
+            np.testing.assert_array_equal(found[name].values, variable.values, f"{words} {name}")
+            self.assertEqual(found[name].attrs, variable.attrs, (words, name))
+
+
+def write(path, zlib):
+    with netCDF4.Dataset(path, "w") as data:
+        data.createDimension("time", None)
+        data.createDimension("x", 4)
+        time = data.createVariable("time", "i4", ("time",), zlib=zlib)
+        time.units, time.calendar, time[:] = "days since 2020-01-01", "standard", np.arange(6)
+        codes = np.arange(24).reshape(6, 4)
+
+        def add(name, dtype, fill=None, **attributes):
+            v = data.createVariable(name, dtype, ("time", "x"), fill_value=fill, zlib=zlib, chunksizes=(2, 4))
+            v.set_auto_maskandscale(False)
+            v.setncatts(attributes)
+            v[:] = codes
+            return v
+        add("packed", "i2", 7, scale_factor=0.5, add_offset=10.0, units="K")
+        add("zero", "u1", 0, units="m")
+        add("float", "f4", -999.9)[0, :2] = -999.9, 0
+        add("double", "f8", -999.9)[0, :2] = -999.9, 0
+        add("nan", "f4", np.nan)[0, 1] = np.nan
+        add("listed", "i4", missing_value=np.int32(5))
+        add("zeros", "i4")
+        add("signed", "i1", -1, _Unsigned="true")
+        data.createVariable("scalar", "i4", ())[...] = 0
+
+
+class Datasets(Seen):
+    def test_each_pair_of_formats(self):
+        zarr.open  # noqa: B018
+        kinds = {"nc": (".nc", []), "nc4": (".nc4", []), "v2": (".zarr", ["--format", "v2"]),
+                 "v3": (".zarr", ["--format", "v3"]), "default": (".zarr", []), "zmeta": (".zarr", ["--format", "zmeta"])}
+        for zlib in (False, True):
+            write(self.path("source.nc4"), zlib)
+            wanted = self.seen("source.nc4")
+            for name in wanted.variables:
+                wanted[name].attrs.pop("_Netcdf4Dimid", None)
+            for first, (extension, words) in kinds.items():
+                self.tessera("copy", "source.nc4", first + extension, "--quiet", "--overwrite", *words)
+                if first != "zmeta":
+                    self.assert_same(self.seen(first + extension), wanted, (zlib, first))
+            for (first, (one, _)), (second, (two, words)) in itertools.product(kinds.items(), kinds.items()):
+                if second == "zmeta" or (first, second) == ("zmeta", "default"):
+                    continue  # which xarray does not read
+                copy = f"{first}-{second}{two}"
+                self.tessera("copy", first + one, copy, "--quiet", "--overwrite", *words)
+                self.assert_same(self.seen(copy), wanted, (zlib, first, second))
+
+    def test_files_become_one_v3_group(self):
+        """All arrays of a copy have one format, whatever is compressed; xarray finds consolidated metadata."""
+        write(self.path("a.nc"), True)
+        for words, environment in ([], {}), ([], {"TESSERA_FORMAT": "v3"}), (["--format", "v3"], {}):
+            self.tessera("copy", "a.nc", "a.zarr", "--quiet", "--overwrite", *words, env=environment)
+            formats = {json.loads(f.read_text())["zarr_format"] for f in (self.folder / "a.zarr").glob("**/zarr.json")}
+            self.assertEqual((formats, list((self.folder / "a.zarr").glob("**/.z*"))), ({3}, []))
+            self.assertIn("consolidated_metadata", json.loads((self.folder / "a.zarr/zarr.json").read_text()))
+        self.tessera("copy", "a.nc", "b.zarr", "--quiet", env={"TESSERA_FORMAT": "v2"})
+        self.assertEqual(list((self.folder / "b.zarr").glob("**/zarr.json")), [])
+
+    def test_v3_marks_to_v2_and_back(self):
+        """In v2 xarray takes the fill for missing elements: it is what v3's attribute says, or null."""
+        mark = base64.b64encode(struct.pack("<d", -5.0)).decode()
+        self.tessera("group", "g.zarr", "--format", "v3", "--quiet")
+        for name, dtype, fill, attributes in [("f", "<f4", "0", {"_FillValue": mark}), ("i", "<i4", "0", {}),
+                                              ("n", "<f8", "NaN", {}), ("p", "<i2", "0", {"_FillValue": 0, "scale_factor": 2.0})]:
+            self.save("v.npy", np.array([0, -5, 2, 3], dtype))
+            self.tessera("import", "v.npy", f"g.zarr/{name}", "--fill", fill, "--dims", "x", "--chunks", "2", "--quiet")
+            for key, value in attributes.items():
+                self.tessera("attrs", f"g.zarr/{name}", "set", key, json.dumps(value), "--quiet")
+        (self.folder / "g.zarr/i/c/1").unlink()
+        self.save("s.npy", np.int32(0))
+        self.tessera("import", "s.npy", "g.zarr/s", "--quiet")
+        wanted = self.seen("g.zarr")
+        self.tessera("copy", "g.zarr", "two.zarr", "--format", "v2", "--quiet")
+        self.assert_same(self.seen("two.zarr"), wanted, "v2")
+        self.tessera("copy", "two.zarr", "three.zarr", "--format", "v3", "--quiet")
+        self.assert_same(self.seen("three.zarr"), wanted, "v2, v3")
+        self.assertNotIn("_TESSERA_FILL_VALUE", (self.folder / "three.zarr/i/zarr.json").read_text())
+
+    def test_pixels_of_an_image_keep_their_fill(self):
+        """Below OME-NGFF's multiscales a fill of 0 marks nothing, and absent chunks stay absent."""
+        self.tessera("group", "g.zarr", "--format", "v3", "--attrs", '{"ome": {"multiscales": []}}', "--quiet")
+        self.tessera("create", "g.zarr/0", "--shape", "8", "--chunks", "2", "--dtype", "u1", "--dims", "x", "--quiet")
+        self.tessera("copy", "g.zarr", "two.zarr", "--format", "v2", "--quiet")
+        self.assertEqual(json.loads((self.folder / "two.zarr/0/.zarray").read_text())["fill_value"], 0)
+
+
+if __name__ == "__main__":
+    main()
