@@ -56,7 +56,8 @@ public:
         in_context([&] { return name_; },
                    [&] {
                        open(member);
-                       absent_ = Hdf5Absent::find(file_.get(), dataset_.get(), *path.bytes(), type_, info_.shape);
+                       absent_ = Hdf5Absent::find(file_.get(), dataset_.get(), *path.bytes(), type_, stored_);
+                       if (stored_ != info_.shape) beyond_ = Hdf5Absent::all(dataset_.get(), type_, info_.shape);
                    });
         rethrow_hdf5();
     }
@@ -84,7 +85,13 @@ public:
                        require_inside(region, info_.shape);
                        if (region.empty()) return;
                        if (io.stop.stop_requested()) throw cancelled("stopped on request");
-                       absent_ ? read_stored(region, out) : read(region, out);
+                       const Region part = beyond_ ? intersection(region, Region::whole(stored_)) : region;
+                       if (part.extent != region.extent) beyond_->fill(out);
+                       if (part.empty()) return;
+                       Region inside = part;
+                       for (int d = 0; d < part.rank(); ++d) inside.start[d] -= region.start[d];
+                       const MutableArrayView to = out.part(inside);
+                       absent_ ? read_stored(part, to) : read(part, to);
                    });
     }
 
@@ -123,6 +130,8 @@ private:
             if (length > static_cast<hsize_t>(INT64_MAX)) throw corrupt("dimension {} has length {}", d, length);
             info_.shape.push_back(static_cast<std::int64_t>(length));
         }
+        stored_ = info_.shape;
+        info_.shape = netcdf4_shape(dataset_.get(), stored_);
         try {
             (void)byte_count(info_.shape, info_.dtype.size());
         } catch (const Error& e) {
@@ -232,7 +241,8 @@ private:
     ArrayInfo info_;
     Value attributes_ = Value::object(), facts_ = Value::object();
     std::uint64_t chunk_bytes_ = 0;
-    std::optional<Hdf5Absent> absent_;
+    Shape stored_;                               ///< netCDF-4's shape may be longer
+    std::optional<Hdf5Absent> absent_, beyond_;  ///< chunks; what lies beyond `stored_`
 };
 
 Hdf5Tree tree_of(const ArrayPath& path) {
@@ -335,6 +345,9 @@ public:
             array_.shape.push_back(length_of(lengths[static_cast<std::size_t>(d)]));
             const hsize_t n = longest[static_cast<std::size_t>(d)];
             most.push_back(n == H5S_UNLIMITED ? -1 : length_of(n));
+        }
+        if (netcdf4_shape(dataset_.get(), array_.shape) != array_.shape) {
+            throw unsupported("it is stored shorter than its dimensions are");
         }
         array_.attributes = hdf5_attributes(dataset_.get());
         if (auto names = hdf5_dimensions(dataset_.get(), rank, array_.name)) {

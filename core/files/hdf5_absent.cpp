@@ -87,6 +87,12 @@ bool Hdf5Absent::find_sources(hid_t list) {
     return true;
 }
 
+Hdf5Absent Hdf5Absent::all(hid_t dataset, const Hdf5Type& type, const Shape& shape) {
+    Hdf5Absent absent(ChunkGrid(shape, Shape::filled(shape.rank(), 1)));
+    absent.read_fill(Hdf5Id(H5Dget_create_plist(dataset), H5Pclose).get(), type);
+    return absent;
+}
+
 void Hdf5Absent::read_fill(hid_t list, const Hdf5Type& type) {
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
     H5Pfill_value_defined(list, &defined);

@@ -24,6 +24,8 @@ public:
     /// nullopt if all is stored, or only libhdf5 knows what. Throws corrupt. Under an Hdf5Lock.
     [[nodiscard]] static std::optional<Hdf5Absent> find(hid_t file, hid_t dataset, const ByteSource& bytes,
                                                         const Hdf5Type& type, const Shape& shape);
+    /// Nothing is stored: all is the fill value.
+    [[nodiscard]] static Hdf5Absent all(hid_t dataset, const Hdf5Type& type, const Shape& shape);
     [[nodiscard]] const ChunkGrid& grid() const { return grid_; }
     /// Whether a chunk of these numbers along each dimension is stored, or may be.
     [[nodiscard]] bool any_stored(const Region& chunks) const;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -211,6 +212,71 @@ std::string last_part(const std::string& path) {
     return name;
 }
 
+/// Whether it stands for a dimension without coordinates.
+bool is_bare_dimension(hid_t object) {
+    return H5Iget_type(object) == H5I_DATASET && hdf5_text_attribute(object, "NAME").starts_with(bare_dimension);
+}
+
+bool is_scale(hid_t dataset, int rank) {
+    return rank == 1 && hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
+}
+
+/// The dimension scales of a dataset, not good() where there is none; empty if they are not told.
+std::vector<Hdf5Id> scales_of(hid_t dataset, int rank) {
+    std::vector<Hdf5Id> scales;
+    if (H5Aexists(dataset, "DIMENSION_LIST") <= 0) return scales;
+    const Hdf5Id attribute(H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT), H5Aclose);
+    const Hdf5Id space(H5Aget_space(attribute.get()), H5Sclose);
+    const Hdf5Id type(H5Aget_type(attribute.get()), H5Tclose);
+    const Hdf5Id base(H5Tget_class(type.get()) == H5T_VLEN ? H5Tget_super(type.get()) : -1, H5Tclose);
+    if (H5Sget_simple_extent_npoints(space.get()) != rank || !base.good() ||
+        H5Tequal(base.get(), H5T_STD_REF_OBJ) <= 0) {
+        return scales;
+    }
+    const Hdf5Id memory(H5Tvlen_create(H5T_STD_REF_OBJ), H5Tclose);
+    std::vector<hvl_t> lists(static_cast<std::size_t>(rank));
+    if (H5Aread(attribute.get(), memory.get(), lists.data()) < 0) return scales;
+    for (const hvl_t& list : lists) {
+        scales.emplace_back(list.len == 0 ? -1 : H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list.p), H5Oclose);
+    }
+    H5Dvlen_reclaim(memory.get(), space.get(), H5P_DEFAULT, lists.data());
+    return scales;
+}
+
+/// The length along an unlimited dimension; nullopt for another.
+std::optional<std::int64_t> unlimited_length(hid_t dataset, std::size_t d) {
+    const Hdf5Id space(H5Iget_type(dataset) == H5I_DATASET ? H5Dget_space(dataset) : -1, H5Sclose);
+    std::array<hsize_t, H5S_MAX_RANK> lengths{}, longest{};
+    const int rank = space.good() ? H5Sget_simple_extent_dims(space.get(), lengths.data(), longest.data()) : 0;
+    if (std::cmp_less_equal(rank, d) || longest[d] != H5S_UNLIMITED || lengths[d] > INT64_MAX) return std::nullopt;
+    return static_cast<std::int64_t>(lengths[d]);
+}
+
+/// The length of an unlimited dimension: that of the longest variable along it. The scale itself may say 0.
+std::int64_t dimension_length(hid_t scale) {
+    std::int64_t longest = unlimited_length(scale, 0).value_or(0);
+    if (H5Aexists(scale, "REFERENCE_LIST") <= 0) return longest;
+    struct Use {
+        hobj_ref_t dataset;
+        unsigned dimension;
+    };
+    const Hdf5Id attribute(H5Aopen(scale, "REFERENCE_LIST", H5P_DEFAULT), H5Aclose);
+    const Hdf5Id space(H5Aget_space(attribute.get()), H5Sclose);
+    const hssize_t count = H5Sget_simple_extent_npoints(space.get());
+    const Hdf5Id memory(H5Tcreate(H5T_COMPOUND, sizeof(Use)), H5Tclose);
+    H5Tinsert(memory.get(), "dataset", offsetof(Use, dataset), H5T_STD_REF_OBJ);
+    H5Tinsert(memory.get(), "dimension", offsetof(Use, dimension), H5T_NATIVE_UINT);
+    constexpr hssize_t most_uses = 1 << 20;
+    if (count < 0 || count > most_uses) return longest;
+    std::vector<Use> uses(static_cast<std::size_t>(count));
+    if (H5Aread(attribute.get(), memory.get(), uses.data()) < 0) return longest;
+    for (const Use& use : uses) {
+        const Hdf5Id dataset(H5Rdereference2(scale, H5P_DEFAULT, H5R_OBJECT, &use.dataset), H5Oclose);
+        if (dataset.good()) longest = std::max(longest, unlimited_length(dataset.get(), use.dimension).value_or(0));
+    }
+    return longest;
+}
+
 // ---- the tree
 
 struct Hdf5Link {
@@ -275,7 +341,7 @@ void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<Hdf5Pla
             seen.insert({info.fileno, info.addr}).second) {
             tree.groups.push_back(below);
             walk_hdf5(object.get(), below, depth + 1, seen, tree);
-        } else if (kind == H5I_DATASET && !hdf5_text_attribute(object.get(), "NAME").starts_with(bare_dimension)) {
+        } else if (kind == H5I_DATASET && !is_bare_dimension(object.get())) {
             const bool alias = link.name.starts_with(hdf5_alias);
             tree.arrays.push_back(alias ? (path.empty() ? "" : path + '/') + link.name.substr(hdf5_alias.size())
                                         : below);
@@ -396,31 +462,42 @@ std::string hdf5_text_attribute(hid_t object, const char* name) {
 
 std::optional<Value> hdf5_dimensions(hid_t dataset, int rank, const std::string& name) {
     if (rank == 0) return Value::array();
+    if (is_scale(dataset, rank)) return Value::Array{last_part(name)};
     Value names = Value::array();
-    if (rank == 1 && hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE") {
-        names.push_back(last_part(name));
-        return names;
-    }
-    if (H5Aexists(dataset, "DIMENSION_LIST") <= 0) return std::nullopt;
-    const Hdf5Id attribute(H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT), H5Aclose);
-    const Hdf5Id space(H5Aget_space(attribute.get()), H5Sclose);
-    const Hdf5Id type(H5Aget_type(attribute.get()), H5Tclose);
-    const Hdf5Id base(H5Tget_class(type.get()) == H5T_VLEN ? H5Tget_super(type.get()) : -1, H5Tclose);
-    if (H5Sget_simple_extent_npoints(space.get()) != rank || !base.good() ||
-        H5Tequal(base.get(), H5T_STD_REF_OBJ) <= 0) {
-        return std::nullopt;
-    }
-    const Hdf5Id memory(H5Tvlen_create(H5T_STD_REF_OBJ), H5Tclose);
-    std::vector<hvl_t> lists(static_cast<std::size_t>(rank));
-    if (H5Aread(attribute.get(), memory.get(), lists.data()) < 0) return std::nullopt;
-    for (const hvl_t& list : lists) {
-        const Hdf5Id scale(list.len == 0 ? -1 : H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list.p), H5Oclose);
+    for (const Hdf5Id& scale : scales_of(dataset, rank)) {
         std::array<char, 1024> path{};
         const bool named = scale.good() && H5Iget_name(scale.get(), path.data(), path.size()) > 0;
         names.push_back(named ? Value(last_part(path.data())) : Value());
     }
-    H5Dvlen_reclaim(memory.get(), space.get(), H5P_DEFAULT, lists.data());
-    return names;
+    return names.as_array().empty() ? std::nullopt : std::optional(std::move(names));
+}
+
+Shape netcdf4_shape(hid_t dataset, const Shape& stored) {
+    const int rank = stored.rank();
+    Shape shape = stored;
+    const auto lengthen = [&](hid_t scale, std::size_t d) {
+        const auto at = static_cast<int>(d);
+        if (unlimited_length(dataset, d) && unlimited_length(scale, 0)) {
+            shape[at] = std::max(shape[at], dimension_length(scale));
+        }
+    };
+    bool any = false;
+    for (std::size_t d = 0; std::cmp_less(d, rank); ++d) any = any || unlimited_length(dataset, d).has_value();
+    if (!any || H5Aexists_by_name(dataset, "/", "_NCProperties", H5P_DEFAULT) <= 0) return shape;
+    if (is_scale(dataset, rank)) {
+        lengthen(dataset, 0);
+        return shape;
+    }
+    const std::vector<Hdf5Id> scales = scales_of(dataset, rank);
+    for (std::size_t d = 0; d < scales.size(); ++d) {
+        if (scales[d].good()) lengthen(scales[d].get(), d);
+    }
+    return shape;
+}
+
+std::string hdf5_alias_of(const std::string& path) {
+    const std::size_t begin = path.rfind('/') + 1;  // 0 without one
+    return path.substr(0, begin) + std::string(hdf5_alias) + path.substr(begin);
 }
 
 Hdf5Tree hdf5_tree(hid_t file) {
@@ -459,10 +536,9 @@ Hdf5Id find_hdf5_object(hid_t file, const std::string& path) {
 Hdf5Id open_hdf5_object(hid_t file, const std::string& path) {
     if (path.empty()) return {H5Gopen2(file, "/", H5P_DEFAULT), H5Oclose};
     Hdf5Id found = find_hdf5_object(file, path);
-    if (found.good()) return found;
-    const std::size_t begin = path.rfind('/') + 1;  // 0 without one
-    const std::string alias = path.substr(0, begin) + std::string(hdf5_alias) + path.substr(begin);
-    found = find_hdf5_object(file, alias);
+    if (found.good() && !is_bare_dimension(found.get())) return found;
+    Hdf5Id variable = find_hdf5_object(file, hdf5_alias_of(path));
+    if (variable.good()) return variable;
     if (!found.good()) throw not_found("there is no such array in the file");
     return found;
 }

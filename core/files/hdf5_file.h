@@ -82,6 +82,12 @@ struct Hdf5Type {
 /// The names of a dataset's dimensions by its dimension scales; nullopt if it has none.
 [[nodiscard]] std::optional<Value> hdf5_dimensions(hid_t dataset, int rank, const std::string& name);
 
+/// The shape by netCDF-4's rule: along an unlimited dimension a variable is as long as the dimension, and what was not
+/// written is its fill.
+[[nodiscard]] Shape netcdf4_shape(hid_t dataset, const Shape& stored);
+/// The path under which netCDF-4 stores a variable that has the name of a dimension but is not its coordinates.
+[[nodiscard]] std::string hdf5_alias_of(const std::string& path);
+
 struct Hdf5Tree {
     std::vector<std::string> arrays;  ///< paths; links to other files, too
     std::vector<std::string> groups;  ///< each before those in it; the first is ""

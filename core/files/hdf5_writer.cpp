@@ -398,7 +398,7 @@ std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayI
     const bool is_scale = names.size() == 1 && names[0] == own;
     // A variable with the name of a dimension that is not its coordinates has another name in netCDF-4, too.
     const bool alias = !is_scale && std::ranges::count(names, own) > 0;
-    const std::string stored = alias ? scale_path(group, "_nc4_non_coord_" + own) : path;
+    const std::string stored = alias ? hdf5_alias_of(path) : path;
 
     Hdf5Id type = written_type(info.dtype, path);
     std::array<hsize_t, max_rank> lengths{};
@@ -465,8 +465,26 @@ void Hdf5Writer::add_bare_dimension(const std::string& path, const std::string& 
     scales_.push_back({path, length});
 }
 
+/// A variable that has the name of a dimension of another one, but is not its coordinates, gets netCDF-4's other name.
+void Hdf5Writer::give_way() {
+    if (adds_) return;  // arrays of others keep their names
+    for (const Use& use : uses_) {
+        for (const std::string& name : use.names) {
+            const std::string path = scale_path(use.group, name), other = hdf5_alias_of(path);
+            if (std::ranges::find(scales_, path, &Scale::path) != scales_.end()) continue;
+            if (!found_dataset(path).good()) continue;
+            require_hdf5(H5Lmove(file_.get(), path.c_str(), H5L_SAME_LOC, other.c_str(), H5P_DEFAULT, H5P_DEFAULT) >= 0,
+                         fmt::format("{}::{}: cannot be renamed", name_, path));
+            for (Use& moved : uses_) {
+                if (moved.path == path) moved.path = other;
+            }
+        }
+    }
+}
+
 void Hdf5Writer::attach_scales() {
     const Hdf5Id type(H5Tvlen_create(H5T_STD_REF_OBJ), H5Tclose);
+    give_way();
     for (const Use& use : uses_) {
         std::vector<hobj_ref_t> references(use.names.size());
         std::vector<hvl_t> lists;
@@ -482,8 +500,10 @@ void Hdf5Writer::attach_scales() {
             }
             if (scale == scales_.end()) {
                 if (H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) > 0) {
-                    throw unsupported("{}::{}: its dimension {} has the name of an array that is not its coordinates",
-                                      name_, use.path, use.names[d]);
+                    throw unsupported(
+                        "{}::{}: its dimension {} has the name of an array that is not its coordinates, or "
+                        "of a group",
+                        name_, use.path, use.names[d]);
                 }
                 add_bare_dimension(path, use.names[d], length);
                 scale = std::prev(scales_.end());

@@ -43,6 +43,7 @@ private:
         std::vector<std::string> names;
         Shape shape;
     };
+    void give_way();
     void add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length);
     void attach_scales();
     void require_written() const;

@@ -150,5 +150,50 @@ class Datasets(Seen):
         self.assertEqual(json.loads((self.folder / "two.zarr/0/.zarray").read_text())["fill_value"], 0)
 
 
+class Names(Seen):
+    def test_variables_named_like_a_dimension(self):
+        """netCDF-4 stores them under another name; ours as netCDF4-python's."""
+        with netCDF4.Dataset(self.path("a.nc"), "w") as data:
+            data.createDimension("lat", 3)
+            data.createDimension("len", 4)
+            data.createVariable("lat", "i4", ())[...] = 3
+            data.createVariable("vvv", "f4", ("lat",))[:] = [0, 10, 20]
+            data.createVariable("len", "i4", ("lat", "len"))[:] = np.arange(12).reshape(3, 4)
+        self.tessera("copy", "a.nc", "a.zarr", "--quiet")
+        self.tessera("copy", "a.zarr", "b.nc4", "--quiet")
+        self.tessera("copy", "a.zarr", "c.nc", "--quiet")
+        for name in ("a.nc", "b.nc4", "c.nc"):
+            self.assertEqual(self.tessera("get", f"{name}::lat").strip(), "3")
+            np.testing.assert_array_equal(self.exported(f"{name}::len"), np.arange(12).reshape(3, 4))
+            with netCDF4.Dataset(self.path(name)) as data:
+                self.assertEqual(data["lat"][...], 3)
+                self.assertEqual(data["len"].dimensions, ("lat", "len"))
+                np.testing.assert_array_equal(data["len"][:], np.arange(12).reshape(3, 4))
+                self.assertEqual(data["vvv"].dimensions, ("lat",))
+
+    def test_a_variable_is_as_long_as_its_dimension(self):
+        """What was not written along an unlimited dimension is the fill, in copies, too."""
+        for zlib in (False, True):
+            with netCDF4.Dataset(self.path("u.nc"), "w") as data:
+                data.createDimension("t", None)
+                data.createDimension("x", 3)
+                data.createVariable("v", "i4", ("t",), fill_value=-1, zlib=zlib)[:2] = 1
+                data.createVariable("w", "f8", ("x", "t"), zlib=zlib, chunksizes=(2, 2))[:, :5] = np.arange(15).reshape(3, 5)
+                data.createVariable("s", str, ("t",))[0] = "x"
+                data.createVariable("t", "i4", ("t",), zlib=zlib)[:3] = [4, 5, 6]
+                data.createVariable("never", "f4", ("t", "x"), fill_value=9, zlib=zlib)
+            self.tessera("copy", "u.nc", "u.zarr", "--quiet", "--overwrite")
+            self.tessera("copy", "u.zarr", "u2.nc4", "--quiet", "--overwrite")
+            with netCDF4.Dataset(self.path("u.nc")) as data, netCDF4.Dataset(self.path("u2.nc4")) as copy:
+                for file in (data, copy):
+                    file.set_auto_mask(False)
+                for name in ("v", "w", "t", "never"):
+                    wanted = data[name][:]
+                    np.testing.assert_array_equal(self.exported(f"u.nc::{name}"), wanted, name)
+                    np.testing.assert_array_equal(copy[name][:], wanted, name)
+            self.assertEqual(self.tessera("get", "u.nc::v", "1:4").strip(), "[ 1 -1 -1]")
+            self.assertEqual(json.loads(self.tessera("get", "u.zarr/s", "--json")), ["x", "", "", "", ""])
+
+
 if __name__ == "__main__":
     main()
