@@ -31,12 +31,6 @@ bool tiff_recognise(ByteSpan first) {
            starts_with(first, "MM\0+"sv);
 }
 
-/// Where the chunks of a page lie.
-struct TiffPlaces {
-    std::vector<std::uint64_t> offsets, sizes;
-    MemoryHold held;
-};
-
 class TiffSource final : public ArraySource {
 public:
     TiffSource(std::shared_ptr<const ByteSource> file, TiffFile tiff, std::size_t image)
@@ -129,11 +123,7 @@ private:
             const std::lock_guard lock(mutex_);
             if (const auto found = places_.find(page); found != places_.end()) return found->second;
         }
-        auto places = std::make_shared<TiffPlaces>();
-        const TiffPage& p = tiff_.pages[page];
-        places->held.add(16 * static_cast<std::uint64_t>(p.chunk_count()));
-        places->offsets = tiff_integers(*file_, tiff_, p.offsets);
-        places->sizes = tiff_integers(*file_, tiff_, p.sizes);
+        auto places = std::make_shared<TiffPlaces>(tiff_places(*file_, tiff_, tiff_.pages[page]));
         constexpr std::size_t most_pages = 64;
         const std::lock_guard lock(mutex_);
         if (places_.size() >= most_pages) places_.clear();
@@ -298,8 +288,8 @@ PackedArray packed_image(const ByteSource& file, const TiffFile& tiff, const Tif
         if (page.predictor != 1) throw unsupported("predictor {}, which Zarr does not have", page.predictor);
         const auto count = static_cast<std::size_t>(page.chunk_count());
         array.held.add(count * (sizeof(PackedArray::Chunk) + 16));
-        const std::vector<std::uint64_t> offsets = tiff_integers(file, tiff, page.offsets);
-        const std::vector<std::uint64_t> sizes = tiff_integers(file, tiff, page.sizes);
+        const TiffPlaces places = tiff_places(file, tiff, page);
+        const auto& [offsets, sizes, kept] = places;
         for (std::size_t i = 0; i < count; ++i, ++number) {
             if (sizes[i] == 0) continue;  // never written: the fill value
             if (offsets[i] > file.size() || sizes[i] > file.size() - offsets[i]) {

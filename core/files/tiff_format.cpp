@@ -187,7 +187,11 @@ private:
         page.compression = static_cast<int>(length(entries, TiffTag::compression, 1));
         page.photometric = static_cast<int>(value(entries, TiffTag::photometric, 0));
         page.predictor = static_cast<int>(value(entries, TiffTag::predictor, 1));
-        page.planar = value(entries, TiffTag::planar, 1) == 2 && page.samples > 1;
+        const std::uint64_t planar = value(entries, TiffTag::planar, 1);
+        if (planar != 1 && planar != 2) {
+            throw unsupported("its tag 284 (PlanarConfiguration) says {}, where 1 and 2 are known", planar);
+        }
+        page.planar = planar == 2 && page.samples > 1;
         page.reversed = value(entries, TiffTag::fill_order, 1) == 2;
         const TiffEntry* const tiles = find(entries, TiffTag::tile_offsets);
         page.tiled = tiles != nullptr;
@@ -235,8 +239,36 @@ private:
         throw unsupported("elements of {} bits in sample format {}", bits, format);
     }
 
+    /// ImageJ gives a stack beyond 4 GiB one directory: the other images follow the first.
+    void add_imagej_pages() {
+        const TiffEntry* const text = find(tiff_.tags, TiffTag::description);
+        const TiffPage first = tiff_.pages[main_[0]];
+        if (main_.size() != 1 || text == nullptr || text->count > most_text_bytes || first.error || first.tiled ||
+            first.planar || first.compression != static_cast<int>(TiffCompression::none)) {
+            return;
+        }
+        const auto bytes = static_cast<std::uint64_t>(checked_multiply(first.row_bytes(), first.height, "a page"));
+        const std::int64_t images = imagej_images(tiff_text(file_, *text));
+        const TiffPlaces places = tiff_places(file_, tiff_, first);
+        std::uint64_t end = places.offsets[0];
+        for (std::size_t i = 0; std::cmp_less(i, first.chunk_count()); end += places.sizes[i++]) {
+            if (places.offsets[i] != end) return;  // the strips do not follow each other
+        }
+        const std::uint64_t behind = end > file_.size() ? 0 : (file_.size() - end) / bytes;
+        if (images < 2 || end != places.offsets[0] + bytes || std::cmp_less(behind, images - 1)) return;
+        constexpr std::uint64_t page_memory = sizeof(TiffPage) + 200;
+        tiff_.held.add(page_memory * static_cast<std::uint64_t>(images));
+        for (std::int64_t n = 1; n < images; ++n) {
+            TiffPage page = first;
+            page.moved = bytes * static_cast<std::uint64_t>(n);
+            main_.push_back(tiff_.pages.size());
+            tiff_.pages.push_back(std::move(page));
+        }
+    }
+
     /// The images, the whole ones first.
     void collect() {
+        add_imagej_pages();
         std::vector<std::vector<std::size_t>> whole, reduced, masks;
         const auto add = [&](std::vector<std::vector<std::size_t>>& lists, std::size_t n) {
             const auto same = std::ranges::find_if(
@@ -346,6 +378,24 @@ std::vector<std::uint64_t> tiff_integers(const ByteSource& file, const TiffFile&
         numbers[i] = load_number(bytes.data() + i * size, size, tiff.big_endian);
     }
     return numbers;
+}
+
+TiffPlaces tiff_places(const ByteSource& file, const TiffFile& tiff, const TiffPage& page) {
+    TiffPlaces places;
+    places.held.add(16 * static_cast<std::uint64_t>(page.chunk_count()));
+    places.offsets = tiff_integers(file, tiff, page.offsets);
+    places.sizes = tiff_integers(file, tiff, page.sizes);
+    std::uint64_t& first = places.offsets[0];
+    for (std::size_t i = 0; page.moved != 0 && i < places.offsets.size(); ++i) places.offsets[i] += page.moved;
+    // As libtiff reads a single strip of which the size was never written.
+    if (page.tiled || page.chunk_count() != 1 || places.sizes[0] != 0 || first == 0 || first >= file.size()) {
+        return places;
+    }
+    const std::uint64_t left = file.size() - first;
+    const bool plain = page.compression == static_cast<int>(TiffCompression::none);
+    const std::int64_t bytes = checked_multiply(page.row_bytes(), page.height, "the size of a strip");
+    places.sizes[0] = plain ? std::min(left, static_cast<std::uint64_t>(bytes)) : left;
+    return places;
 }
 
 std::vector<double> tiff_doubles(const ByteSource& file, const TiffFile& tiff, const TiffEntry& entry) {

@@ -78,6 +78,7 @@ struct TiffPage {
     bool reversed = false;  ///< the bits of each byte
     DType dtype{};          ///< in the byte order of the file
     TiffEntry offsets{}, sizes{};
+    std::uint64_t moved = 0;             ///< added to the offsets, for images without a directory
     std::vector<std::size_t> smaller{};  ///< numbers of the pages that SubIFDs name
     std::optional<Error> error{};        ///< why its elements cannot be read
 
@@ -111,6 +112,13 @@ struct TiffFile {
 
 /// Throws corrupt or unsupported, naming the file. What concerns one page is in its `error`.
 [[nodiscard]] TiffFile read_tiff(const ByteSource& file);
+
+/// Where the chunks of a page lie; of size 0: they were never written.
+struct TiffPlaces {
+    std::vector<std::uint64_t> offsets, sizes;
+    MemoryHold held;
+};
+[[nodiscard]] TiffPlaces tiff_places(const ByteSource& file, const TiffFile& tiff, const TiffPage& page);
 
 /// Numbers of an entry from `first` on, at most `count`; rationals as quotients. Throws corrupt.
 [[nodiscard]] std::vector<std::uint64_t> tiff_integers(const ByteSource& file, const TiffFile& tiff,

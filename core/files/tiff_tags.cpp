@@ -14,6 +14,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/geo_reference.h>
+#include <tessera/nodata.h>
 
 #include "tiff_text.h"
 
@@ -107,13 +108,11 @@ public:
         set_geo_reference(attributes, reference);
         bool filled = false;
         if (tiff_.tags.contains(TiffTag::gdal_nodata)) {
-            try {
-                const std::string text = tiff_text(file_, tiff_.tags.at(TiffTag::gdal_nodata));
-                const ElementBytes fill = element_from_text(page.dtype, text == "nan" ? "NaN" : trimmed(text));
-                attributes.set(fill_name, element_to_value(page.dtype, fill.data()));
-                filled = true;
-            } catch (const Error&) {
-                // It is no element: the text stays.
+            const std::string text = tiff_text(file_, tiff_.tags.at(TiffTag::gdal_nodata));
+            if (const auto nodata = parse_nodata(text, page.dtype)) {
+                attributes.set(fill_name, element_to_value(page.dtype, nodata->element.data()));
+                // A text that is written otherwise here stays, too: it says how exact it is.
+                filled = text == element_to_text(page.dtype, nodata->element.data());
             }
         }
         Value rest = Value::object();
@@ -131,11 +130,6 @@ public:
     }
 
 private:
-    static std::string trimmed(const std::string& text) {
-        const std::size_t begin = text.find_first_not_of(" \t\n");
-        return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
-    }
-
     std::vector<double> doubles(TiffTag tag) {
         return tiff_.tags.contains(tag) ? tiff_doubles(file_, tiff_, tiff_.tags.at(tag)) : std::vector<double>{};
     }
@@ -291,9 +285,14 @@ std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType&
                         keys_of_code(code != nullptr ? std::string_view(code->as_string()) : "", geo.nodes)));
     }
     if (const Value* const fill = attributes.find(fill_name); fill != nullptr && !fill->is_null()) {
-        std::erase_if(tags, [](const TiffValues& tag) { return tag.tag == TiffTag::gdal_nodata; });
+        const Value* const text_before = stored.find("GDAL_NODATA");
+        const auto before = text_before != nullptr && text_before->is_string()
+                                ? parse_nodata(text_before->as_string(), dtype)
+                                : std::nullopt;
         try {
             const ElementBytes element = element_from_value(dtype, *fill, Assign::exact);
+            if (before && before->element == element) return tags;
+            std::erase_if(tags, [](const TiffValues& tag) { return tag.tag == TiffTag::gdal_nodata; });
             std::string text = element_to_text(dtype, element.data());
             if (dtype.kind() != Kind::complex) tags.push_back(text_tag(TiffTag::gdal_nodata, std::move(text)));
         } catch (const Error&) {

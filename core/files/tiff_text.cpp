@@ -139,6 +139,10 @@ bool is_ome_xml(std::string_view description) {
     return description.starts_with("<") && description.find("<OME") < 4096;
 }
 
+std::int64_t imagej_images(std::string_view description) {
+    return description.starts_with("ImageJ=") ? named_length(description, "images", "\n").value_or(1) : 1;
+}
+
 TiffAxes tiff_axes(std::string_view description, std::int64_t count, std::int64_t height, std::int64_t width) {
     if (count == 1) return {};
     if (is_ome_xml(description)) return ome_axes(description, count, height, width);

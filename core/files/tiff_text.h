@@ -19,6 +19,8 @@ struct TiffAxes {
 /// By OME-XML, by tifffile's {"shape": …}, or by ImageJ's list, for `count` pages of this size.
 [[nodiscard]] TiffAxes tiff_axes(std::string_view description, std::int64_t count, std::int64_t height,
                                  std::int64_t width);
+/// The number of images that ImageJ's list tells; 1 without one.
+[[nodiscard]] std::int64_t imagej_images(std::string_view description);
 /// Whether a description is OME-XML.
 [[nodiscard]] bool is_ome_xml(std::string_view description);
 

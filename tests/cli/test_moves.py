@@ -195,5 +195,63 @@ class Names(Seen):
             self.assertEqual(json.loads(self.tessera("get", "u.zarr/s", "--json")), ["x", "", "", "", ""])
 
 
+@unittest.skipUnless(shutil.which("gdal_translate"), "GDAL is not installed")
+class Rasters(ProgramTest):
+    def make(self, name, values, nodata, options=()):
+        kinds = {"float32": gdal.GDT_Float32, "float64": gdal.GDT_Float64, "int16": gdal.GDT_Int16, "uint8": gdal.GDT_Byte}
+        file = gdal.GetDriverByName("GTiff").Create(self.path(name), values.shape[1], values.shape[0], 1,
+                                                    kinds[values.dtype.name], list(options))
+        file.SetGeoTransform((400000, 30, 0, 5300000, 0, -30))
+        system = osr.SpatialReference()
+        system.ImportFromEPSG(32633)
+        file.SetProjection(system.ExportToWkt())
+        file.GetRasterBand(1).SetNoDataValue(nodata)
+        file.GetRasterBand(1).WriteArray(values)
+
+    def facts(self, name):
+        told = json.loads(subprocess.run(["gdalinfo", "-json", "-checksum", name], cwd=self.folder, capture_output=True,
+                                         check=True).stdout)
+        band = told["bands"][0]
+        return (told["size"], told["geoTransform"], told["coordinateSystem"]["wkt"], band["type"],
+                str(band.get("noDataValue")), band["checksum"])
+
+    def test_there_and_back(self):
+        ways = (["v3"], ["v2"], ["zmeta"], ["v2", "v3"], ["v3", "v2"])
+        for dtype, nodata in (("f4", -9999), ("f8", np.nan), ("i2", -32768), ("u1", 0), ("f4", np.nan)):
+            for options in ((), ("TILED=YES", "BLOCKXSIZE=32", "BLOCKYSIZE=32", "COMPRESS=DEFLATE")):
+                values = np.arange(70 * 64).reshape(70, 64).astype(dtype)
+                values[:10, :10] = nodata
+                self.make("d.tif", values, nodata, options)
+                for way in ways:
+                    before = "d.tif"
+                    for n, kind in enumerate(way):
+                        self.tessera("copy", before, f"{n}.zarr", "--format", kind, "--quiet", "--overwrite")
+                        before = f"{n}.zarr"
+                    self.tessera("copy", before, "back.tif", "--quiet", "--overwrite")
+                    self.assertEqual(self.facts("back.tif"), self.facts("d.tif"), (dtype, nodata, options, way))
+
+    def test_a_part_lies_where_it_lay(self):
+        values = np.arange(70 * 64, dtype="f4").reshape(70, 64)
+        self.make("d.tif", values, -9999)
+        subprocess.run(["gdal_translate", "-q", "-srcwin", "30", "20", "20", "15", "d.tif", "wanted.tif"], cwd=self.folder,
+                       check=True)
+        self.tessera("copy", "d.tif", "part.tif", "--sel", "20:35, 30:50", "--quiet")
+        for way in ("v3", "v2"):
+            self.tessera("copy", "d.tif", f"{way}.zarr", "--sel", "y=20:35, x=30:50", "--format", way, "--quiet")
+            self.tessera("verify", "--geo", f"{way}.zarr")
+            self.tessera("copy", f"{way}.zarr", f"{way}.tif", "--quiet")
+        self.tessera("copy", "d.tif", "whole.zarr", "--quiet")
+        self.tessera("copy", "whole.zarr", "zarr.tif", "--sel", "20:35, 30:50", "--quiet")
+        for name in ("part.tif", "v3.tif", "v2.tif", "zarr.tif"):
+            self.assertEqual(self.facts(name), self.facts("wanted.tif"), name)
+        self.tessera("copy", "whole.zarr", "step.tif", "--sel", "1:50:2, 60:0:-4", "--quiet")
+        self.assertEqual(self.facts("step.tif")[1], [401830, -120, 0, 5299970, 0, -60])
+        self.tessera("copy", "whole.zarr", "row.zarr", "--sel", "20", "--quiet")
+        attributes = json.loads((self.folder / "row.zarr/zarr.json").read_text())["attributes"]
+        self.assertEqual([name for name in attributes if name.startswith("spatial")], [])
+        self.assertEqual([entry["name"] for entry in attributes["zarr_conventions"]], ["proj"])
+        self.tessera("verify", "--geo", "row.zarr")
+
+
 if __name__ == "__main__":
     main()
