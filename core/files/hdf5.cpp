@@ -72,11 +72,12 @@ public:
     Value attribute_values() const override { return attributes_; }
     const Value& facts() const { return facts_; }
     std::optional<std::vector<std::byte>> absent_element() const override {
-        return absent_ ? absent_->element() : std::nullopt;
+        return absent_ && !is_utf8_ ? absent_->element() : std::nullopt;
     }
     bool visit_stored(const std::function<void(const Region&)>& each) const override {
-        if (absent_) absent_->visit_stored(each);
-        return absent_.has_value();
+        if (!absent_ || is_utf8_) return false;
+        absent_->visit_stored(each);
+        return true;
     }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
@@ -85,17 +86,37 @@ public:
                        require_inside(region, info_.shape);
                        if (region.empty()) return;
                        if (io.stop.stop_requested()) throw cancelled("stopped on request");
-                       const Region part = beyond_ ? intersection(region, Region::whole(stored_)) : region;
-                       if (part.extent != region.extent) beyond_->fill(out);
-                       if (part.empty()) return;
-                       Region inside = part;
-                       for (int d = 0; d < part.rank(); ++d) inside.start[d] -= region.start[d];
-                       const MutableArrayView to = out.part(inside);
-                       absent_ ? read_stored(part, to) : read(part, to);
+                       is_utf8_ ? read_utf8(region, out) : read_part(region, out);
                    });
     }
 
 private:
+    void read_part(const Region& region, const MutableArrayView& out) const {
+        const Region part = beyond_ ? intersection(region, Region::whole(stored_)) : region;
+        if (part.extent != region.extent) beyond_->fill(out);
+        if (part.empty()) return;
+        Region inside = part;
+        for (int d = 0; d < part.rank(); ++d) inside.start[d] -= region.start[d];
+        const MutableArrayView to = out.part(inside);
+        absent_ ? read_stored(part, to) : read(part, to);
+    }
+
+    /// Texts of fixed length, whose bytes are UTF-8.
+    void read_utf8(const Region& region, const MutableArrayView& out) const {
+        NDArray codes(type_.dtype, region.extent);
+        read_part(region, codes.view());
+        const auto size = static_cast<std::size_t>(type_.dtype.size());
+        const MemoryHold held(static_cast<std::uint64_t>(codes.count()) * sizeof(VariableSlot));
+        std::vector<VariableSlot> slots;
+        for (std::int64_t i = 0; i < codes.count(); ++i) {
+            std::string text(reinterpret_cast<const char*>(codes.bytes().data()) + static_cast<std::size_t>(i) * size,
+                             size);
+            text.erase(text.find_last_not_of('\0') + 1);
+            slots.push_back(out.arena->add(count_utf8(text) ? text : latin1_to_utf8(text)));
+        }
+        copy_elements(view_bytes(reinterpret_cast<const std::byte*>(slots.data()), info_.dtype, region.extent), out);
+    }
+
     void read(const Region& region, const MutableArrayView& out) const {
         require_memory(chunk_bytes_);
         type_.dtype.is_variable() ? read_texts(region, out) : read_elements(region, out);
@@ -124,7 +145,9 @@ private:
         const int rank = H5Sget_simple_extent_dims(space.get(), lengths.data(), nullptr);
         if (rank < 0) throw hdf5_failure("its shape cannot be read");
         if (rank > max_rank) throw unsupported("{} dimensions: Tessera handles at most {}", rank, max_rank);
-        info_ = {type_.dtype, {}, {}};
+        is_utf8_ = type_.dtype.kind() == Kind::bytes && type_.dtype.size() > 1 &&
+                   H5Tget_cset(type_.memory.get()) == H5T_CSET_UTF8;
+        info_ = {is_utf8_ ? DType::variable_text() : type_.dtype, {}, {}};
         for (int d = 0; d < rank; ++d) {
             const hsize_t length = lengths[static_cast<std::size_t>(d)];
             if (length > static_cast<hsize_t>(INT64_MAX)) throw corrupt("dimension {} has length {}", d, length);
@@ -168,7 +191,7 @@ private:
         if (layout != H5D_CHUNKED || info_.shape.empty()) return;
         std::array<hsize_t, H5S_MAX_RANK> lengths{};
         H5Pget_chunk(list.get(), info_.shape.rank(), lengths.data());
-        std::int64_t bytes = info_.dtype.size();
+        std::int64_t bytes = type_.dtype.size();
         for (int d = 0; d < info_.shape.rank(); ++d) {
             const auto length = static_cast<std::int64_t>(lengths[static_cast<std::size_t>(d)]);
             bytes = checked_multiply(bytes, length, "the size of a chunk");
@@ -241,6 +264,7 @@ private:
     ArrayInfo info_;
     Value attributes_ = Value::object(), facts_ = Value::object();
     std::uint64_t chunk_bytes_ = 0;
+    bool is_utf8_ = false;                       ///< texts of fixed length as texts of any length
     Shape stored_;                               ///< netCDF-4's shape may be longer
     std::optional<Hdf5Absent> absent_, beyond_;  ///< chunks; what lies beyond `stored_`
 };
@@ -329,7 +353,9 @@ public:
 
     PackedArray read() {
         const Hdf5Id stored(H5Dget_type(dataset_.get()), H5Tclose);
-        if (type_.dtype.is_variable() || H5Tequal(stored.get(), type_.memory.get()) <= 0) {
+        const bool utf8 = type_.dtype.kind() == Kind::bytes && type_.dtype.size() > 1 &&
+                          H5Tget_cset(type_.memory.get()) == H5T_CSET_UTF8;
+        if (type_.dtype.is_variable() || utf8 || H5Tequal(stored.get(), type_.memory.get()) <= 0) {
             throw unsupported("its elements are stored in a way that only HDF5 reads");
         }
         if (H5Pget_external_count(list_.get()) > 0) throw unsupported("its elements lie in other files");
@@ -619,6 +645,7 @@ constexpr ArrayFileFormat hdf5_in_process{
     .about = "HDF5 and netCDF-4",
     .deflates = true,
     .ranged = true,
+    .keeps_attributes = true,
     .adds_members = true,
     .recognise = hdf5_recognise,
     .members = hdf5_list,

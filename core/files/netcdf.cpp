@@ -370,6 +370,7 @@ extern constinit const ArrayFileFormat netcdf_format{
     .also = ".nc3 .cdf ",
     .about = "netCDF-3: classic, 64-bit offset and CDF-5",
     .ranged = true,
+    .keeps_attributes = true,
     .recognise = netcdf_recognise,
     .members = netcdf_list,
     .groups = netcdf_groups,

@@ -395,6 +395,26 @@ class HDF5(ProgramTest):
         for name in program.chosen(arrays):
             self.tessera("diff", f"a.h5::{name}", f"a.zarr/{name}", "--quiet")
 
+    def test_strings_of_fixed_length_have_a_character_set(self):
+        texts = np.array(["é", "z", "", "größe"])
+        with h5py.File(self.folder / "t.h5", "w") as file:
+            kind = h5py.string_dtype("utf-8", 8)
+            file.create_dataset("s", (4,), dtype=kind)[...] = np.array([t.encode() for t in texts], dtype=kind)
+            part = file.create_dataset("part", (6,), dtype=kind, chunks=(2,))
+            part[0] = "Łódź".encode()
+            file["latin"] = np.array([b"\xe9", b"z"])
+        self.assertEqual(json.loads(self.tessera("get", "t.h5::s", "--json")), texts.tolist())
+        self.tessera("export", "t.h5::s", "s.csv", "--quiet")
+        self.assertEqual((self.folder / "s.csv").read_text().split("\n"), ["é", "z", '""', "größe", ""])
+        self.assertEqual(json.loads(self.tessera("get", "t.h5::part", "--json")), ["Łódź", "", "", "", "", ""])
+        self.assertEqual(json.loads(self.tessera("get", "t.h5::latin", "--json")), ["é", "z"])
+        self.tessera("copy", "t.h5", "t.zarr", "--quiet")
+        self.tessera("copy", "t.zarr", "back.h5", "--quiet")
+        with h5py.File(self.folder / "back.h5") as file:
+            self.assertEqual(file["s"].asstr()[:].tolist(), texts.tolist())
+        for name in ("s", "part"):
+            self.tessera("diff", f"t.h5::{name}", f"t.zarr/{name}", "--quiet")
+
     def test_strings_of_any_length(self):
         with h5py.File(self.folder / "s.h5", "w") as file:
             file["text"] = ["a", "", "größer", "x" * 5000]
