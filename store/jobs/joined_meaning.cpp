@@ -35,7 +35,8 @@ public:
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         try {
             MutableArrayView as = out;
-            as.dtype = of_->info().dtype.with_order(out.dtype.order());
+            const DType encoded = of_->info().dtype;
+            as.dtype = encoded.size() > 1 ? encoded.with_order(out.dtype.order()) : encoded;
             of_->read_into(region, as, io);
         } catch (const Error& e) {
             if (e.code() != ErrorCode::invalid_argument) throw;
