@@ -22,11 +22,11 @@ TEST(Nodata, IsSpeltInManyWays) {
         EXPECT_EQ(marked(text, "<i2"), "-9999") << text;
     }
     for (const char* const text : {"nan", "NaN", "-nan", "-1.#IND", "1.#QNAN", "1.#IND00"}) {
-        EXPECT_EQ(marked(text, "<f8"), "nan") << text;
+        EXPECT_EQ(marked(text, "<f8"), "NaN") << text;
         EXPECT_EQ(marked(text, "<i4"), "none") << text;
     }
-    EXPECT_EQ(marked("1.#INF", "<f4"), "inf");
-    EXPECT_EQ(marked("-inf", "<f8"), "-inf");
+    EXPECT_EQ(marked("1.#INF", "<f4"), "Infinity");
+    EXPECT_EQ(marked("-inf", "<f8"), "-Infinity");
     for (const char* const text : {"", " ", "none", "1 2", "-9999 m", "0x10", "1,2,3"}) {
         EXPECT_EQ(marked(text, "<f4"), "none") << text;
         EXPECT_EQ(marked(text, "<u1"), "none") << text;
@@ -39,8 +39,8 @@ TEST(Nodata, FitsTheDtypeOrMarksNothing) {
     EXPECT_EQ(marked("0.5", "<i4"), "none");
     EXPECT_EQ(marked("-9223372036854775808", "<i8"), "-9223372036854775808");
     EXPECT_EQ(marked("18446744073709551615", "<u8"), "18446744073709551615");
-    EXPECT_EQ(marked("-1e40", "<f4"), "-inf");
-    EXPECT_EQ(marked("1e400", "<f8"), "inf");
+    EXPECT_EQ(marked("-1e40", "<f4"), "-Infinity");
+    EXPECT_EQ(marked("1e400", "<f8"), "Infinity");
     EXPECT_EQ(marked("1", "|b1"), "true");
     EXPECT_EQ(marked("255", "|b1"), "none");
 }
