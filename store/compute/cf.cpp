@@ -200,7 +200,7 @@ std::unique_ptr<ArraySource> encoded_source(std::unique_ptr<ArraySource> values,
     }
     auto convert = from.kind() == Kind::datetime ? packing_times(from.time_unit(), meaning)
                                                  : packing_numbers(from, marks, meaning);
-    return std::make_unique<ConvertedSource>(std::move(values), meaning.stored, std::move(attributes),
+    return std::make_unique<ConvertedSource>(std::move(values), meaning.held, std::move(attributes),
                                              std::move(convert));
 }
 

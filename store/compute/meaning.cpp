@@ -339,7 +339,7 @@ bool Meaning::is_encoded(const DType& dtype) const {
 }
 
 Meaning meaning_by(const DType& dtype, Value attributes) {
-    Meaning meaning{.stored = dtype, .attributes = std::move(attributes)};
+    Meaning meaning{.stored = dtype, .held = dtype, .attributes = std::move(attributes)};
     const bool real = dtype.kind() == Kind::real || dtype.kind() == Kind::bfloat16;
     if (!real && !is_integral(dtype)) return meaning;
     meaning.units = text_in(meaning.attributes, "units");

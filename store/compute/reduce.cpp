@@ -7,8 +7,11 @@
 #include <utility>
 
 #include <tessera/calc.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
 #include <tessera/meaning.h>
+#include <tessera/multiscales.h>
 #include <tessera/numbers.h>
 #include <tessera/slices.h>
 
@@ -80,6 +83,10 @@ public:
         std::vector<int> axes;
         for (const std::int64_t d : a_.axes) axes.push_back(static_cast<int>(d));
         Value values = attributes_of_result(*a_.array, info_, reduction_meaning(a_.options.with), axes);
+        if (const auto place = geo_reference_in(values)) {
+            const auto [y, x] = geo_dimensions(*place, dimension_names_of(*a_.array), a_.from.shape.rank());
+            if (y >= 0 && (a_.goes(y) || a_.goes(x))) erase_geo_place(values);
+        }
         if (a_.grouping != nullptr) {
             values.set("grouped_by", a_.grouping->by);
             values.set("group_labels", a_.grouping->labels);

@@ -151,6 +151,28 @@ class Meaning(ProgramTest):
         np.testing.assert_allclose(opened(), before + 1, atol=0.001)
         self.refused("calc", "f.zarr/v", "v + 1e6", "v=f.zarr/v", "--in-place", says="does not hold")
 
+    def test_bytes_that_mean_unsigned_ones(self):
+        codes = np.array([[0, 127, -128, -2], [5, -1, 6, 9]], "i1")  # 0, 127, 128, 254; 5, missing, 6, 9
+        with netCDF4.Dataset(self.path("f.nc"), "w") as file:
+            file.createDimension("t", 2)
+            file.createDimension("x", 4)
+            v = file.createVariable("v", "i1", ("t", "x"), fill_value=-1)
+            v.set_auto_maskandscale(False)
+            v.setncattr("_Unsigned", "true")
+            v[:] = codes
+        np.testing.assert_array_equal(self.computed("reduce", "f.nc::v", "out.npy", "--axis", "t", "--with", "max"),
+                                      [5, 127, 128, 254])
+        for format in "v2", "v3":
+            self.tessera("copy", "f.nc", "f.zarr", "--format", format, "--overwrite", "--quiet")
+            self.tessera("calc", "f.zarr/v", "v - 0", "v=f.zarr/v", "--in-place", "--quiet")
+            np.testing.assert_array_equal(self.exported("f.zarr/v"), codes)
+            self.tessera("calc", "f.zarr/v", "minimum(v + 100, 250)", "v=f.zarr/v", "--in-place", "--quiet")
+            np.testing.assert_array_equal(self.exported("f.zarr/v").view("u1"), [[100, 227, 228, 250], [105, 255, 106, 109]])
+            self.tessera("pyramid", "f.zarr/v", f"{format}.zarr", "--levels", "2", "--axes", "y,x", "--with", "max",
+                         "--quiet")
+            got = self.exported(f"{format}.zarr/1")
+            self.assertEqual((got.dtype, got.view("u1").tolist()), (codes.dtype, [[227, 250]]))
+
     def test_a_pyramid_is_packed_as_its_array(self):
         values = self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
         self.tessera("copy", "f.nc", "f.zarr", "--format", "v3", "--quiet")
@@ -186,6 +208,19 @@ class Meaning(ProgramTest):
                 attributes = file["data"].__dict__
             self.assertEqual((attributes.get("units"), attributes.get("cell_methods")), (units, method))
             self.assertFalse({"scale_factor", "add_offset", "missing_value"} & attributes.keys())
+
+    def test_what_is_left_of_a_plane_lies_nowhere(self):
+        gdal.UseExceptions()
+        raster = gdal.GetDriverByName("GTiff").Create(self.path("r.tif"), 6, 4, 3, gdal.GDT_Float32)
+        raster.SetGeoTransform((400000, 30, 0, 5300000, 0, -30))
+        raster = None
+        for axis, stays in ("y", False), ("band", True):
+            for words in [], ["--keep-dims"]:
+                self.tessera("reduce", "r.tif", "r.zarr", "--axis", axis, "--with", "mean", "--format", "v3", *words,
+                             "--overwrite", "--quiet")
+                self.assertEqual("spatial:transform" in self.tessera_json("attrs", "r.zarr"), stays, axis)
+                if stays:
+                    self.tessera("verify", "--geo", "r.zarr", "--quiet")
 
     def test_nodata_of_rasters_beside_gdal(self):
         gdal.UseExceptions()

@@ -27,7 +27,8 @@ IoOptions Session::io() {
 
 void Session::note(std::string_view /*text*/) {}
 
-void set_elements(Session& /*session*/, Array& array, const Selection& selection, const std::string& value) {
+void set_elements(Session& /*session*/, Array& array, const Selection& selection, const std::string& value,
+                  bool /*raw*/) {
     if (element_count(selection.shape()) > fuzz_limit) throw over_budget("too large for a fuzzer");
     const ElementBytes element = element_from_text(array.dtype(), value);
     const Shape shape = selection.full_shape();

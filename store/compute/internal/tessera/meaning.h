@@ -22,6 +22,7 @@ namespace tessera {
 struct Meaning {
     /// As stored, in host order, and with the sign that `_Unsigned` gives it.
     DType stored;
+    DType held = stored;  ///< without that sign: the array's dtype in host order
     /// The elements that stand for missing ones, beside NaN and NaT: of `stored`.
     std::vector<ElementBytes> missing = {};
     /// Whether NaN is said to stand for missing ones.
@@ -64,7 +65,7 @@ enum class Times : std::uint8_t {
 /// encoded_source() counts them anew, and nothing else is to be done with them.
 [[nodiscard]] std::unique_ptr<ArraySource> moments_source(std::unique_ptr<ArraySource> array, Calendar into);
 
-/// The reverse: values as elements of `meaning.stored`, halves rounded to even; with these attributes. `values` are
+/// The reverse: values as elements of `meaning.held`, halves rounded to even; with these attributes. `values` are
 /// numbers or datetimes. Reading throws invalid_argument for a value that does not fit, that lies between two counts of
 /// time, or that would be stored as a marker, and for a missing one without a marker.
 [[nodiscard]] std::unique_ptr<ArraySource> encoded_source(std::unique_ptr<ArraySource> values, const Meaning& meaning,
