@@ -10,6 +10,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/ndarray.h>
 
 #include "array_file_row.h"
 
