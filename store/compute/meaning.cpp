@@ -59,13 +59,15 @@ bool fill_marks(const Array& array, const ArrayMetadata& m, const Value& attribu
 }
 
 /// Bounds of a coordinate count as it does (CF 7.1), where they have no units of their own.
-void take_units_of_coordinate(const ArraySource& source, const DimensionNames& names, Value& values) {
+void take_units_of_coordinate(const ArraySource& source, Value& values) {
     const Shape shape = source.info().shape;
-    if (shape.rank() != 2 || shape[1] != 2 || names.empty() || !names[0] || values.find("units") != nullptr) return;
+    const Value* const names = values.find(dimensions_attribute);
+    if (shape.rank() != 2 || shape[1] != 2 || names == nullptr || values.find("units") != nullptr) return;
+    if (!names->is_array() || names->as_array().empty() || !names->as_array()[0].is_string()) return;
     const std::string& whole = source.name();
     const std::string_view name = std::string_view(whole).substr(whole.find_last_of("/:") + 1);
     try {
-        const auto coordinate = Coordinate::find(source, *names[0], shape[0]);
+        const auto coordinate = Coordinate::find(source, names->as_array()[0].as_string(), shape[0]);
         if (!coordinate) return;
         const Value attributes = coordinate->source().attribute_values();
         if (text_in(attributes, "bounds") != name && text_in(attributes, "climatology") != name) return;
@@ -78,12 +80,13 @@ void take_units_of_coordinate(const ArraySource& source, const DimensionNames& n
 }
 
 Value attributes_of(const ArraySource& source) {
-    Value values = source.attribute_values();
-    const DimensionNames names = dimension_names_of(source);
-    take_units_of_coordinate(source, names, values);
+    Value values = source.attribute_values();  // once, because an array looks whether they changed
+    const auto* const array = as_array(source);
+    const ArrayMetadata m = array != nullptr ? array->metadata() : ArrayMetadata{};
+    const DimensionNames names = array != nullptr ? m.dimension_names : dimension_names_of(source);
     if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
-    if (const auto* array = as_array(source)) {
-        const ArrayMetadata m = array->metadata();
+    take_units_of_coordinate(source, values);
+    if (array != nullptr) {
         if (is_number(m.dtype) && fill_marks(*array, m, values)) {
             values.set(fill_attribute, element_to_value(m.dtype, m.fill.bytes->data()));
         }

@@ -53,7 +53,8 @@ class Xarray(ExchangeTest):
     def check_round_trip(self, name, consolidated):
         source = self.opened(name, consolidated=consolidated)
         notes = self.noted("copy", name, "three", "--format", "v3")
-        self.assertIn("the fill_value null becomes 0", notes)
+        # Of numbers with names of dimensions null says that none is missing, as 0 does in v3.
+        self.assertIn('the fill_value null becomes ""', notes)
         self.assertEqual(self.document("three/crs/zarr.json")["dimension_names"], [])
         self.assertEqual(self.document("three/x/zarr.json")["dimension_names"], ["x"])
         self.noted("copy", "three", "two", "--format", "v2")

@@ -59,12 +59,12 @@ class Reducing(ProgramTest):
         path = self.stored(values, "7,8")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            np.testing.assert_array_equal(self.result(path, "--with", "p90", "--axis", 0),
+            np.testing.assert_array_equal(self.result(path, "--with", "p90", "--axis", 0, "--keep-missing"),
                                           np.percentile(values, 90, axis=0))
             np.testing.assert_array_equal(self.result(path, "--with", "p90", "--axis", 1, "--skip-nan"),
                                           np.nanpercentile(values, 90, axis=1))
         for how, function in (("any", np.any), ("all", np.all)):
-            np.testing.assert_array_equal(self.result(path, "--with", how, "--axis", 1), function(values, axis=1))
+            np.testing.assert_array_equal(self.result(path, "--with", how, "--axis", 1, "--keep-missing"), function(values, axis=1))
             self.assertEqual(self.result(path, "--with", how).dtype, bool)
         numbers = [row[~np.isnan(row)] for row in values]
         for how, function in (("any", np.any), ("all", np.all)):
