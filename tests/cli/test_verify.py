@@ -305,7 +305,8 @@ class Repair(VerifyTest):
         self.assertEqual((root / "0").read_bytes(), chunk)
 
     def test_the_temporary_file_of_an_export_at_work_stays(self):
-        root = self.make()
+        self.tessera("group", "g.zarr", "--quiet")
+        root = self.folder / "g.zarr"
         big = np.zeros((1000, 1000))
         self.save("big.npy", big)
         self.tessera("import", "big.npy", "big.zarr", "--chunks", "10,10", "--quiet")
@@ -316,7 +317,7 @@ class Repair(VerifyTest):
                 pass
             process.send_signal(signal.SIGSTOP)
             self.assertEqual(len(list(root.glob(".tessera-tmp-*"))), 1, "it was stopped in the middle")
-            self.tessera("repair", "a.zarr", "--quiet")
+            self.tessera("repair", "g.zarr", "--quiet")
             process.send_signal(signal.SIGCONT)
             self.assertEqual(process.wait(60), 0)
         finally:
