@@ -6,12 +6,16 @@
 #include <tessera/zarr_array.h>
 
 #include <fmt/format.h>
+#include <tessera/array.h>
 #include <tessera/array_plan.h>
 #include <tessera/convert.h>
+#include <tessera/coordinates.h>
 #include <tessera/copy_elements.h>
 #include <tessera/dialect.h>
+#include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
+#include <tessera/numbers.h>
 
 #include <algorithm>
 #include <array>
@@ -84,6 +88,13 @@ bool is_blosc(const std::vector<CodecConfig>& codecs) {
     return !codecs.empty() && (codecs.back().name == "blosc" || codecs.back().name == "numcodecs.blosc");
 }
 
+/// Whether zero is only what absent elements read as, in a format where no fill marks missing ones.
+bool zero_marks_nothing(const Array& array, const Value& attributes) {
+    const ArrayMetadata m = array.metadata();
+    return !array.dialect().fill_is_missing && attributes.find(dimensions_attribute) != nullptr && is_number(m.dtype) &&
+           m.fill.bytes && *m.fill.bytes == zero_element(m.dtype) && !is_below_multiscales(array);
+}
+
 }  // namespace
 
 ZarrArray::ZarrArray(const Array& array, ZarrFormat format, bool raw_bfloat16) : array_(array), values_(array) {
@@ -117,7 +128,8 @@ void ZarrArray::plan(ZarrFormat format, bool raw_bfloat16) {
 void ZarrArray::set_documents(ZarrFormat format, const std::optional<Value>& attributes) {
     attributes_ = attributes.value_or(Value::object());
     const Value* const mark = attributes_.find(null_fill_attribute);
-    const bool null_fill = mark != nullptr && *mark == Value("null");
+    const bool null_fill =
+        (mark != nullptr && *mark == Value("null")) || (array_ && zero_marks_nothing(*array_, attributes_));
     attributes_.erase(null_fill_attribute);
     const Value* const dimensions = attributes_.find(dimensions_attribute);
     if (dimensions != nullptr && dimensions->is_array() &&
