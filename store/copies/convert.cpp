@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
+#include <tessera/numbers.h>
 
 #include <algorithm>
 #include <atomic>
