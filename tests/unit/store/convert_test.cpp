@@ -258,7 +258,9 @@ TEST(Convert, what_the_fill_marks_in_v2_an_attribute_marks_elsewhere_and_back) {
         const Conversion back = convert_metadata(there.metadata, there.attributes, dialect_named(to), v2);
         EXPECT_EQ(back.attributes, attributes);
         // null, which says that none is missing, comes back in copies (python.test_moves), where the array is known.
-        if (!fill.is_null()) EXPECT_EQ(back.metadata.fill.bytes, m.fill.bytes);
+        if (!fill.is_null()) {
+            EXPECT_EQ(back.metadata.fill.bytes, m.fill.bytes);
+        }
         const Value* const mark = there.attributes->find("_FillValue");
         return mark == nullptr ? std::string() : mark->dump();
     };
