@@ -246,7 +246,7 @@ struct ZipReader::State {
     MemoryHold held;   // for the list of members
     std::mutex mutex;  // libzip's handles share the archive's file position
     struct Discard {
-        void operator()(zip_t* archive) const { zip_discard(archive); }
+        void operator()(zip_t* opened) const { zip_discard(opened); }
     };
     std::unique_ptr<zip_t, Discard> archive;  // also of one whose list of members is damaged
     std::vector<ZipMember> members;
