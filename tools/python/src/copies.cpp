@@ -90,13 +90,16 @@ std::vector<std::string> copy(const py::dict& given, const Picked* picked, const
                               const py::object& destination, const PlaceOptions& place, const WorkOptions& work) {
     Asked asked = asked_from_python(given);
     const std::string to = path_from_python(destination);
-    const auto& [path, array] = std::get<CopyRecipe>(asked.recipe.make).source;
+    // No structured binding, which Clang 14 captures in no lambda.
+    const Ingredient& source = std::get<CopyRecipe>(asked.recipe.make).source;
+    const std::string& path = source.path;
+    const auto& array = source.array;
     if (picked != nullptr && !(picked->selection == Selection::all(array->info().shape))) {
         asked.recipe.selection = picked->selection.to_string();
     }
     const bool file = named_array_file_format(to) != nullptr;
     return about_keywords(asked, [&] {
-        return Work(work).run([&, &path = path, &array = array](const IoOptions& io) {
+        return Work(work).run([&](const IoOptions& io) {
             std::vector<std::string> notes;
             HierarchyOptions options = hierarchy_options(asked, to, io, notes);
             if (file && asked.result.dry_run) return std::vector<std::string>();
