@@ -35,7 +35,7 @@ ResultMeaning reduction_meaning(Reduction with) {
         case Reduction::max:
             return {"maximum"};
         case Reduction::sum:
-            return {"sum"};
+            return {"sum", UnitsKept::as_difference};  // a sum of dates is none
         case Reduction::mean:
             return {"mean"};
         case Reduction::median:

@@ -198,6 +198,9 @@ class Meaning(ProgramTest):
             got = self.computed("calc", "out.npy", "b - datetime64('2020-01-01')", f"b={path}")
             np.testing.assert_array_equal(got.astype("m8[D]").astype(int), [[0, 1], [1, 2], [2, 3]])
         self.assertEqual(self.computed("calc", "out.npy", "b + 1", "b=f.nc::others").dtype, np.dtype("f8"))
+        # A sum of dates is none: xarray refuses it.
+        self.tessera("reduce", "f.nc::time", "sum.zarr", "--with", "sum", "--quiet")
+        self.assertEqual(self.tessera_json("attrs", "sum.zarr").get("units"), "days")
 
     def test_results_say_what_they_are(self):
         self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)

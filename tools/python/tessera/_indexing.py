@@ -427,26 +427,12 @@ class Converted:
         return f"<{self._array!r} as {self.dtype}>"
 
 
-class Decoded:
+class Decoded(Converted):
     """An array by what its elements stand for; see :attr:`Array.decoded`."""
 
     def __init__(self, array: "Indexed"):
-        self._array = array
         self._decoded = _tessera.decoded_type(array._handle)
-        self.dtype = array.dtype if self._decoded is None else self._decoded
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the array."""
-        return self._array.shape
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self._array.ndim
-
-    def __len__(self) -> int:
-        return len(self._array)
+        super().__init__(array, array.dtype if self._decoded is None else self._decoded)
 
     def __getitem__(self, key: Any) -> Any:
         codes = self._array[key]
@@ -470,10 +456,6 @@ class Decoded:
         given = np.asarray(value, dtype="M8" if self.dtype.kind == "M" and np.asarray(value).dtype.kind == "U" else None)
         values = np.ascontiguousarray(np.broadcast_to(given, present.shape)).reshape(present.shape)
         self._array[key] = _tessera.encoded_values(self._array._handle, values, present, marked)
-
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
-        require_copy(copy)
-        return np.asarray(self[...], dtype=dtype)
 
     def __repr__(self) -> str:
         return f"<{self._array!r} decoded as {self.dtype}>"
