@@ -68,6 +68,12 @@ class RemoteCacheTest(program.ProgramTest):
         digest = self.tessera("digest", path, "--cache", self.cache, *words, **options).split()[0]
         return digest, list(self.double.requests), self.double.bytes
 
+    def needed(self, requests):
+        """Those for documents that are there. Whether there is one of another format is asked at once, beside the one
+        that counts: an answer that comes too late for it is not waited for, and not kept."""
+        return [request for request in requests
+                if (self.data / request[1].removeprefix("/files/").removeprefix("/bucket/")).is_file()]
+
     def right(self, name):
         return self.tessera("digest", self.data / name).split()[0]
 
@@ -87,7 +93,7 @@ class RemoteCacheTest(program.ProgramTest):
                 self.assertLess(size, 2_000, f"{kind} {name}")  # of answers that say that there is no such document
                 # Within the age nobody is asked.
                 again, requests, size = self.read(f"{place}/{name}", "--cache-age", "1h")
-                self.assertEqual((again, requests), (first, []))
+                self.assertEqual((again, self.needed(requests)), (first, []))
 
     def test_offline(self):
         place = self.places["s3"]
@@ -151,7 +157,8 @@ class RemoteCacheTest(program.ProgramTest):
         right = self.right("v2")
         _, requests, _ = self.read("s3://bucket/v2")
         digest, requests, _ = self.read("s3://bucket/v2", "--cache-age", "1h")
-        self.assertEqual((digest, requests), (right, []))
+        self.assertEqual((digest, [path for _, path, _ in requests if path.rpartition("/")[2].replace(".", "").isdigit()]),
+                         (right, []))
         # Without an age it is asked each time.
         digest, requests, _ = self.read("s3://bucket/v2")
         self.assertTrue(any(path.endswith("/1.1") for _, path, _ in requests))
@@ -206,8 +213,8 @@ class RemoteCacheTest(program.ProgramTest):
         self.tessera("cache", "rm", "--cache", self.cache, "--quiet")
         for name in ("v2", "v3"):
             self.read(f"s3://bucket/{name}", "--cache-size", "520K")
-        self.assertEqual(self.read("s3://bucket/v3", "--cache-size", "520K", "--cache-age", "1h")[1], [])
-        self.assertNotEqual(self.read("s3://bucket/v2", "--cache-size", "520K", "--cache-age", "1h")[1], [])
+        self.assertEqual(self.needed(self.read("s3://bucket/v3", "--cache-size", "520K", "--cache-age", "1h")[1]), [])
+        self.assertNotEqual(self.needed(self.read("s3://bucket/v2", "--cache-size", "520K", "--cache-age", "1h")[1]), [])
 
     def test_two_processes_fetch_it_once(self):
         self.double.faults.delay = 0.05

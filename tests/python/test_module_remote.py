@@ -157,11 +157,17 @@ def main():
         with_cache = {**keys(double), "cache": cache, "cache_age": "1h", "cache_size": "10M"}
         np.testing.assert_array_equal(tessera.open("s3://bucket/a", storage_options=with_cache)[...], values)
         double.reset()
+
+        def of_values():
+            """The requests for documents that are there. That there is none of another format is not waited for, and may
+            be asked again."""
+            return [path for _, path, _ in double.requests if os.path.isfile(folder + path.removeprefix("/bucket"))]
+
         np.testing.assert_array_equal(tessera.open("s3://bucket/a", storage_options=with_cache)[...], values)
-        assert double.requests == []
+        assert of_values() == []
         np.testing.assert_array_equal(
             tessera.open("s3://bucket/a", storage_options={**with_cache, "offline": True})[...], values)
-        assert double.requests == []
+        assert of_values() == []
 
         # What is made and copied.
         given = {"storage_options": keys(double)}

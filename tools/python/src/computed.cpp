@@ -54,6 +54,7 @@ py::object made(const py::dict& given, const py::object& destination, const Work
         });
     } else {
         require_fitting(asked.recipe, asked.result, *to);
+        const py::gil_scoped_release released;  // a server that is asked may run in this process
         asked.recipe = rounded_for(std::move(asked.recipe), asked.result, *to);
     }
     const OpenedRecipe opened = about_keywords(

@@ -170,7 +170,10 @@ Asked asked_from_python(const py::dict& given) {
     visit_options(asked.recipe, read);
     visit_options(asked.result, read);
     read.require_known(name);
-    if (auto* join = std::get_if<JoinRecipe>(&asked.recipe.make)) name_parts(*join);
+    if (auto* join = std::get_if<JoinRecipe>(&asked.recipe.make)) {
+        const py::gil_scoped_release released;  // a server that is asked may run in this process
+        name_parts(*join);
+    }
     return asked;
 }
 
