@@ -170,14 +170,8 @@ void put_elements(const ArraySource& source, const Region& region, ReaderCall& c
     call.answer = out.take();
 }
 
-void do_apart(ReaderCall& call) {
-    WireReader in(call.request);
-    const auto task = static_cast<ApartTask>(in.number());
-    const std::uint64_t id = in.number();
-    if (task == ApartTask::close) {
-        std::erase_if(open_arrays(), [&](const OpenArray& a) { return a.id == id; });
-        return;
-    }
+/// Reads what all requests but `close` begin with, and enters the folder of their paths.
+ApartRequest get_request(WireReader& in) {
     ApartRequest request;
     request.inner = std::bit_cast<const InnerFormat*>(static_cast<std::uintptr_t>(in.number()));
     const std::string folder(in.text());
@@ -195,61 +189,88 @@ void do_apart(ReaderCall& call) {
         request.version = version_of(request.path.path.string());
         close_older(request.version);
     }
+    return request;
+}
 
-    const ArrayFileFormat& row = request.inner->row;
+void put_members(const ApartRequest& request, WireWriter& out) {
+    const auto names = request.inner->row.members(request.path);
+    out.number(names.size());
+    for (const std::string& name : names) out.text(name);
+}
+
+void put_groups(const ApartRequest& request, WireWriter& out) {
+    const auto groups = request.inner->row.groups(request.path);
+    out.number(groups.size());
+    for (const ArrayFileGroup& group : groups) {
+        out.text(group.name);
+        out.value(group.attributes);
+    }
+}
+
+void put_all_packed(const ApartRequest& request, WireWriter& out) {
+    const auto arrays = request.inner->row.packed(request.path);
+    out.number(arrays.size());
+    for (const PackedArray& a : arrays) put_packed(out, a);
+}
+
+void put_chunked(const ApartRequest& request, WireWriter& out) {
+    const auto array = request.inner->row.chunked(request.path);
+    out.number(array ? 1 : 0);
+    if (array) put_packed(out, *array);
+}
+
+void put_opened(const ApartRequest& request, std::uint64_t id, WireWriter& out) {
+    out.text(request.version);
+    const ArraySource& source = array_of(request, id, {});
+    out.text(source.name());
+    put_info(out, source.info());
+    out.value(source.attribute_values());
+    out.number(plain_offset(request, source.info()));
+    const auto absent = source.absent_element().value_or(std::vector<std::byte>());
+    out.text({reinterpret_cast<const char*>(absent.data()), absent.size()});
+}
+
+void put_stored(const ArraySource& source, WireWriter& out) {
+    const bool known = source.visit_stored([&](const Region& region) {
+        out.number(1);
+        put_region(out, region);
+    });
+    out.number(0);
+    out.number(known ? 1 : 0);
+}
+
+void do_apart(ReaderCall& call) {
+    WireReader in(call.request);
+    const auto task = static_cast<ApartTask>(in.number());
+    const std::uint64_t id = in.number();
+    if (task == ApartTask::close) {
+        std::erase_if(open_arrays(), [&](const OpenArray& a) { return a.id == id; });
+        return;
+    }
+    const ApartRequest request = get_request(in);
     WireWriter out;
     switch (task) {
-        case ApartTask::members: {
-            const auto names = row.members(request.path);
-            out.number(names.size());
-            for (const std::string& name : names) out.text(name);
+        case ApartTask::members:
+            put_members(request, out);
             break;
-        }
-        case ApartTask::groups: {
-            const auto groups = row.groups(request.path);
-            out.number(groups.size());
-            for (const ArrayFileGroup& group : groups) {
-                out.text(group.name);
-                out.value(group.attributes);
-            }
+        case ApartTask::groups:
+            put_groups(request, out);
             break;
-        }
-        case ApartTask::packed: {
-            const auto arrays = row.packed(request.path);
-            out.number(arrays.size());
-            for (const PackedArray& a : arrays) put_packed(out, a);
+        case ApartTask::packed:
+            put_all_packed(request, out);
             break;
-        }
-        case ApartTask::chunked: {
-            const auto array = row.chunked(request.path);
-            out.number(array ? 1 : 0);
-            if (array) put_packed(out, *array);
+        case ApartTask::chunked:
+            put_chunked(request, out);
             break;
-        }
         case ApartTask::describe:
-            out.value(row.describe(request.path));
+            out.value(request.inner->row.describe(request.path));
             break;
-        case ApartTask::open: {
-            out.text(request.version);
-            const ArraySource& source = array_of(request, id, {});
-            out.text(source.name());
-            put_info(out, source.info());
-            out.value(source.attribute_values());
-            out.number(plain_offset(request, source.info()));
-            const auto absent = source.absent_element().value_or(std::vector<std::byte>());
-            out.text({reinterpret_cast<const char*>(absent.data()), absent.size()});
+        case ApartTask::open:
+            put_opened(request, id, out);
             break;
-        }
-        case ApartTask::stored: {
-            const ArraySource& source = array_of(request, id, in.text());
-            const bool known = source.visit_stored([&](const Region& region) {
-                out.number(1);
-                put_region(out, region);
-            });
-            out.number(0);
-            out.number(known ? 1 : 0);
+        case ApartTask::stored:
+            put_stored(array_of(request, id, in.text()), out);
             break;
-        }
         case ApartTask::read: {
             const std::string_view version = in.text();
             const Region region = get_region(in);

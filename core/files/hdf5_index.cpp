@@ -436,89 +436,114 @@ private:
         for (std::uint64_t i = 0; i < count; ++i) element(piece, bytes, place(first + i, axis));
     }
 
-    void extensible_array(std::uint64_t offset) {
-        if (offset == no_address) return;
+    /// How the elements of an extensible array lie in its blocks, by its header.
+    struct Extensible {
+        std::size_t bytes = 0;  ///< of an element
+        std::uint64_t most_bits = 0;
+        std::uint64_t direct = 0;  ///< elements in the index block
+        std::uint64_t least_elements = 0;
+        std::uint64_t least_pointers = 0;
+        std::uint64_t page_bits = 0;
+        std::uint64_t end = 0;  ///< above the largest element that was ever set
+        std::uint64_t index = 0;
+        int axis = 0;  ///< the unlimited dimension, which is the slowest
+
+        [[nodiscard]] std::uint64_t blocks() const {
+            return 1 + most_bits - static_cast<unsigned>(std::countr_zero(least_elements));
+        }
+        /// Blocks whose data blocks the index block names.
+        [[nodiscard]] std::uint64_t near() const {
+            return 2 * static_cast<unsigned>(std::countr_zero(least_pointers));
+        }
+        [[nodiscard]] std::size_t offset_bytes() const { return (most_bits + 7) / 8; }
+    };
+
+    Extensible read_extensible(std::uint64_t offset) {
         Hdf5Piece head(file_, offset, 4 + 8 + 6 * word + word, Sum::follows);
         head.expect("EAHD");
         head.skip(2);
-        const std::size_t bytes = head.number(1);
-        const std::uint64_t most_bits = head.number(1);
-        const std::uint64_t direct = head.number(1);
-        const std::uint64_t least_elements = head.number(1);
-        const std::uint64_t least_pointers = head.number(1);
-        const std::uint64_t page_bits = head.number(1);
+        Extensible e;
+        e.bytes = head.number(1);
+        e.most_bits = head.number(1);
+        e.direct = head.number(1);
+        e.least_elements = head.number(1);
+        e.least_pointers = head.number(1);
+        e.page_bits = head.number(1);
         head.skip(4 * word);
-        const std::uint64_t end = head.number(word);  // above the largest element that was ever set
+        e.end = head.number(word);
         head.skip(word);
-        const std::uint64_t index = head.number(word);
-        require_element(bytes);
-        if (index == no_address) return;
-        if (!std::has_single_bit(least_elements) || !std::has_single_bit(least_pointers) || most_bits > 63 ||
-            page_bits > 63 || most_bits < static_cast<unsigned>(std::countr_zero(least_elements))) {
+        e.index = head.number(word);
+        require_element(e.bytes);
+        if (e.index == no_address) return e;
+        if (!std::has_single_bit(e.least_elements) || !std::has_single_bit(e.least_pointers) || e.most_bits > 63 ||
+            e.page_bits > 63 || e.most_bits < static_cast<unsigned>(std::countr_zero(e.least_elements))) {
             throw corrupt("its index says sizes that cannot be");
         }
-        int axis = 0;  // the unlimited one is the slowest
-        while (axis + 1 < grid_.shape().rank() && most_[axis] >= 0) ++axis;
-        in_order_ = axis == 0;
-        const std::uint64_t blocks = 1 + most_bits - static_cast<unsigned>(std::countr_zero(least_elements));
-        const std::uint64_t near = 2 * static_cast<unsigned>(std::countr_zero(least_pointers));  // in the index block
-        const std::uint64_t pointers = 2 * (least_pointers - 1);
-        const std::uint64_t far = blocks - std::min(near, blocks);
-        const std::size_t offset_bytes = (most_bits + 7) / 8;
-        Hdf5Piece start(file_, index, 4 + 2 + word + direct * bytes + (pointers + far) * word, Sum::follows);
+        while (e.axis + 1 < grid_.shape().rank() && most_[e.axis] >= 0) ++e.axis;
+        return e;
+    }
+
+    void extensible_array(std::uint64_t offset) {
+        if (offset == no_address) return;
+        const Extensible e = read_extensible(offset);
+        if (e.index == no_address) return;
+        in_order_ = e.axis == 0;
+        const std::uint64_t pointers = 2 * (e.least_pointers - 1);
+        const std::uint64_t far = e.blocks() - std::min(e.near(), e.blocks());
+        Hdf5Piece start(file_, e.index, 4 + 2 + word + e.direct * e.bytes + (pointers + far) * word, Sum::follows);
         start.expect("EAIB");
         start.skip(2 + word);
-        elements(start, bytes, 0, direct, axis);
-        std::uint64_t first = direct;
-        for (std::uint64_t b = 0; b < blocks && first < end; ++b) {
-            const std::uint64_t many = std::uint64_t{1} << b / 2;
-            const std::uint64_t each = (std::uint64_t{1} << (b + 1) / 2) * least_elements;
-            const std::uint64_t page = std::uint64_t{1} << page_bits;
-            const std::uint64_t pages = each > page ? each / page : 0;
-            if (b < near) {
-                if (pages != 0) throw unsupported("an index of chunks with small pages");
-                for (std::uint64_t i = 0; i < many; ++i, first += each) {
-                    data_block(start.number(word), bytes, first, each, 0, offset_bytes, axis, nullptr, 0);
-                }
-                continue;
+        elements(start, e.bytes, 0, e.direct, e.axis);
+        std::uint64_t first = e.direct;
+        for (std::uint64_t b = 0; b < e.blocks() && first < e.end; ++b) super_block(start, e, b, first);
+    }
+
+    /// Reads what block `b` holds, from element `first` on, and moves that on.
+    void super_block(Hdf5Piece& start, const Extensible& e, std::uint64_t b, std::uint64_t& first) {
+        const std::uint64_t many = std::uint64_t{1} << b / 2;
+        const std::uint64_t each = (std::uint64_t{1} << (b + 1) / 2) * e.least_elements;
+        const std::uint64_t page = std::uint64_t{1} << e.page_bits;
+        const std::uint64_t pages = each > page ? each / page : 0;
+        if (b < e.near()) {
+            if (pages != 0) throw unsupported("an index of chunks with small pages");
+            for (std::uint64_t i = 0; i < many; ++i, first += each) {
+                data_block(start.number(word), e, first, each, 0);
             }
-            const std::uint64_t super = start.number(word);
-            if (super == no_address) {
-                first += many * each;
-                continue;
-            }
-            count_node();
-            const std::uint64_t bitmap = (pages + 7) / 8;
-            const std::uint64_t prefix = 4 + 2 + word + offset_bytes;
-            if (many > file_.size() / word || bitmap > file_.size())
-                throw corrupt("its index says sizes that cannot be");
-            Hdf5Piece block(file_, super, prefix + many * (bitmap + word), Sum::follows);
-            block.expect("EASB");
-            block.skip(prefix - 4 + many * bitmap);
-            for (std::uint64_t i = 0; i < many && first < end; ++i, first += each) {
-                data_block(block.number(word), bytes, first, each, pages, offset_bytes, axis, &block,
-                           prefix + i * bitmap);
-            }
+            return;
+        }
+        const std::uint64_t super = start.number(word);
+        if (super == no_address) {
+            first += many * each;
+            return;
+        }
+        count_node();
+        const std::uint64_t bitmap = (pages + 7) / 8;
+        const std::uint64_t prefix = 4 + 2 + word + e.offset_bytes();
+        if (many > file_.size() / word || bitmap > file_.size()) throw corrupt("its index says sizes that cannot be");
+        Hdf5Piece block(file_, super, prefix + many * (bitmap + word), Sum::follows);
+        block.expect("EASB");
+        block.skip(prefix - 4 + many * bitmap);
+        for (std::uint64_t i = 0; i < many && first < e.end; ++i, first += each) {
+            data_block(block.number(word), e, first, each, pages, &block, prefix + i * bitmap);
         }
     }
 
-    void data_block(std::uint64_t offset, std::size_t bytes, std::uint64_t first, std::uint64_t count,
-                    std::uint64_t pages, std::size_t offset_bytes, int axis, const Hdf5Piece* super,
-                    std::size_t bitmap) {
+    void data_block(std::uint64_t offset, const Extensible& e, std::uint64_t first, std::uint64_t count,
+                    std::uint64_t pages, const Hdf5Piece* super = nullptr, std::size_t bitmap = 0) {
         if (offset == no_address) return;
         count_node();
-        const std::uint64_t prefix = 4 + 2 + word + offset_bytes;
-        if (count > file_.size() / bytes) throw corrupt("its index says sizes that cannot be");
-        Hdf5Piece start(file_, offset, prefix + (pages == 0 ? count * bytes : 0), Sum::follows);
+        const std::uint64_t prefix = 4 + 2 + word + e.offset_bytes();
+        if (count > file_.size() / e.bytes) throw corrupt("its index says sizes that cannot be");
+        Hdf5Piece start(file_, offset, prefix + (pages == 0 ? count * e.bytes : 0), Sum::follows);
         start.expect("EADB");
-        start.skip(2 + word + offset_bytes);
-        if (pages == 0) return elements(start, bytes, first, count, axis);
+        start.skip(2 + word + e.offset_bytes());
+        if (pages == 0) return elements(start, e.bytes, first, count, e.axis);
         const std::uint64_t page = count / pages;
         std::uint64_t at = offset + prefix + checksum_bytes;
-        for (std::uint64_t p = 0; p < pages; ++p, at += page * bytes + checksum_bytes) {
+        for (std::uint64_t p = 0; p < pages; ++p, at += page * e.bytes + checksum_bytes) {
             if (!super->bit(bitmap, p)) continue;
-            Hdf5Piece piece(file_, at, page * bytes, Sum::follows);
-            elements(piece, bytes, first + p * page, page, axis);
+            Hdf5Piece piece(file_, at, page * e.bytes, Sum::follows);
+            elements(piece, e.bytes, first + p * page, page, e.axis);
         }
     }
 

@@ -156,118 +156,172 @@ Shape ordered_block(const Shape& shape, const Shape& unit, Order order, std::int
     return block;
 }
 
+/// What a plan is made from, and what each thread takes.
+struct Planned {
+    const Shape& shape;
+    std::int64_t item = 0;
+    const Side& source;
+    const Side& sink;
+    std::int64_t share = 1;       ///< one of so many parts of the budget is this copy's
+    std::int64_t memory = 0;      ///< that part
+    std::int64_t per_thread = 0;  ///< bytes of each thread besides the block
+    std::int64_t working = 0;     ///< of them those of codecs, which the first thread has outside of the budget
+
+    [[nodiscard]] std::int64_t bytes(const Shape& block) const { return byte_count(block, item); }
+    /// Bytes that both sides move.
+    [[nodiscard]] double cost(const Shape& block) const {
+        return side_cost(source, shape, block, static_cast<double>(item)) +
+               side_cost(sink, shape, block, static_cast<double>(item));
+    }
+    [[nodiscard]] std::int64_t spare(const Plan& plan, const Shape& block) const {
+        const std::int64_t blocks = plan.each ? plan.threads : 1;
+        const std::int64_t taken = checked_add(checked_multiply(blocks, bytes(block), "memory"),
+                                               checked_multiply(plan.threads, per_thread, "memory"), "memory");
+        return std::max<std::int64_t>(0, memory - taken);
+    }
+};
+
+std::int64_t memory_given(const CopyOptions& options) {
+    const std::uint64_t given = options.io.max_memory == 0 ? default_memory : options.io.max_memory;
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(given, INT64_MAX));
+}
+
+Planned planned(const Shape& shape, std::int64_t item, const Side& source, const Side& sink,
+                const CopyOptions& options) {
+    Planned p{.shape = shape, .item = item, .source = source, .sink = sink};
+    // A source that computes has half of the memory.
+    p.share = std::int64_t{options.held} * (source.working > 0 ? 2 : 1);
+    p.memory = memory_given(options) / p.share;
+    // A chunk of the source, decoded and encoded; a chunk of the sink, assembled at the edge, encoded, and its old
+    // value.
+    p.per_thread = checked_add(checked_add(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
+                                           checked_multiply(3, chunk_bytes(sink, shape, item), "memory"), "memory"),
+                               source.working, "memory");
+    p.working = working_bytes(source, shape, item) + working_bytes(sink, shape, item);
+    return p;
+}
+
+/// The unit that blocks are multiples of: what the sink writes as a whole, else the source's chunks.
+Shape unit_of(const Planned& p) {
+    const int rank = p.shape.rank();
+    Shape unit = Shape::filled(rank, 1);
+    if (!p.sink.plain(rank)) {
+        unit = p.sink.unit();
+    } else if (!p.source.plain(rank)) {
+        unit = p.source.chunks;
+    }
+    for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], p.shape[d]));
+    if (!p.sink.plain(rank)) return unit;
+    // Small blocks do not slow down a plain sink, so a source's chunk may be divided to meet the budget.
+    const std::int64_t most = std::max(p.item, std::min(p.memory / 2, p.memory - p.per_thread));
+    while (p.bytes(unit) > most) {
+        std::int64_t& longest = *std::max_element(unit.begin(), unit.end());
+        if (longest == 1) break;
+        longest = ceil_div(longest, 2);
+    }
+    return unit;
+}
+
+[[noreturn]] void throw_too_little(const Planned& p, std::int64_t least, const CopyOptions& options) {
+    const std::int64_t needed = checked_multiply(least, p.share, "memory");
+    throw over_budget(
+        "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need {} bytes",
+        memory_given(options), needed)
+        .advising(Action::max_memory, "", fmt::format("{}M", ceil_div(needed, mebibyte)));
+}
+
+/// Chooses the threads, and returns how long a block may be.
+std::int64_t choose_threads(Plan& plan, const Planned& p, std::int64_t least, const IoOptions& io) {
+    // With a block for each thread, one thread reads while another writes; a file that serialises access prevents that.
+    // If regions must come in order, all threads work on one block.
+    plan.each = !p.sink.in_order && !p.source.in_order && !p.sink.in_turn;
+    const std::int64_t unit = p.bytes(plan.unit);
+    const std::int64_t fit = plan.each ? (p.memory + p.working) / (least + p.working)
+                                       : (p.memory - unit + p.working) / (p.per_thread + p.working);
+    plan.threads = static_cast<int>(std::clamp<std::int64_t>(fit, 1, thread_count(io)));
+    const std::int64_t two = plan.each ? 2 * least + p.working : 2 * p.per_thread + p.working + unit;
+    plan.for_two = checked_multiply(two, p.share, "memory");
+    const std::int64_t others = (plan.threads - 1) * p.working;
+    return plan.each ? (p.memory - others) / plan.threads - p.per_thread
+                     : p.memory - others - plan.threads * p.per_thread;
+}
+
+/// Where one side needs memory order.
+void plan_in_order(Plan& plan, const Planned& p, std::int64_t limit) {
+    const int rank = p.shape.rank();
+    plan.block_order = p.sink.in_order ? p.sink.order : p.source.order;
+    const Shape block = ordered_block(p.shape, plan.unit, plan.block_order, p.item, limit);
+    bool fits_sink = true;
+    for (int d = 0; d < rank; ++d) {
+        fits_sink = fits_sink && (block[d] == p.shape[d] || block[d] % plan.unit[d] == 0);
+    }
+    // Chunks of the sink are written once, so an in-order source must supply them whole. Otherwise it would be read
+    // again from its start for every row of chunks.
+    plan.spool = !p.sink.in_order && !fits_sink;
+    if (plan.spool) return;
+    plan.block = block;
+    plan.spare = p.spare(plan, block);
+    plan.axes = memory_axes(plan.block_order, block, p.source, p.sink, p.item);
+    const auto all = static_cast<double>(p.bytes(p.shape));
+    const bool against_the_grain = p.source.in_order && p.sink.in_order && p.source.order != p.sink.order && rank > 1;
+    plan.spool = against_the_grain ||
+                 (!p.source.plain(rank) && side_cost(p.source, p.shape, block, static_cast<double>(p.item)) > 2 * all);
+}
+
+/// The block twice as long in the dimension where this costs least, within `limit` bytes; nullopt where none fits.
+std::optional<Shape> longer_block(const Shape& block, const Shape& unit, const Planned& p, std::int64_t limit) {
+    std::optional<Shape> best;
+    double best_cost = 0;
+    for (int d = 0; d < p.shape.rank(); ++d) {
+        Shape b = block;
+        b[d] = std::min(p.shape[d], b[d] * 2);
+        if (const std::int64_t bytes = p.bytes(b); bytes > limit) {
+            b[d] = limit / (bytes / b[d]) / unit[d] * unit[d];  // less than twice as long, as long as fits
+        }
+        if (b[d] <= block[d]) continue;
+        if (const double c = p.cost(b); !best || c < best_cost) {
+            best = b;
+            best_cost = c;
+        }
+    }
+    return best;
+}
+
+/// A block that costs little: it grows from the unit while that makes the copy cheaper, or while it is not ample.
+Shape cheap_block(const Plan& plan, const Planned& p, std::int64_t limit, std::int64_t enough) {
+    // Enough blocks for all threads, none larger than useful.
+    const std::int64_t ample =
+        std::max(p.bytes(plan.unit), std::min({limit / 2, enough, p.bytes(p.shape) / (4 * plan.threads)}));
+    Shape block = plan.unit;
+    for (double now = p.cost(block);;) {
+        const auto best = longer_block(block, plan.unit, p, limit);
+        if (!best) return block;
+        const double cost = p.cost(*best);
+        if (cost > 0.99 * now && p.bytes(block) >= ample) return block;
+        block = *best;
+        now = cost;
+    }
+}
+
 Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const Side& sink,
                const CopyOptions& options) {
     const int rank = shape.rank();
-    const auto given = static_cast<std::int64_t>(
-        std::min<std::uint64_t>(options.io.max_memory == 0 ? default_memory : options.io.max_memory, INT64_MAX));
-    // A source that computes has half of the memory.
-    const std::int64_t share = std::int64_t{options.held} * (source.working > 0 ? 2 : 1);
-    const std::int64_t memory = given / share;
-    // Memory of each worker besides the block: a chunk of the source, decoded and encoded; a chunk of the sink,
-    // assembled at the edge, encoded, and its old value.
-    const std::int64_t per_thread =
-        checked_add(checked_add(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
-                                checked_multiply(3, chunk_bytes(sink, shape, item), "memory"), "memory"),
-                    source.working, "memory");
-
-    Shape unit = Shape::filled(rank, 1);  // every block is a multiple of it
-    const Side& chunked = sink.plain(rank) ? source : sink;
-    if (!chunked.plain(rank)) unit = &chunked == &sink ? sink.unit() : source.chunks;
-    for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], shape[d]));
-    if (sink.plain(rank)) {
-        // Small blocks do not slow down a plain sink, so a source's chunk may be divided to meet the budget.
-        const std::int64_t most = std::max(item, std::min(memory / 2, memory - per_thread));
-        while (byte_count(unit, item) > most) {
-            std::int64_t& longest = *std::max_element(unit.begin(), unit.end());
-            if (longest == 1) break;
-            longest = ceil_div(longest, 2);
-        }
-    }
-    const std::int64_t least = checked_add(byte_count(unit, item), per_thread, "memory");
-    if (least > memory && !sink.shards.empty()) {
+    const Planned p = planned(shape, item, source, sink, options);
+    const Shape unit = unit_of(p);
+    const std::int64_t least = checked_add(p.bytes(unit), p.per_thread, "memory");
+    if (least > p.memory && !sink.shards.empty()) {
         return {.block = unit, .unit = unit, .axes = {}, .spool = source.in_order, .shards = true};
     }
-    if (least > memory) {
-        const std::int64_t needed = checked_multiply(least, share, "memory");
-        throw over_budget(
-            "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
-            "{} bytes",
-            given, needed)
-            .advising(Action::max_memory, "", fmt::format("{}M", ceil_div(needed, mebibyte)));
-    }
+    if (least > p.memory) throw_too_little(p, least, options);
     Plan plan{.block = {}, .unit = unit, .axes = {}, .sink_in_order = sink.in_order};
-    // With a block for each thread, one thread reads while another writes; a file that serialises access prevents that.
-    // If regions must come in order, all threads work on one block.
-    plan.each = !sink.in_order && !source.in_order && !sink.in_turn;
-    const std::int64_t unit_bytes = byte_count(unit, item);
-    const std::int64_t working = working_bytes(source, shape, item) + working_bytes(sink, shape, item);
-    plan.threads = static_cast<int>(std::clamp<std::int64_t>(
-        plan.each ? (memory + working) / (least + working) : (memory - unit_bytes + working) / (per_thread + working),
-        1, thread_count(options.io)));
-    const std::int64_t two = plan.each ? 2 * least + working : 2 * per_thread + working + unit_bytes;
-    plan.for_two = checked_multiply(two, share, "memory");
-    const std::int64_t others = (plan.threads - 1) * working;
-    const std::int64_t limit =
-        plan.each ? (memory - others) / plan.threads - per_thread : memory - others - plan.threads * per_thread;
-
-    const auto spare = [&](const Shape& block) {
-        const std::int64_t blocks = plan.each ? plan.threads : 1;
-        const std::int64_t taken = checked_add(checked_multiply(blocks, byte_count(block, item), "memory"),
-                                               checked_multiply(plan.threads, per_thread, "memory"), "memory");
-        return std::max<std::int64_t>(0, memory - taken);
-    };
-
-    const Order order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
+    const std::int64_t limit = choose_threads(plan, p, least, options.io);
     if (sink.in_order || source.in_order) {
-        plan.block_order = sink.in_order ? sink.order : source.order;
-        const Shape block = ordered_block(shape, unit, plan.block_order, item, limit);
-        bool fits_sink = true;
-        for (int d = 0; d < rank; ++d) fits_sink = fits_sink && (block[d] == shape[d] || block[d] % unit[d] == 0);
-        // Chunks of the sink are written once, so an in-order source must supply them whole. Otherwise it would be read
-        // again from its start for every row of chunks.
-        if (sink.in_order || fits_sink) {
-            plan.block = block;
-            plan.spare = spare(block);
-            plan.axes = memory_axes(plan.block_order, block, source, sink, item);
-            const double all = static_cast<double>(byte_count(shape, item));
-            const bool against_the_grain = source.in_order && sink.in_order && source.order != sink.order && rank > 1;
-            plan.spool = against_the_grain ||
-                         (!source.plain(rank) && side_cost(source, shape, block, static_cast<double>(item)) > 2 * all);
-            return plan;
-        }
-        plan.spool = true;
+        plan_in_order(plan, p, limit);
         return plan;
     }
-    const auto cost = [&](const Shape& b) {
-        return side_cost(source, shape, b, static_cast<double>(item)) +
-               side_cost(sink, shape, b, static_cast<double>(item));
-    };
-    // Enough blocks for all threads, none larger than useful.
-    const std::int64_t ample =
-        std::max(unit_bytes, std::min({limit / 2, options.ample, byte_count(shape, item) / (4 * plan.threads)}));
-    plan.block = unit;
-    for (double now = cost(plan.block);;) {
-        std::optional<Shape> best;
-        double best_cost = 0;
-        for (int d = 0; d < rank; ++d) {
-            Shape b = plan.block;
-            b[d] = std::min(shape[d], b[d] * 2);
-            if (const std::int64_t bytes = byte_count(b, item); bytes > limit) {
-                b[d] = limit / (bytes / b[d]) / unit[d] * unit[d];  // less than twice as long, as long as fits
-            }
-            if (b[d] <= plan.block[d]) continue;
-            if (const double c = cost(b); !best || c < best_cost) {
-                best = b;
-                best_cost = c;
-            }
-        }
-        if (!best) break;
-        if (best_cost > 0.99 * now && byte_count(plan.block, item) >= ample) break;
-        plan.block = *best;
-        now = best_cost;
-    }
-    plan.spare = spare(plan.block);
+    plan.block = cheap_block(plan, p, limit, options.ample);
+    plan.spare = p.spare(plan, plan.block);
+    const Order order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
     plan.axes = memory_axes(order, plan.block, source, sink, item);
     return plan;
 }

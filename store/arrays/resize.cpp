@@ -58,24 +58,44 @@ void erase_chunks(const ArrayState& array, const LoadedArray& loaded, const IoOp
                  [&](std::int64_t i) { array.store->erase(keys[static_cast<std::size_t>(i)]); });
 }
 
-/// Called before a resize from `old` to `grown`, which may be shorter in other dimensions. Chunks at the old edge have
+/// Before a resize from `old` to `grown`, which may be shorter in other dimensions. Chunks at the old edge have
 /// arbitrary elements beyond it, and stale chunks may exist outside the old grid (zarr 0.4 left them). Neither may
 /// become visible.
-void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const LoadedArray& grown,
-                         const IoOptions& io) {
-    const Shape& from = old.grid.shape();
-    const Shape& to = grown.grid.shape();
-    std::int64_t candidates = 0;  // chunks of the new grid that are not whole chunks of the old one
-    bool enumerable = true;
-    for (int d = 0; d < to.rank(); ++d) {
-        if (to[d] <= from[d]) continue;
-        Region box = Region::whole(grown.grid.grid());
-        box.start[d] = grown.grid.chunk_at(d, from[d]);
-        box.extent[d] -= box.start[d];
-        std::int64_t more = box.count();
-        enumerable = enumerable && !__builtin_add_overflow(candidates, more, &candidates);
+struct NewlyExposed {
+    const ArrayState& array;
+    const LoadedArray& old;
+    const LoadedArray& grown;
+    const IoOptions& io;
+
+    void clear() const {
+        constexpr std::int64_t few = 1000;  // below this, checking each key is faster than listing all
+        const auto boxes = boxes_of(few);
+        if (!boxes) return clear_listed();
+        for (const Region& box : *boxes) {
+            change_chunks(array, old, box.count(), io,
+                          [&](std::int64_t n, ChunkOutput& output) { clear_chunk(index_in(box, n), output); });
+        }
     }
-    const auto clear = [&](const Index& chunk, ChunkOutput& output) {
+
+private:
+    /// Chunks of the new grid that are not whole chunks of the old one, if there are no more than `most`.
+    [[nodiscard]] std::optional<std::vector<Region>> boxes_of(std::int64_t most) const {
+        const Shape& from = old.grid.shape();
+        const Shape& to = grown.grid.shape();
+        std::vector<Region> boxes;
+        std::int64_t count = 0;
+        for (int d = 0; d < to.rank(); ++d) {
+            if (to[d] <= from[d]) continue;
+            Region box = Region::whole(grown.grid.grid());
+            box.start[d] = grown.grid.chunk_at(d, from[d]);
+            box.extent[d] -= box.start[d];
+            if (__builtin_add_overflow(count, box.count(), &count) || count > most) return std::nullopt;
+            boxes.push_back(box);
+        }
+        return boxes;
+    }
+
+    void clear_chunk(const Index& chunk, ChunkOutput& output) const {
         if (in_grid(old.grid, chunk)) {
             clear_beyond_edge(array, old, chunk, output, io);
         } else if (array.store->has_versions()) {
@@ -83,44 +103,35 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
         } else {
             array.store->erase(array.chunk_key(grown, chunk));
         }
-    };
-    constexpr std::int64_t few = 1000;  // below this, checking each key is faster than listing all
-    if (enumerable && candidates <= few) {
-        for (int d = 0; d < to.rank(); ++d) {
-            if (to[d] <= from[d]) continue;
-            Region box = Region::whole(grown.grid.grid());
-            box.start[d] = grown.grid.chunk_at(d, from[d]);
-            box.extent[d] -= box.start[d];
-            change_chunks(array, old, box.count(), io,
-                          [&](std::int64_t n, ChunkOutput& output) { clear(index_in(box, n), output); });
-        }
-        return;
     }
-    std::vector<Index> edge;
-    if (!array.store->has_versions()) {
-        erase_chunks(array, old, io,
-                     [&](const Index& chunk) { return !in_grid(old.grid, chunk) && in_grid(grown.grid, chunk); });
-    }
-    const auto keep_edge = [&](const Index& chunk, const std::string&, const auto&) {
-        if (!in_grid(grown.grid, chunk)) return;
-        if (!in_grid(old.grid, chunk)) {
-            edge.push_back(chunk);  // stale, and covered rather than erased
-            return;
-        }
+
+    [[nodiscard]] bool is_at_grown_edge(const Index& chunk) const {
         const Region inside = old.grid.chunk_region(chunk);
         const Shape whole = old.grid.chunk_shape(chunk);
-        for (int d = 0; d < to.rank(); ++d) {
-            if (to[d] > from[d] && inside.extent[d] < whole[d]) {
-                edge.push_back(chunk);
-                return;
-            }
+        for (int d = 0; d < whole.rank(); ++d) {
+            if (grown.grid.shape()[d] > old.grid.shape()[d] && inside.extent[d] < whole[d]) return true;
         }
-    };
-    for_each_stored(array, old,
-                    {.each = keep_edge, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
-    change_chunks(array, old, std::ssize(edge), io,
-                  [&](std::int64_t i, ChunkOutput& output) { clear(edge[static_cast<std::size_t>(i)], output); });
-}
+        return false;
+    }
+
+    void clear_listed() const {
+        std::vector<Index> edge;
+        if (!array.store->has_versions()) {
+            erase_chunks(array, old, io,
+                         [&](const Index& chunk) { return !in_grid(old.grid, chunk) && in_grid(grown.grid, chunk); });
+        }
+        const auto keep_edge = [&](const Index& chunk, const std::string&, const auto&) {
+            if (!in_grid(grown.grid, chunk)) return;
+            // A stale one is covered rather than erased.
+            if (!in_grid(old.grid, chunk) || is_at_grown_edge(chunk)) edge.push_back(chunk);
+        };
+        for_each_stored(array, old,
+                        {.each = keep_edge, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
+        change_chunks(array, old, std::ssize(edge), io, [&](std::int64_t i, ChunkOutput& output) {
+            clear_chunk(edge[static_cast<std::size_t>(i)], output);
+        });
+    }
+};
 
 /// Writes into an array at an offset.
 class OffsetSink final : public ArraySink {
@@ -367,7 +378,7 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     // another shrinks. Newly visible chunks are cleared before, invisible ones removed after.
     note_grid(array, old->grid.grid());
     note_grid(array, target->grid.grid());
-    clear_newly_exposed(array, *old, *target, io);
+    NewlyExposed{array, *old, *target, io}.clear();
     array.sync();
     change.save(target);
     array.sync();
@@ -378,37 +389,56 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     array.sync();
 }
 
+namespace {
+
+int axis_of(const ArrayState& array, int axis, int rank) {
+    const int from_start = axis < 0 ? axis + rank : axis;
+    if (from_start < 0 || from_start >= rank) {
+        throw invalid_argument("{}: no axis {} in an array of {} dimensions", array.name, from_start, rank);
+    }
+    return from_start;
+}
+
+void require_same_lengths(const ArrayState& array, const ArraySource& in, const Shape& given, const Shape& from,
+                          int axis) {
+    const Shape shape = in.info().shape;
+    bool fits = shape.rank() == from.rank();
+    for (int d = 0; fits && d < from.rank(); ++d) fits = d == axis || shape[d] == from[d];
+    if (fits) return;
+    throw invalid_argument(
+        "{}: cannot append {} of shape {} to shape {} along axis {}: every other length must agree", array.name,
+        in.name(), given.to_string(), from.to_string(), axis);
+}
+
+/// The array with the length that it has then.
+std::shared_ptr<const LoadedArray> grown_by(const ArrayState& array, const LoadedArray& old, int axis,
+                                            std::int64_t length) {
+    Shape shape = old.grid.shape();
+    shape[axis] = checked_add(shape[axis], length, "the new length");
+    return in_context([&] { return array.name; },
+                      [&] {
+                          (void)byte_count(shape, old.metadata.dtype.size());
+                          return with_shape(old, shape);
+                      });
+}
+
+}  // namespace
+
 std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis, const IoOptions& io) {
     const StopScope scope(io.stop);
     ShapeChange change(array);
     const auto old = change.old();
     require_writable(array, *old);
     const Shape from = old->grid.shape();
-    if (axis < 0) axis += from.rank();
-    if (axis < 0 || axis >= from.rank()) {
-        throw invalid_argument("{}: no axis {} in an array of {} dimensions", array.name, axis, from.rank());
-    }
+    axis = axis_of(array, axis, from.rank());
     // A source with one dimension less is a frame: `axis` is added with length 1.
     std::unique_ptr<ArraySource> frame;
     if (given.info().shape.rank() + 1 == from.rank()) frame = with_new_axis(given, axis);
     const ArraySource& in = frame ? *frame : given;
-    const ArrayInfo info = in.info();
-    bool fits = info.shape.rank() == from.rank();
-    for (int d = 0; fits && d < from.rank(); ++d) fits = d == axis || info.shape[d] == from[d];
-    if (!fits) {
-        throw invalid_argument(
-            "{}: cannot append {} of shape {} to shape {} along axis {}: every other length must agree", array.name,
-            in.name(), given.info().shape.to_string(), from.to_string(), axis);
-    }
-    Region place{Index::filled(from.rank(), 0), info.shape};
+    require_same_lengths(array, in, given.info().shape, from, axis);
+    Region place{Index::filled(from.rank(), 0), in.info().shape};
     place.start[axis] = from[axis];
-    Shape shape = from;
-    shape[axis] = checked_add(from[axis], info.shape[axis], "the new length");
-    const auto grown = in_context([&] { return array.name; },
-                                  [&] {
-                                      (void)byte_count(shape, old->metadata.dtype.size());
-                                      return with_shape(*old, shape);
-                                  });
+    const auto grown = grown_by(array, *old, axis, place.extent[axis]);
     // Chunks outside the old grid are written as a whole, so stale ones need no clearing. At the old edge the appended
     // elements cover the whole newly exposed part.
     // Where others may be late, a chunk of fill is stored, too: then nothing of theirs can come into its place.

@@ -3,6 +3,7 @@
 #include <tessera/array_file.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -145,70 +146,101 @@ std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis
     return grouping;
 }
 
-std::shared_ptr<const Grouping> group_by_labels(const ArraySource& array, int axis,
-                                                std::unique_ptr<ArraySource> labels) {
-    const ArrayInfo info = labels->info();
+namespace {
+
+/// Labels of one array, each a text once: they are few, and repeat.
+class LabelNumbers {
+public:
+    LabelNumbers(const DType& dtype, std::int64_t length)
+        : dtype_(dtype),
+          kind_(dtype.kind()),
+          text_(kind_ == Kind::bytes || kind_ == Kind::text || dtype.is_variable()) {
+        held_.add(static_cast<std::uint64_t>(length) * 8);
+    }
+
+    void add(const std::byte* element) {
+        Value value = element_to_value(dtype_, element);
+        if (value.is_double() && value.as_double() == 0) value = 0.0;  // -0.0 equals 0.0, so they are one label
+        const std::string shown = value.is_double() ? value.dump() : element_to_text(dtype_, element);
+        const bool missing = (value.is_double() && std::isnan(value.as_double())) || shown == "NaT";
+        if (missing && !text_) {
+            numbers_.push_back(-1);
+            return;
+        }
+        if (value.is_bool()) value = value.as_bool() ? 1 : 0;
+        const auto [at, is_new] = known_.try_emplace(shown, std::move(value), static_cast<std::int32_t>(known_.size()));
+        if (is_new) held_.add(shown.size() + 200);
+        numbers_.push_back(at->second.second);
+    }
+
+    /// In the order of the labels.
+    void group(Grouping& grouping) const {
+        std::vector<std::pair<std::string, std::pair<Value, std::int32_t>>> sorted(known_.begin(), known_.end());
+        std::ranges::stable_sort(
+            sorted, [&](const auto& a, const auto& b) { return sorts_before(a.second.first, b.second.first); });
+        std::vector<std::int32_t> place(sorted.size());
+        const bool is_time = kind_ == Kind::datetime || kind_ == Kind::timedelta;
+        for (std::size_t i = 0; i < sorted.size(); ++i) {
+            place[static_cast<std::size_t>(sorted[i].second.second)] = static_cast<std::int32_t>(i);
+            grouping.labels.push_back(is_time ? Value(sorted[i].first) : sorted[i].second.first);
+        }
+        for (const std::int32_t number : numbers_) {
+            grouping.of.push_back(number < 0 ? -1 : place[static_cast<std::size_t>(number)]);
+        }
+        grouping.count = std::ssize(sorted);
+    }
+
+private:
+    [[nodiscard]] bool sorts_before(const Value& a, const Value& b) const {
+        if (text_) return a.as_string() < b.as_string();
+        if (kind_ == Kind::unsigned_integer) return a.as_uint64() < b.as_uint64();
+        return a.as_double() < b.as_double() || (a.is_integer() && b.is_integer() && a.as_int64() < b.as_int64());
+    }
+
+    DType dtype_;
+    Kind kind_;
+    bool text_;
+    std::map<std::string, std::pair<Value, std::int32_t>> known_;
+    std::vector<std::int32_t> numbers_;
+    MemoryHold held_;
+};
+
+void require_labels(const ArraySource& array, int axis, const ArraySource& labels) {
+    const ArrayInfo info = labels.info();
     const std::int64_t length = array.info().shape[axis];
     if (info.shape.rank() != 1 || info.shape[0] != length) {
         throw invalid_argument("{}: expected one label for each index of {}, of the shape ({}), found {}",
-                               labels->name(), dimension_name(dimension_names_of(array), axis), length,
+                               labels.name(), dimension_name(dimension_names_of(array), axis), length,
                                info.shape.to_string());
     }
     const Kind kind = info.dtype.kind();
     if (kind == Kind::structure || kind == Kind::complex || kind == Kind::object) {
-        throw invalid_argument("{}: elements of {} are no labels", labels->name(), info.dtype.to_string());
+        throw invalid_argument("{}: elements of {} are no labels", labels.name(), info.dtype.to_string());
     }
     require_countable(array, length);
+}
+
+}  // namespace
+
+std::shared_ptr<const Grouping> group_by_labels(const ArraySource& array, int axis,
+                                                std::unique_ptr<ArraySource> labels) {
+    require_labels(array, axis, *labels);
+    const ArrayInfo info = labels->info();
+    const std::int64_t length = info.shape[0];
     auto grouping = std::make_shared<Grouping>();
     grouping->axis = axis;
     // The result need not say on whose machine, and below which folder, the labels lay.
     const ArrayPath lies = split_array_path(labels->name());
     grouping->by = lies.member ? *lies.member : lies.path.filename().string();
-    // Labels are few, and repeat: each is a text once.
-    MemoryHold held;
-    held.add(static_cast<std::uint64_t>(length) * 8);
-    const bool text = kind == Kind::bytes || kind == Kind::text || info.dtype.is_variable();
-    const auto sorts_before = [&](const Value& a, const Value& b) {
-        if (text) return a.as_string() < b.as_string();
-        if (kind == Kind::unsigned_integer) return a.as_uint64() < b.as_uint64();
-        return a.as_double() < b.as_double() || (a.is_integer() && b.is_integer() && a.as_int64() < b.as_int64());
-    };
-    std::map<std::string, std::pair<Value, std::int32_t>> known;
-    std::vector<std::int32_t> numbers;
     const DType native = native_dtype(info.dtype);
+    LabelNumbers numbers(native, length);
     for_each_slice(info, native.size(), Region({0}, {length}), {}, [&](const Region& slice) {
         NDArray elements(native, slice.extent);
         labels->read_into(slice, elements.view(), {});
         const std::byte* p = elements.bytes().data();
-        for (std::int64_t i = 0; i < elements.count(); ++i, p += native.size()) {
-            Value value = element_to_value(native, p);
-            if (value.is_double() && value.as_double() == 0) value = 0.0;  // -0.0 equals 0.0, so they are one label
-            const std::string shown = value.is_double() ? value.dump() : element_to_text(native, p);
-            const bool missing = (value.is_double() && value.as_double() != value.as_double()) || shown == "NaT";
-            if (missing && !text) {
-                numbers.push_back(-1);
-                continue;
-            }
-            if (value.is_bool()) value = value.as_bool() ? 1 : 0;
-            const auto [at, is_new] =
-                known.try_emplace(shown, std::move(value), static_cast<std::int32_t>(known.size()));
-            if (is_new) held.add(shown.size() + 200);
-            numbers.push_back(at->second.second);
-        }
+        for (std::int64_t i = 0; i < elements.count(); ++i, p += native.size()) numbers.add(p);
     });
-    std::vector<std::pair<std::string, std::pair<Value, std::int32_t>>> sorted(known.begin(), known.end());
-    std::ranges::stable_sort(
-        sorted, [&](const auto& a, const auto& b) { return sorts_before(a.second.first, b.second.first); });
-    std::vector<std::int32_t> place(sorted.size());
-    for (std::size_t i = 0; i < sorted.size(); ++i) {
-        place[static_cast<std::size_t>(sorted[i].second.second)] = static_cast<std::int32_t>(i);
-        const bool is_time_label = kind == Kind::datetime || kind == Kind::timedelta;
-        grouping->labels.push_back(is_time_label ? Value(sorted[i].first) : sorted[i].second.first);
-    }
-    for (const std::int32_t number : numbers) {
-        grouping->of.push_back(number < 0 ? -1 : place[static_cast<std::size_t>(number)]);
-    }
-    grouping->count = std::ssize(sorted);
+    numbers.group(*grouping);
     return grouping;
 }
 

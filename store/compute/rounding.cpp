@@ -280,6 +280,41 @@ void Rounding::copied_to(const std::string& destination, const HierarchyOptions&
         named_array_file_format(destination) != nullptr || (dialect != nullptr && dialect->fill_is_missing);
 }
 
+namespace {
+
+/// How many bits of the fraction hold information, by the finite elements that are not kept as they are.
+std::optional<int> bits_of_information(const ArraySource& array, const DType& native, const KeptElements& kept,
+                                       const IoOptions& io) {
+    std::optional<int> bits;
+    with_part(native, [&](auto kind) {
+        using T = decltype(kind);
+        const auto counts = [&](const std::byte* element) {
+            if constexpr (std::is_same_v<T, Boolean>)
+                return false;
+            else {
+                const auto v = up(load_number<T>(element, 0));
+                return std::isfinite(static_cast<double>(v)) &&
+                       std::ranges::none_of(
+                           kept.elements, [&](const auto& one) { return up(load_number<T>(one.data(), 0)) == v; });
+            }
+        };
+        bits = informative_bits(array, counts, io);
+    });
+    return bits;
+}
+
+/// The array's, and one more record of how it was rounded.
+Value attributes_of_rounded(const ArraySource& array, const Rounding& how) {
+    Value attributes = array.attribute_values();
+    const Value* before = attributes.find(rounding_attribute);
+    Value::Array records = before != nullptr && before->is_array() ? before->as_array() : Value::Array();
+    records.push_back(record_of(how));
+    attributes.set(rounding_attribute, Value(std::move(records)));
+    return attributes;
+}
+
+}  // namespace
+
 std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const Rounding& rounding, std::string* why,
                                      const IoOptions& io) {
     const auto say = [&](std::string text) {
@@ -294,26 +329,13 @@ std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const R
     const bool complex = dtype.kind() == Kind::complex;
     const KeptElements kept = complex ? KeptElements() : kept_elements(*array, native, rounding);
     Rounding how = rounding;
+    if (how.keep_information && complex) {
+        say(fmt::format("{} is not rounded: it holds complex numbers, for which a number of bits is to be given",
+                        array->name()));
+        return array;
+    }
     if (how.keep_information) {
-        if (complex) {
-            say(fmt::format("{} is not rounded: it holds complex numbers, for which a number of bits is to be given",
-                            array->name()));
-            return array;
-        }
-        with_part(native, [&](auto kind) {
-            using T = decltype(kind);
-            const auto counts = [&](const std::byte* element) {
-                if constexpr (std::is_same_v<T, Boolean>)
-                    return false;
-                else {
-                    const auto v = up(load_number<T>(element, 0));
-                    return std::isfinite(static_cast<double>(v)) &&
-                           std::ranges::none_of(
-                               kept.elements, [&](const auto& one) { return up(load_number<T>(one.data(), 0)) == v; });
-                }
-            };
-            how.keep_bits = informative_bits(*array, counts, io);
-        });
+        how.keep_bits = bits_of_information(*array, native, kept, io);
         if (!how.keep_bits) {
             say(fmt::format(
                 "{} is not rounded: its elements share no information with their neighbours, or are too few to tell",
@@ -322,11 +344,7 @@ std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const R
         }
         say(fmt::format("{}: {} bits of the fraction hold 99 % of the information", array->name(), *how.keep_bits));
     }
-    Value attributes = array->attribute_values();
-    const Value* before = attributes.find(rounding_attribute);
-    Value::Array records = before != nullptr && before->is_array() ? before->as_array() : Value::Array();
-    records.push_back(record_of(how));
-    attributes.set(rounding_attribute, Value(std::move(records)));
+    Value attributes = attributes_of_rounded(*array, how);
     ConvertedSource::Convert convert;
     const std::int64_t parts = complex ? 2 : 1;
     with_part(native, [&](auto kind) {

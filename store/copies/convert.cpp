@@ -393,103 +393,147 @@ std::optional<std::string> why_recode(const ArrayMetadata& from, const ArrayMeta
     return {};
 }
 
-CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& options) {
-    const IoOptions& io = options.io;
-    const ArrayState& source = *ArrayAccess::state(from);
-    const ArrayState& target = *ArrayAccess::state(to);
-    const auto l = source.loaded();
-    const auto target_loaded = target.loaded();
-    std::atomic<std::int64_t> copied = 0;
-    std::atomic<std::int64_t> linked = 0;
-    const bool own_grid = l->pipeline.shard() == nullptr;
-    const ChunkGrid decoded = own_grid ? l->grid : ChunkGrid(l->grid.shape(), from.info().chunks);
-    IoOptions one_thread = io;
-    one_thread.threads = 1;
-    // Decodes a chunk, or a shard by its inner chunks.
-    const auto check = [&](const Index& index) {
-        const Region region = l->grid.chunk_region(index);
-        const Region overlapped = decoded.overlapping(region);
-        for (std::int64_t n = 0; n < overlapped.count(); ++n) {
-            const Region part = decoded.chunk_region(chunk_part(decoded, region, overlapped, n).chunk);
-            in_chunk_memory(*l, [&] {
-                NDArray elements(l->metadata.dtype, part.extent);
-                read_region(source, *l, part, elements, one_thread);
-            });
+namespace {
+
+/// Copies the chunks of one array to another as they are.
+class ChunkCopier {
+public:
+    ChunkCopier(const Array& from, Array& to, const ChunkCopyOptions& options)
+        : options_(options),
+          source_(*ArrayAccess::state(from)),
+          target_(*ArrayAccess::state(to)),
+          from_(source_.loaded()),
+          to_(target_.loaded()),
+          decoded_(from_->pipeline.shard() == nullptr ? from_->grid
+                                                      : ChunkGrid(from_->grid.shape(), from.info().chunks)),
+          far_(source_.store->is_far() && from_->pipeline.shard() == nullptr),
+          whole_(far_ && !target_.store->is_far()),
+          verified_(far_ && !whole_ && options.verify),
+          kept_(options.verify && !far_ ? source_.store->keep_parts(true) : nullptr) {
+        one_thread_.threads = 1;
+        if (options.io.progress != nullptr) {
+            options.io.progress->start(from_->grid.chunk_count() * from_->chunk_bytes(), from.name());
         }
-    };
-    // From far away a chunk comes by one request, unless it is already here.
-    const bool far = source.store->is_far() && own_grid;
-    const bool whole = far && !target.store->is_far();
-    const bool verified = far && !whole && options.verify;  // so it is read, also where it is already here
-    const auto kept = options.verify && !far ? source.store->keep_parts(true) : nullptr;
-    const auto is_here = [&](const std::string& key) { return target.store->contains(key); };
-    const auto fetch_one = [&](const Index& index, const std::string& key, const std::string& new_key) {
-        ScratchPool::Loan scratch(source.scratch);
-        Buffer& value = scratch->encoded;
-        if (!source.store->get(key, value, l->pipeline.encoded_limit())) return false;
-        if (options.verify || value.empty()) check_value(source, *l, index, key, value);
-        if (!verified || !is_here(new_key)) target.store->put(new_key, value);
-        return true;
-    };
-    const auto copy_one = [&](std::int64_t chunk) {
-        const Index index = l->grid.index(chunk);
-        const std::string key = source.chunk_key(*l, index);
-        const std::string new_key = target.chunk_key(*target_loaded, index);
-        const bool fetches = verified || (whole && !is_here(new_key));
-        if (options.verify && !fetches) check(index);
-        // A resumed copy may find a chunk that was cut short: it has another size.
-        if (fetches) {
-            if (!fetch_one(index, key, new_key)) return;
-        } else if (options.link && target.store->local_files().link(new_key, *source.store, key)) {
-            ++linked;
-        } else if (target.published || options.link ||
-                   !target.store->local_files().copy_new(new_key, *source.store, key)) {
-            const auto value = source.store->open(key);
-            if (value == nullptr) return;          // erased since it was listed
-            if (value->size() == 0) check(index);  // damaged: says so
-            const auto there = target.store->open(new_key);
-            if (there == nullptr || there->size() != value->size()) copy_bytes(*value, *target.store, new_key);
+    }
+
+    CopiedChunks run() {
+        if (source_.store->lists()) {
+            add_stored();
+        } else {  // which of them there are shows when they are asked for
+            for (std::int64_t chunk = 0; chunk < from_->grid.chunk_count(); ++chunk) add(chunk);
         }
-        ++copied;
-        if (io.progress != nullptr) io.progress->advance(l->chunk_bytes());
-    };
-    if (io.progress != nullptr) io.progress->start(l->grid.chunk_count() * l->chunk_bytes(), from.name());
-    // In batches: the names of all chunks may be too many to hold at once.
-    std::vector<std::int64_t> batch;
-    const auto copy_batch = [&] {
+        copy_batch();
+        return {.chunks = copied_, .linked = linked_};
+    }
+
+private:
+    void add_stored() {
+        for_each_stored(source_, *from_,
+                        {.each =
+                             [&](const Index& chunk, const std::string&, const auto&) {
+                                 if (in_grid(from_->grid, chunk)) add(from_->grid.linear(chunk));
+                             },
+                         .in_the_way =
+                             [&](const Index* chunk, const std::string&, const std::string& text) {
+                                 if (chunk == nullptr || in_grid(from_->grid, *chunk)) throw corrupt(text);
+                             }});
+    }
+
+    /// In batches: the names of all chunks may be too many to hold at once.
+    void add(std::int64_t chunk) {
+        constexpr std::size_t batch_size = 16384;
+        batch_.push_back(chunk);
+        if (batch_.size() == batch_size) copy_batch();
+    }
+
+    void copy_batch() {
         const auto next = [&, n = std::size_t{0}](ReadWish& wish) mutable {
-            if (n == batch.size()) return false;
-            const Index index = l->grid.index(batch[n++]);
-            wish.key = source.chunk_key(*l, index);
-            wish.whole = verified || (whole && !is_here(target.chunk_key(*target_loaded, index)));
+            if (n == batch_.size()) return false;
+            const Index index = from_->grid.index(batch_[n++]);
+            wish.key = source_.chunk_key(*from_, index);
+            wish.whole = fetches(target_.chunk_key(*to_, index));
             return true;
         };
-        const auto ahead = source.store->read_ahead(whole || verified ? usual_bytes(*l) : 0, next);
-        parallel_in_memory(static_cast<std::int64_t>(batch.size()), io,
-                           [&](std::int64_t n) { copy_one(batch[static_cast<std::size_t>(n)]); });
-        batch.clear();
-    };
-    constexpr std::size_t batch_size = 16384;
-    const auto add = [&](std::int64_t chunk) {
-        batch.push_back(chunk);
-        if (batch.size() == batch_size) copy_batch();
-    };
-    if (!source.store->lists()) {  // which of them there are shows when they are asked for
-        for (std::int64_t chunk = 0; chunk < l->grid.chunk_count(); ++chunk) add(chunk);
-        copy_batch();
-        return {.chunks = copied, .linked = linked};
+        const auto ahead = source_.store->read_ahead(whole_ || verified_ ? usual_bytes(*from_) : 0, next);
+        parallel_in_memory(static_cast<std::int64_t>(batch_.size()), options_.io,
+                           [&](std::int64_t n) { copy_one(batch_[static_cast<std::size_t>(n)]); });
+        batch_.clear();
     }
-    for_each_stored(source, *l,
-                    {.each =
-                         [&](const Index& chunk, const std::string&, const auto&) {
-                             if (in_grid(l->grid, chunk)) add(l->grid.linear(chunk));
-                         },
-                     .in_the_way =
-                         [&](const Index* chunk, const std::string&, const std::string& text) {
-                             if (chunk == nullptr || in_grid(l->grid, *chunk)) throw corrupt(text);
-                         }});
-    copy_batch();
-    return {.chunks = copied, .linked = linked};
+
+    void copy_one(std::int64_t chunk) {
+        const Index index = from_->grid.index(chunk);
+        const std::string key = source_.chunk_key(*from_, index);
+        const std::string new_key = target_.chunk_key(*to_, index);
+        if (!(fetches(new_key) ? fetch_one(index, key, new_key) : copy_here(index, key, new_key))) return;
+        ++copied_;
+        if (options_.io.progress != nullptr) options_.io.progress->advance(from_->chunk_bytes());
+    }
+
+    [[nodiscard]] bool is_here(const std::string& key) const { return target_.store->contains(key); }
+    /// From far away a chunk comes by one request, unless it is already here.
+    [[nodiscard]] bool fetches(const std::string& new_key) const { return verified_ || (whole_ && !is_here(new_key)); }
+
+    /// False for a chunk that is not there.
+    bool fetch_one(const Index& index, const std::string& key, const std::string& new_key) const {
+        ScratchPool::Loan scratch(source_.scratch);
+        Buffer& value = scratch->encoded;
+        if (!source_.store->get(key, value, from_->pipeline.encoded_limit())) return false;
+        if (options_.verify || value.empty()) check_value(source_, *from_, index, key, value);
+        if (!verified_ || !is_here(new_key)) target_.store->put(new_key, value);
+        return true;
+    }
+
+    /// False for a chunk that was erased since it was listed.
+    bool copy_here(const Index& index, const std::string& key, const std::string& new_key) {
+        if (options_.verify) check(index);
+        if (options_.link && target_.store->local_files().link(new_key, *source_.store, key)) {
+            ++linked_;
+            return true;
+        }
+        const bool is_new = !target_.published && !options_.link;
+        if (is_new && target_.store->local_files().copy_new(new_key, *source_.store, key)) return true;
+        const auto value = source_.store->open(key);
+        if (value == nullptr) return false;
+        if (value->size() == 0) check(index);  // damaged: says so
+        // A resumed copy may find a chunk that was cut short: it has another size.
+        const auto there = target_.store->open(new_key);
+        if (there == nullptr || there->size() != value->size()) copy_bytes(*value, *target_.store, new_key);
+        return true;
+    }
+
+    /// Decodes a chunk, or a shard by its inner chunks.
+    void check(const Index& index) const {
+        const Region region = from_->grid.chunk_region(index);
+        const Region overlapped = decoded_.overlapping(region);
+        for (std::int64_t n = 0; n < overlapped.count(); ++n) {
+            const Region part = decoded_.chunk_region(chunk_part(decoded_, region, overlapped, n).chunk);
+            in_chunk_memory(*from_, [&] {
+                NDArray elements(from_->metadata.dtype, part.extent);
+                read_region(source_, *from_, part, elements, one_thread_);
+            });
+        }
+    }
+
+    const ChunkCopyOptions& options_;
+    const ArrayState& source_;
+    const ArrayState& target_;
+    std::shared_ptr<const LoadedArray> from_;
+    std::shared_ptr<const LoadedArray> to_;
+    ChunkGrid decoded_;
+    bool far_;
+    bool whole_;
+    bool verified_;  ///< each is read, also where it is already here
+    std::unique_ptr<ReadAhead> kept_;
+    IoOptions one_thread_ = options_.io;
+    std::vector<std::int64_t> batch_;
+    std::atomic<std::int64_t> copied_ = 0;
+    std::atomic<std::int64_t> linked_ = 0;
+};
+
+}  // namespace
+
+CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& options) {
+    return ChunkCopier(from, to, options).run();
 }
 
 }  // namespace tessera

@@ -185,6 +185,53 @@ void note_grid(const PlaceRef& place, const Shape& grid) {
         append_lines(*record, place.store, place.key(stored_record_key), fmt::format("<{}\n", fmt::join(grid, ",")));
 }
 
+namespace {
+
+StoredGrid grid_in(std::string_view line) {
+    const Value header = Value::parse(line);
+    const std::int64_t version = header.at("tessera_stored").as_int64();
+    if (version != of_chunks && version != of_inner_chunks) throw corrupt("another version");
+    StoredGrid of{.grid = lengths_of(header.at("grid"), 0),
+                  .chunks = lengths_of(header.at("chunks"), 1),
+                  .key = header.at("key").as_string()};
+    if (version == of_inner_chunks) {
+        of.units = lengths_of(header.at("units"), 0);
+        of.unit = lengths_of(header.at("unit"), 1);
+    }
+    if (of.counted().rank() != of.grid.rank()) throw corrupt("another number of dimensions");
+    return of;
+}
+
+/// Adds the chunks of a line; false if it cannot be one, or says too many.
+bool take_range(StoredRecord& record, std::string_view line, std::int64_t grid_count, std::int64_t& count) {
+    const auto range = range_in(line);
+    if (!range || range->second >= grid_count) return false;
+    if (!record.ranges.empty() && range->first <= record.ranges.back().second) return false;
+    count += range->second - range->first + 1;
+    record.ranges.push_back(*range);
+    return count <= most_stored;
+}
+
+/// The same of a line that was added later.
+bool take_change(StoredRecord& record, std::string_view line,
+                 const std::function<std::optional<std::int64_t>(const StoredGrid& of, std::string_view key)>& number_of) {
+    if (line.starts_with('-')) {
+        const std::size_t space = std::min(line.find(' '), line.size());
+        const auto inner =
+            space < line.size() ? range_in(line.substr(space + 1)) : std::pair(std::int64_t{0}, INT64_MAX);
+        if (!inner) return false;
+        const auto number = number_of(record.of, line.substr(1, space - 1));
+        if (number) record.erased.push_back({*number, inner->first, inner->second});
+        return true;
+    }
+    if (!line.starts_with('<')) return false;
+    const auto grid = lengths_in(line.substr(1), record.within);
+    for (int d = 0; grid && d < grid->rank(); ++d) record.within[d] = std::min(record.within[d], (*grid)[d]);
+    return grid.has_value();
+}
+
+}  // namespace
+
 StoredRecord read_stored_record(
     const ByteSource& file,
     const std::function<std::optional<std::int64_t>(const StoredGrid& of, std::string_view key)>& number_of) {
@@ -192,53 +239,16 @@ StoredRecord read_stored_record(
     bool ended = false;
     std::int64_t grid_count = 0;
     std::int64_t count = 0;
-    const auto read_header = [&](std::string_view line) {
-        const Value header = Value::parse(line);
-        const std::int64_t version = header.at("tessera_stored").as_int64();
-        if (version != of_chunks && version != of_inner_chunks) throw corrupt("another version");
-        record.of = {.grid = lengths_of(header.at("grid"), 0),
-                     .chunks = lengths_of(header.at("chunks"), 1),
-                     .key = header.at("key").as_string()};
-        if (version == of_inner_chunks) {
-            record.of.units = lengths_of(header.at("units"), 0);
-            record.of.unit = lengths_of(header.at("unit"), 1);
-        }
-        if (record.of.counted().rank() != record.of.grid.rank()) throw corrupt("another number of dimensions");
-        record.within = record.of.grid;
-        grid_count = element_count(record.of.counted());
-    };
-    const auto take_range = [&](std::string_view line) {
-        const auto range = range_in(line);
-        if (!range || range->second >= grid_count) return false;
-        if (!record.ranges.empty() && range->first <= record.ranges.back().second) return false;
-        count += range->second - range->first + 1;
-        record.ranges.push_back(*range);
-        return count <= most_stored;
-    };
-    const auto take_change = [&](std::string_view line) {
-        if (line.starts_with('-')) {
-            const std::size_t space = std::min(line.find(' '), line.size());
-            const auto inner =
-                space < line.size() ? range_in(line.substr(space + 1)) : std::pair(std::int64_t{0}, INT64_MAX);
-            if (!inner) return false;
-            const auto number = number_of(record.of, line.substr(1, space - 1));
-            if (number) record.erased.push_back({*number, inner->first, inner->second});
-            return true;
-        }
-        if (!line.starts_with('<')) return false;
-        const auto grid = lengths_in(line.substr(1), record.within);
-        for (int d = 0; grid && d < grid->rank(); ++d) record.within[d] = std::min(record.within[d], (*grid)[d]);
-        return grid.has_value();
-    };
     for_each_line(file, "a line of a record of stored chunks", [&](std::string_view line, std::size_t number) {
         if (number == 1) {
-            read_header(line);
+            record.of = grid_in(line);
+            record.within = record.of.grid;
+            grid_count = element_count(record.of.counted());
             return true;
         }
-        if (ended) return take_change(line);
-        if (line != stored_end) return take_range(line);
-        ended = true;
-        return true;
+        if (ended) return take_change(record, line, number_of);
+        ended = line == stored_end;
+        return ended || take_range(record, line, grid_count, count);
     });
     if (!ended) throw corrupt("the record of stored chunks ends in its middle");
     return record;

@@ -257,22 +257,9 @@ private:
     bool judge(Work& work, CURLcode code, bool framed, const std::string& redirect) {
         const HttpRequest& request = work.request;
         const int status = work.response.status;
-        if (work.too_long && request.gives_up) {
-            work.response.body = {};
-            work.response.total = limit_of(request, status) + 1;
-            return true;
-        }
-        if (work.too_long) {
-            throw corrupt("{}: larger than {} bytes{}", request.name, limit_of(request, status),
-                          status == 200 && request.range ? ", and its server ignores ranges" : "");
-        }
+        if (work.too_long) return cut_short(work);
         if (request.once && !is_before_sending(code) && (code != CURLE_OK || is_tried_again(status))) {
-            if (status == 429 || status == 503) ask_for_less();
-            work.response.unsure = true;
-            if (code == CURLE_OK) return true;
-            work.response.status = 0;
-            work.response.trouble = failure_text(work, code);
-            return true;
+            return left_unsure(work, code);
         }
         if (code != CURLE_OK) {
             const bool has_body = status == 200 || status == 206;
@@ -288,8 +275,37 @@ private:
         }
         if (request.follow && is_redirect(status)) return redirected(work, redirect);
         window_ = std::min<double>(most_in_flight, window_ + (slow_start_ ? 1 : 1 / window_));
-        if (!is_reading(request)) return true;
-        if (request.method == "HEAD") {
+        return !is_reading(request) || judge_value(work, framed);
+    }
+
+    /// An answer that is longer than what was asked for.
+    static bool cut_short(Work& work) {
+        const HttpRequest& request = work.request;
+        const int status = work.response.status;
+        if (request.gives_up) {
+            work.response.body = {};
+            work.response.total = limit_of(request, status) + 1;
+            return true;
+        }
+        throw corrupt("{}: larger than {} bytes{}", request.name, limit_of(request, status),
+                      status == 200 && request.range ? ", and its server ignores ranges" : "");
+    }
+
+    /// A request that is sent once, and may have been carried out.
+    bool left_unsure(Work& work, CURLcode code) {
+        const int status = work.response.status;
+        if (status == 429 || status == 503) ask_for_less();
+        work.response.unsure = true;
+        if (code == CURLE_OK) return true;
+        work.response.status = 0;
+        work.response.trouble = failure_text(work, code);
+        return true;
+    }
+
+    /// The answer to a request that reads.
+    bool judge_value(Work& work, bool framed) {
+        const int status = work.response.status;
+        if (work.request.method == "HEAD") {
             work.response.total = number_in_header(work.response.header("content-length")).value_or(0);
             return true;
         }
@@ -306,7 +322,8 @@ private:
         }
         if (status != 200 && status != 206) return true;
         if (!framed) {
-            throw corrupt("{}: the server's answer does not state how long it is, so that it may be cut", request.name);
+            throw corrupt("{}: the server's answer does not state how long it is, so that it may be cut",
+                          work.request.name);
         }
         if (status == 206) {
             check_part(work);

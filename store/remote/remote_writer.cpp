@@ -266,8 +266,62 @@ void RemoteWriter::confirm(std::string_view key, const RemotePut& put, const Rem
                             service_->request(key).name));
 }
 
-bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> body, RemoteVersion& expected) const {
-    const std::string mark = mark_of(expected);
+/// A conditional write whose answers may be lost.
+struct RemoteWriter::Doubted {
+    const RemoteWriter& writer;
+    std::string_view key;
+    const RemotePut& put;
+    const std::string& mark;  ///< of the value that is to be replaced
+    bool doubt = false;       ///< an earlier try may have been carried out
+
+    [[nodiscard]] std::string name() const { return writer.service_->request(key).name; }
+
+    [[nodiscard]] Error lost(std::string_view why) const {
+        return Error(ErrorCode::io, fmt::format("{}: the answer to a write was lost, and {}: it may have taken effect; "
+                                                "look before you repeat it",
+                                                name(), why));
+    }
+
+    /// What `call` gives, or the error: in doubt that the answer was lost.
+    template <class Call>
+    auto asked(const Call& call) const {
+        try {
+            return call();
+        } catch (const Error& e) {
+            if (!doubt || e.code() == ErrorCode::cancelled) throw;
+            throw lost(e.what());
+        }
+    }
+
+    void require_unsure(const HttpResponse& response) const {
+        if (doubt) throw lost(fmt::format("then the server answers {}", response.status));
+        writer.service_->require_done(response, key);
+    }
+
+    [[nodiscard]] bool made(const RemoteVersion& there) const {
+        return std::ranges::find(there.writes, put.writes.front()) != there.writes.end();
+    }
+
+    /// What others wrote in its place: whether it was carried out before must be known.
+    void require_replaced(const RemoteVersion& there) const {
+        if (!doubt || std::ranges::find(there.writes, mark) != there.writes.end()) return;
+        throw lost(there.writes.empty() && !there.etag.empty()
+                       ? "the value that is there now states no writes (x-amz-meta-tessera-writes), by which "
+                         "another program made it or the server drops them"
+                   : there.etag.empty() ? "the value is gone now"
+                                        : "others have written it since");
+    }
+
+    [[noreturn]] void give_up(const HttpResponse& response) const {
+        if (doubt) throw lost("the server does not answer");
+        throw Error(ErrorCode::io,
+                    fmt::format("{}: the server answers {} to a write, though the value is the one that was read",
+                                name(), response.status));
+    }
+};
+
+RemotePut RemoteWriter::conditional(std::shared_ptr<const Buffer> body, const RemoteVersion& expected,
+                                    const std::string& mark) const {
     RemotePut put{.body = std::move(body), .writes = {random_id(), mark}, .once = true};
     if (!expected.writes.empty()) {
         put.writes.insert(put.writes.end(), expected.writes.begin() + 1, expected.writes.end());
@@ -276,25 +330,18 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
     put.condition = expected.etag.empty() ? RemotePut::If::absent : RemotePut::If::same;
     put.etag = conduct().bare ? bare(expected.etag) : expected.etag;
     put.generation = expected.generation;
-    const std::string& id = put.writes.front();
-    const auto lost = [&](std::string_view why) {
-        return Error(
-            ErrorCode::io,
-            fmt::format("{}: the answer to a write was lost, and {}: it may have taken effect; look before you "
-                        "repeat it",
-                        service_->request(key).name, why));
-    };
-    bool doubt = false;  // an earlier try may have been carried out
+    return put;
+}
+
+bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> body, RemoteVersion& expected) const {
+    const std::string mark = mark_of(expected);
+    const RemotePut put = conditional(std::move(body), expected, mark);
+    Doubted write{.writer = *this, .key = key, .put = put, .mark = mark};
     const auto begun = Clock::now();
     for (int tries = 1;; ++tries) {
-        HttpResponse response;
-        try {
-            response = HttpClient::shared().send(service_->put(key, put));
-        } catch (const Error& e) {
-            if (!doubt || e.code() == ErrorCode::cancelled) throw;
-            throw lost(e.what());
-        }
-        doubt = doubt || response.unsure;
+        const HttpResponse response =
+            write.asked([&] { return HttpClient::shared().send(service_->put(key, put)); });
+        write.doubt = write.doubt || response.unsure;
         if (is_done(response.status) && !response.etag().empty()) {
             expected = service_->version_of(response);
             expected.writes = put.writes;
@@ -302,37 +349,18 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
             return true;
         }
         const bool refused = is_refusal(response, expected);
-        if (!is_done(response.status) && !refused && !response.unsure) {
-            if (doubt) throw lost(fmt::format("then the server answers {}", response.status));
-            service_->require_done(response, key);
-        }
-        RemoteVersion there;
-        try {
-            there = version(key);
-        } catch (const Error& e) {
-            if (!doubt || e.code() == ErrorCode::cancelled) throw;
-            throw lost(e.what());
-        }
-        if (std::ranges::find(there.writes, id) != there.writes.end()) {
+        if (!is_done(response.status) && !refused && !response.unsure) write.require_unsure(response);
+        RemoteVersion there = write.asked([&] { return version(key); });
+        if (write.made(there)) {
             expected = std::move(there);
             return true;
         }
         if (!(there == expected)) {
-            if (!doubt) return false;
-            if (std::ranges::find(there.writes, mark) != there.writes.end()) return false;
-            throw lost(there.writes.empty() && !there.etag.empty()
-                           ? "the value that is there now states no writes (x-amz-meta-tessera-writes), by which "
-                             "another program made it or the server drops them"
-                       : there.etag.empty() ? "the value is gone now"
-                                            : "others have written it since");
+            write.require_replaced(there);
+            return false;
         }
         // Not carried out yet; if it still is, the condition or the id tell.
-        if (tries >= most_writes || Clock::now() - begun > longest_write) {
-            if (doubt) throw lost("the server does not answer");
-            throw Error(ErrorCode::io,
-                        fmt::format("{}: the server answers {} to a write, though the value is the one that was read",
-                                    service_->request(key).name, response.status));
-        }
+        if (tries >= most_writes || Clock::now() - begun > longest_write) write.give_up(response);
         wait_before_retry(tries, longest_wait);
     }
 }

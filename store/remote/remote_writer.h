@@ -52,7 +52,11 @@ public:
     [[nodiscard]] std::pair<RemoteVersion, std::int64_t> look(std::string_view key) const;
 
 private:
+    struct Doubted;
+
     [[nodiscard]] ServerConduct probe() const;
+    [[nodiscard]] RemotePut conditional(std::shared_ptr<const Buffer> body, const RemoteVersion& expected,
+                                        const std::string& mark) const;
     /// After the first write on a condition that replaced a value: repeats it, which the server has to refuse now.
     /// Throws io if it does not, whatever it promised when it was tested.
     void confirm(std::string_view key, const RemotePut& put, const RemoteVersion& now) const;

@@ -387,6 +387,67 @@ void write_job_file(const fs::path& file, std::string_view text, bool has_secret
     }
 }
 
+void require_one_shape(const PlannedTarget& planned, const std::string& target) {
+    for (const PlannedCopy& copy : planned.arrays) {
+        if (copy.plan.metadata.edges.empty()) continue;
+        throw unsupported(
+            "{}: its chunks are to differ in length, and the units of a job are of one shape and end where chunks do",
+            join_key(target, copy.node))
+            .advising(Action::chunks, "gives chunks of one shape");
+    }
+}
+
+/// Begins an array of the job; returns the file whose time is that of the beginning.
+fs::path begin_array(Job& job, const PlannedCopy& copy, const Recipe& recipe, Destination& made,
+                     const std::string& target, const PlanOptions& o) {
+    for (const Note& change : copy.plan.changes) {
+        if (o.copy.note) o.copy.note({fmt::format("{}: {}", join_key(target, copy.node), change.text), change.advice});
+    }
+    JobArray array{.node = copy.node, .built = {}, .plan = copy.plan, .source = recipe};
+    const Array& begun = made.add(copy.node, copy.plan, job.made_from);
+    array.built = is_local(job.target) ? fs::path(begun.name()) : place_of_array(job, array);
+    array.inode = folder_id(array.built).value_or(FileId{}).inode;
+    fs::path marker = array.built / unfinished_marker_key;
+    divide(array, begun.info(), o);
+    array.units.first = job.units();
+    array.units.end = checked_add(array.units.first, count_of(array), "units");
+    if (array.units.end > most_units) {
+        throw unsupported("{}: the job would have {} units, more than {}", target, array.units.end, most_units);
+    }
+    job.arrays.push_back(std::move(array));
+    return marker;
+}
+
+/// Notes what the sources are, now that changes of them are noticed.
+void note_sources(Job& job, const Value& before, const fs::path& marker) {
+    job.sources = Value::array();
+    for (Value source : before.as_array()) {
+        source.set("since", present_time(source, marker));
+        job.sources.push_back(std::move(source));
+    }
+    for (const JobArray& array : job.arrays) {
+        if (is_local(array.built)) fs::create_directories(array.built / units_key);
+    }
+    constexpr std::chrono::milliseconds tick{12};  // of the clocks of file systems: later changes have a later time
+    std::this_thread::sleep_for(tick);
+}
+
+void save_job(const Job& job, const fs::path& file, const PlanOptions& o) {
+    const std::string text = to_json(job).dump({.indent = 1}) + "\n";
+    // What the file says can be done: the sources are made from it as `work` makes them.
+    for (const JobArray& array : parse_job(text, file).arrays) (void)unit_source(array, o.copy.io);
+    // Of plans that were killed.
+    remove_temporaries<fs::directory_iterator>(job.file.parent_path());
+    const bool has_secret = !secrets_in(text).empty();
+    if (has_secret && o.copy.note) {
+        o.copy.note({fmt::format("{} holds the query of a URL, which may be a secret, for the workers: only you may "
+                                 "read it (mode 600)",
+                                 file.string()),
+                     {}});
+    }
+    write_job_file(file, text, has_secret, o.copy.store.durability != Durability::none);
+}
+
 }  // namespace
 
 Job plan_job(const Recipe& given, const std::string& named, const fs::path& file, const PlanOptions& o) {
@@ -397,13 +458,7 @@ Job plan_job(const Recipe& given, const std::string& named, const fs::path& file
     if (o.parts < 0 || o.parts > most_units) throw invalid_argument("parts: expected at least 1, found {}", o.parts);
     const Recipe recipe = absolute_recipe(given);
     PlannedTarget planned = plan_target(recipe, target, o);
-    for (const PlannedCopy& copy : planned.arrays) {
-        if (copy.plan.metadata.edges.empty()) continue;
-        throw unsupported(
-            "{}: its chunks are to differ in length, and the units of a job are of one shape and end where chunks do",
-            join_key(target, copy.node))
-            .advising(Action::chunks, "gives chunks of one shape");
-    }
+    require_one_shape(planned, target);
     const Value before = identities(planned.recipes);
     for (const Value& source : before.as_array()) require_apart({source.at("path").as_string()}, target);
 
@@ -423,51 +478,14 @@ Job plan_job(const Recipe& given, const std::string& named, const fs::path& file
     for (const PlannedGroup& group : job.groups) made->add_group(group);
     fs::path marker;
     for (std::size_t n = 0; n < planned.arrays.size(); ++n) {
-        PlannedCopy& copy = planned.arrays[n];
-        for (const Note& change : copy.plan.changes) {
-            if (o.copy.note)
-                o.copy.note({fmt::format("{}: {}", join_key(target, copy.node), change.text), change.advice});
-        }
-        JobArray array{.node = copy.node, .built = {}, .plan = copy.plan, .source = planned.recipes[n]};
-        const Array& begun = made->add(copy.node, copy.plan, job.made_from);
-        array.built = is_local(job.target) ? fs::path(begun.name()) : place_of_array(job, array);
-        array.inode = folder_id(array.built).value_or(FileId{}).inode;
-        marker = array.built / unfinished_marker_key;
-        divide(array, begun.info(), o);
-        array.units.first = job.units();
-        array.units.end = checked_add(array.units.first, count_of(array), "units");
-        if (array.units.end > most_units) {
-            throw unsupported("{}: the job would have {} units, more than {}", target, array.units.end, most_units);
-        }
-        job.arrays.push_back(std::move(array));
+        marker = begin_array(job, planned.arrays[n], planned.recipes[n], *made, target, o);
     }
     // Nothing has changed between the look at the sources and the moment from which on changes are noticed.
     if (identities(planned.recipes) != before) {
         throw invalid_argument("a source changes while the job is planned");
     }
-    job.sources = Value::array();
-    for (Value source : before.as_array()) {
-        source.set("since", present_time(source, marker));
-        job.sources.push_back(std::move(source));
-    }
-    for (const JobArray& array : job.arrays) {
-        if (is_local(array.built)) fs::create_directories(array.built / units_key);
-    }
-    constexpr std::chrono::milliseconds tick{12};  // of the clocks of file systems: later changes have a later time
-    std::this_thread::sleep_for(tick);
-    const std::string text = to_json(job).dump({.indent = 1}) + "\n";
-    // What the file says can be done: the sources are made from it as `work` makes them.
-    for (const JobArray& array : parse_job(text, file).arrays) (void)unit_source(array, o.copy.io);
-    // Of plans that were killed.
-    remove_temporaries<fs::directory_iterator>(job.file.parent_path());
-    const bool has_secret = !secrets_in(text).empty();
-    if (has_secret && o.copy.note) {
-        o.copy.note({fmt::format("{} holds the query of a URL, which may be a secret, for the workers: only you may "
-                                 "read it (mode 600)",
-                                 file.string()),
-                     {}});
-    }
-    write_job_file(file, text, has_secret, o.copy.store.durability != Durability::none);
+    note_sources(job, before, marker);
+    save_job(job, file, o);
     (void)made->keep();
     return job;
 }

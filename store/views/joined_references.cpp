@@ -240,40 +240,54 @@ Value joined_attributes(const Packed& first, const JoinedReferences& o) {
     return attributes;
 }
 
-}  // namespace
+/// Of the parts, once they fit together.
+struct Joined {
+    std::vector<Part> parts;
+    Packed whole;   ///< its shape is that of all
+    Shape pieces;   ///< of the first part
+    bool differ = false;  ///< pieces of others are of other lengths
+};
 
-Value joined_references(std::span<const std::string> files, const JoinedReferences& o) {
-    if (files.empty()) throw invalid_argument("no files to join");
-    std::vector<Part> parts = parts_of(files, o);
-    const Packed first = parts.front().packed;
-    const int axes = first.shape.rank() + (o.new_axis ? 1 : 0);
-    if (o.axis < 0 || o.axis >= axes) throw invalid_argument("no axis {} of {}", o.axis, axes);
+std::int64_t joined_length(std::vector<Part>& parts, const JoinedReferences& o) {
     std::int64_t length = 0;
     for (Part& part : parts) {
         require_fitting(part, parts.front(), o);
         if (!o.new_axis) part.length = part.packed.shape[o.axis];
         length += part.length;
     }
-    Packed whole = first;
-    whole.order = order_of(parts);
-    const Value attributes = joined_attributes(first, o);
+    return length;
+}
+
+Joined joined_parts(std::span<const std::string> files, const JoinedReferences& o) {
+    Joined joined{.parts = parts_of(files, o), .whole = {}, .pieces = {}};
+    std::vector<Part>& parts = joined.parts;
+    const Packed first = parts.front().packed;
+    const int axes = first.shape.rank() + (o.new_axis ? 1 : 0);
+    if (o.axis < 0 || o.axis >= axes) throw invalid_argument("no axis {} of {}", o.axis, axes);
+    const std::int64_t length = joined_length(parts, o);
+    joined.whole = first;
+    joined.whole.order = order_of(parts);
+    if (o.new_axis) {
+        joined.whole.shape = with_axis(first.shape, o.axis, length);
+    } else {
+        joined.whole.shape[o.axis] = length;
+    }
     // An empty part has no chunks, and would leave no length to divide.
     std::erase_if(parts, [](const Part& part) { return element_count(part.packed.shape) == 0; });
-
-    Shape pieces = Shape::filled(first.shape.rank(), 1);
-    if (first.chunked && !parts.empty()) {
+    joined.pieces = Shape::filled(first.shape.rank(), 1);
+    if (parts.empty()) return joined;
+    if (first.chunked) {
         keep_chunks(parts, o);
-        pieces = parts.front().pieces;
-    } else if (!parts.empty()) {
-        pieces = pieces_of(parts, o.new_axis ? -1 : o.axis, whole.order);
-        for (Part& part : parts) part.pieces = pieces;
-    }
-    const bool differ = std::ranges::any_of(parts, [&](const Part& part) { return part.pieces != pieces; });
-    if (o.new_axis) {
-        whole.shape = with_axis(first.shape, o.axis, length);
+        joined.pieces = parts.front().pieces;
     } else {
-        whole.shape[o.axis] = length;
+        joined.pieces = pieces_of(parts, o.new_axis ? -1 : o.axis, joined.whole.order);
+        for (Part& part : parts) part.pieces = joined.pieces;
     }
+    joined.differ = std::ranges::any_of(parts, [&](const Part& part) { return part.pieces != joined.pieces; });
+    return joined;
+}
+
+std::uint64_t references_of(const std::vector<Part>& parts) {
     std::int64_t count = 0;
     for (const Part& part : parts) count += ChunkGrid(part.packed.shape, part.pieces).chunk_count();
     if (count > most_references) {
@@ -281,21 +295,34 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
                           count, most_references)
             .advising(Action::without_references, "needs none");
     }
-    const MemoryHold memory(static_cast<std::uint64_t>(count) * reference_memory);
-    Value::Object refs;
-    const Shape chunks = o.new_axis ? with_axis(pieces, o.axis, 1) : pieces;
-    const Value document =
-        first.chunked ? chunked_document(*first.chunked, whole.shape, chunks) : packed_document(whole, chunks);
-    if (differ) {
-        refs.emplace_back(v3_document_name, rectilinear_document(document, attributes, parts, o).dump({.indent = 4}));
+    return static_cast<std::uint64_t>(count);
+}
+
+void add_documents(Value::Object& refs, const Joined& joined, const Value& attributes, const JoinedReferences& o) {
+    const Shape chunks = o.new_axis ? with_axis(joined.pieces, o.axis, 1) : joined.pieces;
+    const Value document = joined.whole.chunked ? chunked_document(*joined.whole.chunked, joined.whole.shape, chunks)
+                                                : packed_document(joined.whole, chunks);
+    if (joined.differ) {
+        refs.emplace_back(v3_document_name,
+                          rectilinear_document(document, attributes, joined.parts, o).dump({.indent = 4}));
     } else {
         refs.emplace_back(v2_array_name, document.dump({.indent = 4}));
         refs.emplace_back(v2_attributes_name, attributes.dump({.indent = 4}));
     }
-    const KeyScheme keys = dialect_named(differ ? "v3" : "v2").default_keys();
+}
+
+}  // namespace
+
+Value joined_references(std::span<const std::string> files, const JoinedReferences& o) {
+    if (files.empty()) throw invalid_argument("no files to join");
+    const Joined joined = joined_parts(files, o);
+    const MemoryHold memory(references_of(joined.parts) * reference_memory);
+    Value::Object refs;
+    add_documents(refs, joined, joined_attributes(joined.whole, o), o);
+    const KeyScheme keys = dialect_named(joined.differ ? "v3" : "v2").default_keys();
     std::int64_t begin = 0;
-    for (const Part& part : parts) {
-        add_part(refs, part, begin, o, whole.order, keys);
+    for (const Part& part : joined.parts) {
+        add_part(refs, part, begin, o, joined.whole.order, keys);
         begin += o.new_axis ? 1 : part.length / part.pieces[o.axis];
     }
     Value all = Value::object();

@@ -137,10 +137,9 @@ struct ChosenPart {
     std::string why;
 };
 
-/// The part that the environment names: the task of an array of jobs, and the process in it. How many tasks there are
-/// is the job's to say, because the schedulers' counts are those of the last submission, which may be a few that
-/// failed.
-ChosenPart part_of_environment(std::int64_t parts) {
+/// The task of an array of jobs, by the environment. How many tasks there are is the job's to say, because the
+/// schedulers' counts are those of the last submission, which may be a few that failed.
+void choose_task(ChosenPart& chosen, std::int64_t parts) {
     struct Task {
         const char* number;
         std::int64_t first;
@@ -150,15 +149,6 @@ ChosenPart part_of_environment(std::int64_t parts) {
                               {"PBS_ARRAY_INDEX", 0},
                               {"LSB_JOBINDEX", 1},
                               {"SGE_TASK_ID", 1}};
-    struct Process {
-        const char* number;
-        const char* count;
-    };
-    constexpr Process processes[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                     {"PMI_RANK", "PMI_SIZE"},
-                                     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
-                                     {"SLURM_PROCID", "SLURM_NTASKS"}};
-    ChosenPart chosen;
     for (const Task& task : tasks) {
         const auto number = environment_number(task.number);
         if (!number || *number < task.first) continue;  // 0 where arrays begin with 1 is no array
@@ -171,12 +161,24 @@ ChosenPart part_of_environment(std::int64_t parts) {
             throw invalid_argument("--part auto: {} is {}, but the job has {}", task.number, *number,
                                    count_text(parts, "part"));
         }
-        break;
+        return;
     }
+}
+
+/// The process in that task, which has a part of its part.
+void choose_process(ChosenPart& chosen, std::int64_t parts) {
+    struct Process {
+        const char* number;
+        const char* count;
+    };
+    constexpr Process processes[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                     {"PMI_RANK", "PMI_SIZE"},
+                                     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+                                     {"SLURM_PROCID", "SLURM_NTASKS"}};
     for (const Process& process : processes) {
         const auto number = environment_number(process.number);
         auto count = environment_number(process.count);
-        if (!chosen.why.empty() && std::string_view(process.count) == "SLURM_NTASKS") break;  // the script, not a step
+        if (!chosen.why.empty() && std::string_view(process.count) == "SLURM_NTASKS") return;  // the script, not a step
         if (!number) continue;
         if (!count && std::string_view(process.count) == "SLURM_STEP_NUM_TASKS") continue;
         if (!count && chosen.why.empty() && parts > 0) count = parts;
@@ -190,15 +192,20 @@ ChosenPart part_of_environment(std::int64_t parts) {
         chosen.why += fmt::format("{}{}={} of {}", chosen.why.empty() ? "" : ", ", process.number, *number, *count);
         chosen.number = chosen.number * *count + *number;
         chosen.of *= *count;
-        break;
+        return;
     }
-    if (chosen.why.empty()) {
-        throw invalid_argument(
-            "--part auto: no scheduler names a part here (SLURM_ARRAY_TASK_ID, SLURM_PROCID, "
-            "OMPI_COMM_WORLD_RANK, PMI_RANK, JOB_COMPLETION_INDEX, PBS_ARRAY_INDEX, LSB_JOBINDEX, "
-            "SGE_TASK_ID); --part I/N or --claim does not need one");
-    }
-    return chosen;
+}
+
+/// The part that the environment names: the task of an array of jobs, and the process in it.
+ChosenPart part_of_environment(std::int64_t parts) {
+    ChosenPart chosen;
+    choose_task(chosen, parts);
+    choose_process(chosen, parts);
+    if (!chosen.why.empty()) return chosen;
+    throw invalid_argument(
+        "--part auto: no scheduler names a part here (SLURM_ARRAY_TASK_ID, SLURM_PROCID, OMPI_COMM_WORLD_RANK, "
+        "PMI_RANK, JOB_COMPLETION_INDEX, PBS_ARRAY_INDEX, LSB_JOBINDEX, SGE_TASK_ID); --part I/N or --claim does not "
+        "need one");
 }
 
 std::vector<UnitRange> units_to_do(Session& session, const WorkCommand& o, const Job& job) {

@@ -131,57 +131,70 @@ HttpResponse Access::options(const RawRequest& raw) const {
     return response;
 }
 
+/// What the head of a request says against it.
+std::optional<HttpResponse> Access::against_head(const RawRequest& raw) const {
+    if (raw.odd_headers || raw.has_odd_length) {
+        return error_response(400, "invalid_argument", "a header of the request is not valid");
+    }
+    if (!raw.headers.contains("host")) {
+        return error_response(400, "invalid_argument", "the request has no Host header");
+    }
+    if (raw.several_hosts || !is_our_host(header(raw, "host"))) {
+        return refused(
+            "the Host header names none of the hosts that this server answers for; to add one, start it with --host "
+            "NAME (in Python: hosts=[NAME])");
+    }
+    if (count_parameters(raw.target) > most_parameters) {
+        return error_response(414, "invalid_argument", fmt::format("a query has at most {} parameters", most_parameters));
+    }
+    return std::nullopt;
+}
+
+/// What somebody without a token is told: what answers here, and nothing of what is served.
+std::optional<HttpResponse> Access::without_token(const RawRequest& raw, const Target& target) const {
+    const bool reads = raw.method == "GET" || raw.method == "HEAD";
+    if (token_.empty() || !reads || raw.has_body) return std::nullopt;
+    if (target.segments.size() == 1 && target.segments[0].empty()) {
+        return HttpResponse{.type = "text/plain; charset=utf-8",
+                            .body = HttpBody(std::string_view(
+                                "Tessera serves arrays here. Whoever started it has the address that leads to them; "
+                                "it goes on with /t/ and a token.\n"))};
+    }
+    if (target.segments.size() != 2) return std::nullopt;
+    auto whole = target.segments;
+    whole.emplace_back();
+    if (!take_token(whole) || is_cross_site(raw)) return std::nullopt;
+    HttpResponse response{.status = 307, .type = ""};
+    response.headers["Location"] = token_ + "/";  // relative to /t/
+    return response;
+}
+
+/// What is against a request from one who may ask.
+std::optional<HttpResponse> Access::against_method(const RawRequest& raw) const {
+    if (is_cross_site(raw)) return refused("requests of other sites are not answered");
+    if (raw.has_body) return error_response(413, "invalid_argument", "requests have no body here");
+    if (raw.method == "OPTIONS") return options(raw);
+    if (raw.method == "GET" || raw.method == "HEAD") return std::nullopt;
+    HttpResponse response = error_response(405, "invalid_argument", "this server only reads");
+    response.headers["Allow"] = "GET, HEAD, OPTIONS";
+    return response;
+}
+
 Admission Access::admit(const RawRequest& raw) const {
     Admission admission;
     admission.head = raw.method == "HEAD";
-    const auto refuse = [&](HttpResponse response) {
+    admission.refusal = against_head(raw);
+    auto target = admission.refusal ? std::nullopt : parse_target(raw.target);
+    if (!admission.refusal && !target) {
+        admission.refusal = error_response(400, "invalid_argument", "the target of the request is not valid");
+    }
+    if (target) admission.refusal = without_token(raw, *target);
+    if (!admission.refusal && !take_token(target->segments)) admission.refusal = not_found_response();
+    if (!admission.refusal) admission.refusal = against_method(raw);
+    if (admission.refusal) {
         // What follows is a body, or nobody knows what: no other request.
-        if (raw.has_body || raw.odd_headers) response.headers["Connection"] = "close";
-        admission.refusal = std::move(response);
-        return std::move(admission);
-    };
-    if (raw.odd_headers || raw.has_odd_length) {
-        return refuse(error_response(400, "invalid_argument", "a header of the request is not valid"));
-    }
-    if (!raw.headers.contains("host")) {
-        return refuse(error_response(400, "invalid_argument", "the request has no Host header"));
-    }
-    if (raw.several_hosts || !is_our_host(header(raw, "host"))) {
-        return refuse(
-            refused("the Host header names none of the hosts that this server answers for; to add one, start "
-                    "it with --host NAME (in Python: hosts=[NAME])"));
-    }
-    if (count_parameters(raw.target) > most_parameters) {
-        return refuse(
-            error_response(414, "invalid_argument", fmt::format("a query has at most {} parameters", most_parameters)));
-    }
-    auto target = parse_target(raw.target);
-    if (!target) return refuse(error_response(400, "invalid_argument", "the target of the request is not valid"));
-    const bool reads = raw.method == "GET" || raw.method == "HEAD";
-    if (!token_.empty() && reads && !raw.has_body && target->segments.size() == 1 && target->segments[0].empty()) {
-        // Who has no token learns what answers here, and nothing of what is served.
-        return refuse(
-            {.type = "text/plain; charset=utf-8",
-             .body = HttpBody(std::string_view("Tessera serves arrays here. Whoever started it has the address "
-                                               "that leads to them; it goes on with /t/ and a token.\n"))});
-    }
-    if (!token_.empty() && reads && !raw.has_body && target->segments.size() == 2) {
-        auto whole = target->segments;
-        whole.emplace_back();
-        if (take_token(whole) && !is_cross_site(raw)) {
-            HttpResponse response{.status = 307, .type = ""};
-            response.headers["Location"] = token_ + "/";  // relative to /t/
-            return refuse(std::move(response));
-        }
-    }
-    if (!take_token(target->segments)) return refuse(not_found_response());
-    if (is_cross_site(raw)) return refuse(refused("requests of other sites are not answered"));
-    if (raw.has_body) return refuse(error_response(413, "invalid_argument", "requests have no body here"));
-    if (raw.method == "OPTIONS") return refuse(options(raw));
-    if (raw.method != "GET" && raw.method != "HEAD") {
-        HttpResponse response = error_response(405, "invalid_argument", "this server only reads");
-        response.headers["Allow"] = "GET, HEAD, OPTIONS";
-        return refuse(std::move(response));
+        if (raw.has_body || raw.odd_headers) admission.refusal->headers["Connection"] = "close";
+        return admission;
     }
     admission.request.segments = std::move(target->segments);
     if (admission.request.segments.back().empty() && admission.request.segments.size() == 1) {

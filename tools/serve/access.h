@@ -51,6 +51,9 @@ private:
     /// Removes the token from the front; false if it is not there.
     [[nodiscard]] bool take_token(std::vector<std::string>& segments) const;
     [[nodiscard]] HttpResponse options(const RawRequest& raw) const;
+    [[nodiscard]] std::optional<HttpResponse> against_head(const RawRequest& raw) const;
+    [[nodiscard]] std::optional<HttpResponse> without_token(const RawRequest& raw, const Target& target) const;
+    [[nodiscard]] std::optional<HttpResponse> against_method(const RawRequest& raw) const;
 
     std::string token_;
     std::vector<std::string> hosts_;

@@ -327,61 +327,84 @@ std::unique_ptr<ArraySink> create_mldf(const fs::path& path, std::string_view fi
     return std::make_unique<FieldSink>(path, std::move(f), dtype, shape, options);
 }
 
+namespace {
+
+/// What the columns of a data set have in common.
+struct Samples {
+    std::int64_t count = 0;
+    std::int64_t size = 0;        ///< bytes of one, as far as they are known before it is read
+    std::int64_t chunk_rows = 1;  ///< the longest chunk
+    bool variable = false;        ///< elements have various lengths
+};
+
+Samples samples_of(const fs::path& path, const std::vector<Plan>& plans) {
+    std::vector<const ArraySource*> sources;
+    for (const Plan& plan : plans) {
+        sources.push_back(plan.source);
+        if (plan.tails != nullptr) sources.push_back(plan.tails);
+    }
+    Samples all{.count = plans[0].source->info().shape[0]};
+    for (const ArraySource* source : sources) {
+        const ArrayInfo info = source->info();
+        if (info.shape.empty() || info.shape[0] != all.count) {
+            throw invalid_argument("{}: {} has shape {}, {} has {} samples; the first lengths must be equal",
+                                   path.string(), source->name(), info.shape.to_string(), sources[0]->name(),
+                                   all.count);
+        }
+        all.size = checked_add(all.size, byte_count(block_shape(info.shape, 1), info.dtype.size()), "sample size");
+        if (!info.chunks.empty()) all.chunk_rows = std::max(all.chunk_rows, info.chunks[0]);
+        all.variable = all.variable || info.dtype.is_variable();
+    }
+    return all;
+}
+
+/// Writes `n` samples from `first` on; returns the bytes that they took.
+std::int64_t write_samples(MldfWriter& writer, const std::vector<Plan>& plans, std::int64_t first, std::int64_t n,
+                           const IoOptions& io) {
+    std::vector<NDArray> blocks;
+    std::vector<NDArray> tails;
+    std::int64_t of_variable = 0;
+    for (const Plan& plan : plans) {
+        blocks.push_back(read_samples(*plan.source, first, n, io));
+        tails.push_back(plan.tails == nullptr ? NDArray() : read_samples(*plan.tails, first, n, io));
+        if (const Arena* arena = blocks.back().view().arena) of_variable += static_cast<std::int64_t>(arena->bytes());
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+        for (std::size_t f = 0; f < plans.size(); ++f) put_sample(writer, f, plans[f], blocks[f], tails[f], i);
+        writer.end_sample();
+    }
+    return of_variable;
+}
+
+}  // namespace
+
 void write_mldf(const fs::path& path, std::span<const MldfColumn> columns, const MldfWriteOptions& options,
                 const IoOptions& io) {
     const std::vector<Plan> plans = plan_columns(columns);
     if (plans.empty()) throw invalid_argument("{}: no column to write", path.string());
-    const std::int64_t count = plans[0].source->info().shape[0];
-    std::vector<MldfField> fields;
-    std::vector<const ArraySource*> sources;
-    std::int64_t sample_size = 0, chunk_rows = 1;
-    bool variable = false;
-    for (const Plan& plan : plans) {
-        fields.push_back(plan.field);
-        sources.push_back(plan.source);
-        if (plan.tails != nullptr) sources.push_back(plan.tails);
-    }
-    for (const ArraySource* source : sources) {
-        const ArrayInfo info = source->info();
-        if (info.shape.empty() || info.shape[0] != count) {
-            throw invalid_argument("{}: {} has shape {}, {} has {} samples; the first lengths must be equal",
-                                   path.string(), source->name(), info.shape.to_string(), sources[0]->name(), count);
-        }
-        sample_size =
-            checked_add(sample_size, byte_count(block_shape(info.shape, 1), info.dtype.size()), "sample size");
-        if (!info.chunks.empty()) chunk_rows = std::max(chunk_rows, info.chunks[0]);
-        variable = variable || info.dtype.is_variable();
-    }
+    const Samples all = samples_of(path, plans);
     const auto budget = static_cast<std::int64_t>(io.max_memory == 0 ? default_memory : io.max_memory);
-    if (sample_size > budget) {
-        throw over_budget("{}: one sample has {} bytes, more than the {} that may be held", path.string(), sample_size,
+    if (all.size > budget) {
+        throw over_budget("{}: one sample has {} bytes, more than the {} that may be held", path.string(), all.size,
                           budget);
     }
-    if (io.progress != nullptr) io.progress->start(checked_multiply(count, sample_size, "data set size"), "writing");
-
+    if (io.progress != nullptr) io.progress->start(checked_multiply(all.count, all.size, "data set size"), "writing");
+    std::vector<MldfField> fields;
+    for (const Plan& plan : plans) fields.push_back(plan.field);
     MldfWriter writer(path, std::move(fields), options);
     // The length of variable-length elements shows only when they are read: begin with a few, then adapt to their size.
-    constexpr std::int64_t first_step = 16, most_samples = 1 << 20;
-    std::int64_t taken = variable ? std::max(sample_size, budget / first_step) : sample_size;
-    for (std::int64_t first = 0, n = 0; first < count; first += n) {
+    constexpr std::int64_t first_step = 16;
+    constexpr std::int64_t most_samples = 1 << 20;
+    std::int64_t taken = all.variable ? std::max(all.size, budget / first_step) : all.size;
+    for (std::int64_t first = 0, n = 0; first < all.count; first += n) {
         if (io.stop.stop_requested()) throw cancelled("{}: stopped on request", path.string());
         n = std::clamp<std::int64_t>(budget / std::max<std::int64_t>(taken, 1), 1, most_samples);
-        if (n > chunk_rows) n -= (first + n) % chunk_rows;  // blocks end where chunks end
-        n = std::min(n, count - first);
-        std::vector<NDArray> blocks, tails;
-        std::int64_t held = n * sample_size;
-        for (const Plan& plan : plans) {
-            blocks.push_back(read_samples(*plan.source, first, n, io));
-            tails.push_back(plan.tails == nullptr ? NDArray() : read_samples(*plan.tails, first, n, io));
-            if (const Arena* arena = blocks.back().view().arena) held += static_cast<std::int64_t>(arena->bytes());
-        }
-        for (std::int64_t i = 0; i < n; ++i) {
-            for (std::size_t f = 0; f < plans.size(); ++f) put_sample(writer, f, plans[f], blocks[f], tails[f], i);
-            writer.end_sample();
-        }
+        if (n > all.chunk_rows) n -= (first + n) % all.chunk_rows;  // blocks end where chunks end
+        n = std::min(n, all.count - first);
+        const std::int64_t held = n * all.size + write_samples(writer, plans, first, n, io);
         // Twice the size seen so far, because the next samples may be longer.
-        if (variable) taken = std::max(sample_size, 2 * held / n);
-        if (io.progress != nullptr) io.progress->advance(n * sample_size);
+        if (all.variable) taken = std::max(all.size, 2 * held / n);
+        if (io.progress != nullptr) io.progress->advance(n * all.size);
     }
     writer.finish();
 }
