@@ -385,60 +385,96 @@ void Hdf5Writer::group(const std::string& path, const Value& attributes) {
     put_attributes(group.get(), attributes, nullptr);
 }
 
-std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayInfo& info, Value attributes,
-                                           int deflate_level) {
-    const Hdf5Lock lock;
-    const std::string group = path.find('/') == std::string::npos ? "" : path.substr(0, path.rfind('/'));
-    const std::string own = path.substr(path.rfind('/') + 1);
+namespace {
+
+/// The names of dimensions, if there is one for each.
+std::vector<std::string> dimension_names_in(const Value& attributes, int rank) {
     std::vector<std::string> names;
     if (const Value* list = attributes.find(netcdf_dimensions); list != nullptr && list->is_array()) {
         for (const Value& name : list->as_array()) names.push_back(name.is_string() ? name.as_string() : "");
     }
-    if (std::cmp_not_equal(names.size(), info.shape.rank())) names.clear();
-    const bool is_scale = names.size() == 1 && names[0] == own;
-    // A variable with the name of a dimension that is not its coordinates has another name in netCDF-4, too.
-    const bool alias = !is_scale && std::ranges::count(names, own) > 0;
-    const std::string stored = alias ? hdf5_alias_of(path) : path;
+    if (std::cmp_not_equal(names.size(), rank)) names.clear();
+    return names;
+}
 
-    Hdf5Id type = written_type(info.dtype, path);
-    std::array<hsize_t, max_rank> lengths{};
-    std::ranges::copy(info.shape, lengths.begin());
+/// How the elements of a new data set are stored.
+struct Hdf5Storage {
+    Shape chunks = {};
+    int level = 0;  ///< of deflate; 0: none
+};
+
+Hdf5Storage set_storage(const Hdf5Id& list, const ArrayInfo& info, int deflate_level) {
+    Hdf5Storage storage;
     const int rank = info.shape.rank();
-    const Hdf5Id space(rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, lengths.data(), nullptr), H5Sclose);
-    const Hdf5Id list = creation_order(H5P_DATASET_CREATE);
-    Shape chunks;
-    int level = 0;
-    if (rank > 0 && element_count(info.shape) > 0 && (deflate_level > 0 || !info.chunks.empty())) {
-        chunks = info.chunks.empty() ? chosen_chunks(info.shape, info.dtype.size()) : info.chunks;
-        for (int d = 0; d < rank; ++d) chunks[d] = std::min(chunks[d], info.shape[d]);
-        std::ranges::copy(chunks, lengths.begin());
-        H5Pset_chunk(list.get(), rank, lengths.data());
-        if (deflate_level > 0 && !info.dtype.is_variable()) {
-            level = deflate_level;
-            H5Pset_shuffle(list.get());
-            H5Pset_deflate(list.get(), static_cast<unsigned>(level));
-        }
+    if (rank == 0 || element_count(info.shape) == 0 || (deflate_level == 0 && info.chunks.empty())) return storage;
+    storage.chunks = info.chunks.empty() ? chosen_chunks(info.shape, info.dtype.size()) : info.chunks;
+    for (int d = 0; d < rank; ++d) storage.chunks[d] = std::min(storage.chunks[d], info.shape[d]);
+    std::array<hsize_t, max_rank> lengths{};
+    std::ranges::copy(storage.chunks, lengths.begin());
+    H5Pset_chunk(list.get(), rank, lengths.data());
+    if (deflate_level > 0 && !info.dtype.is_variable()) {
+        storage.level = deflate_level;
+        H5Pset_shuffle(list.get());
+        H5Pset_deflate(list.get(), static_cast<unsigned>(storage.level));
     }
-    if (const Value* fill = attributes.find(netcdf_fill); fill != nullptr && !info.dtype.is_variable()) {
-        try {
-            const ElementBytes element = element_from_value(info.dtype, *fill, Assign::exact);
-            H5Pset_fill_value(list.get(), type.get(), element.data());
-        } catch (const Error&) {
-            // A fill of another type is only an attribute.
-        }
+    return storage;
+}
+
+void set_fill(const Hdf5Id& list, const Hdf5Id& type, const DType& dtype, const Value& attributes) {
+    const Value* fill = attributes.find(netcdf_fill);
+    if (fill == nullptr || dtype.is_variable()) return;
+    try {
+        const ElementBytes element = element_from_value(dtype, *fill, Assign::exact);
+        H5Pset_fill_value(list.get(), type.get(), element.data());
+    } catch (const Error&) {
+        // A fill of another type is only an attribute.
     }
+}
+
+Hdf5Id new_space(const Shape& shape) {
+    if (shape.empty()) return {H5Screate(H5S_SCALAR), H5Sclose};
+    std::array<hsize_t, max_rank> lengths{};
+    std::ranges::copy(shape, lengths.begin());
+    return {H5Screate_simple(shape.rank(), lengths.data(), nullptr), H5Sclose};
+}
+
+}  // namespace
+
+Hdf5Id Hdf5Writer::new_dataset(const std::string& path, const std::string& stored, const Hdf5Id& type,
+                               const Shape& shape, const Hdf5Id& list) {
     if (adds_ && found_dataset(stored).good()) {
         require_hdf5(H5Ldelete(file_.get(), stored.c_str(), H5P_DEFAULT) >= 0,
                      fmt::format("{}::{}: cannot be replaced", name_, path));
     }
+    const Hdf5Id space = new_space(shape);
     const Hdf5Id links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
     H5Pset_create_intermediate_group(links.get(), 1);
     Hdf5Id dataset(
         H5Dcreate2(file_.get(), stored.c_str(), type.get(), space.get(), links.get(), list.get(), H5P_DEFAULT),
         H5Dclose);
     require_hdf5(dataset.good(), fmt::format("{}::{}: cannot be made", name_, path));
-    if (info.dtype.kind() == Kind::boolean) attributes.set("dtype", "bool");  // xarray's mark
-    put_attributes(dataset.get(), attributes, info.dtype.kind() == Kind::boolean ? nullptr : &info.dtype);
+    return dataset;
+}
+
+std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayInfo& info, Value attributes,
+                                           int deflate_level) {
+    const Hdf5Lock lock;
+    const std::string group = path.find('/') == std::string::npos ? "" : path.substr(0, path.rfind('/'));
+    const std::string own = path.substr(path.rfind('/') + 1);
+    const std::vector<std::string> names = dimension_names_in(attributes, info.shape.rank());
+    const bool is_scale = names.size() == 1 && names[0] == own;
+    // A variable with the name of a dimension that is not its coordinates has another name in netCDF-4, too.
+    const bool alias = !is_scale && std::ranges::count(names, own) > 0;
+    const std::string stored = alias ? hdf5_alias_of(path) : path;
+
+    Hdf5Id type = written_type(info.dtype, path);
+    const Hdf5Id list = creation_order(H5P_DATASET_CREATE);
+    const Hdf5Storage storage = set_storage(list, info, deflate_level);
+    set_fill(list, type, info.dtype, attributes);
+    Hdf5Id dataset = new_dataset(path, stored, type, info.shape, list);
+    const bool boolean = info.dtype.kind() == Kind::boolean;
+    if (boolean) attributes.set("dtype", "bool");  // xarray's mark
+    put_attributes(dataset.get(), attributes, boolean ? nullptr : &info.dtype);
     if (is_scale) {
         put_text(dataset.get(), "CLASS", "DIMENSION_SCALE");
         put_text(dataset.get(), "NAME", own);
@@ -447,8 +483,8 @@ std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayI
         uses_.push_back({stored, group, names, info.shape});
     }
     return std::make_unique<Hdf5Sink>(fmt::format("{}::{}", name_, path), std::move(dataset), std::move(type),
-                                      ArrayInfo{.dtype = info.dtype, .shape = info.shape, .chunks = chunks}, level,
-                                      error_);
+                                      ArrayInfo{.dtype = info.dtype, .shape = info.shape, .chunks = storage.chunks},
+                                      storage.level, error_);
 }
 
 /// A dimension without a variable, as netCDF-4 writes it.

@@ -44,6 +44,8 @@ private:
         Shape shape;
     };
     void give_way();
+    Hdf5Id new_dataset(const std::string& path, const std::string& stored, const Hdf5Id& type, const Shape& shape,
+                       const Hdf5Id& list);
     void add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length);
     void attach_scales();
     void require_written() const;

@@ -170,16 +170,40 @@ void PngWriter::filter_row(std::size_t row) {
     }
 }
 
-void PngWriter::write_rows(bool last) {
+std::pair<std::size_t, std::size_t> PngWriter::rows_of(std::int64_t band) const {
+    const std::size_t first = static_cast<std::size_t>(band) * band_rows_;
+    return {first, std::min(pending_ / header_.row_bytes(), first + band_rows_)};
+}
+
+void PngWriter::write_stream(ByteSpan stream) {
+    constexpr std::size_t longest = std::size_t{1} << 30;
+    if (!std::exchange(begun_, true)) {
+        constexpr std::array<unsigned char, 2> head{0x78, 0x9C};  // deflate with a window of 32 KiB, level 6
+        write_chunk("IDAT", std::as_bytes(std::span(head)));
+    }
+    while (!stream.empty()) {
+        const ByteSpan part = stream.first(std::min(stream.size(), longest));
+        write_chunk("IDAT", part);
+        stream = stream.subspan(part.size());
+    }
+}
+
+/// Forgets the rows that are written, but for what the next ones need of them.
+void PngWriter::keep_last_rows() {
     const std::size_t size = header_.row_bytes();
-    const std::size_t rows = pending_ / size;
-    const std::size_t line = size + 1;
+    const std::size_t kept = std::min(filtered_.size(), window);
+    std::memmove(filtered_.data(), filtered_.data() + filtered_.size() - kept, kept);
+    dictionary_ = kept;
+    std::memmove(rows_.data(), rows_.data() + pending_ / size * size, size);
+    rows_.resize(size);
+    pending_ = 0;
+}
+
+void PngWriter::write_rows(bool last) {
+    const std::size_t rows = pending_ / header_.row_bytes();
+    const std::size_t line = header_.row_bytes() + 1;
     filtered_.resize(dictionary_ + rows * line);
     const auto bands = static_cast<std::int64_t>((rows + band_rows_ - 1) / band_rows_);
-    const auto rows_of = [&](std::int64_t band) {
-        const std::size_t first = static_cast<std::size_t>(band) * band_rows_;
-        return std::pair(first, std::min(rows, first + band_rows_));
-    };
     parallel_for(bands, io_, [&](std::int64_t band) {
         const auto [first, end] = rows_of(band);
         for (std::size_t row = first; row < end; ++row) filter_row(row);
@@ -198,28 +222,12 @@ void PngWriter::write_rows(bool last) {
     });
     for (std::int64_t band = 0; band < bands; ++band) {
         const auto [first, end] = rows_of(band);
-        Buffer& stream = streams[static_cast<std::size_t>(band)];
         adler_ = static_cast<std::uint32_t>(::adler32_combine(adler_, sums[static_cast<std::size_t>(band)],
                                                               static_cast<z_off_t>((end - first) * line)));
-        if (!std::exchange(begun_, true)) {
-            constexpr std::array<unsigned char, 2> head{0x78, 0x9C};  // deflate with a window of 32 KiB, level 6
-            write_chunk("IDAT", std::as_bytes(std::span(head)));
-        }
-        constexpr std::size_t longest = std::size_t{1} << 30;
-        for (ByteSpan rest = std::as_const(stream).span(); !rest.empty();) {
-            const ByteSpan part = rest.first(std::min(rest.size(), longest));
-            write_chunk("IDAT", part);
-            rest = rest.subspan(part.size());
-        }
-        stream = Buffer();
+        write_stream(std::as_const(streams[static_cast<std::size_t>(band)]).span());
+        streams[static_cast<std::size_t>(band)] = Buffer();
     }
-    // What the next rows need of these.
-    const std::size_t kept = std::min(filtered_.size(), window);
-    std::memmove(filtered_.data(), filtered_.data() + filtered_.size() - kept, kept);
-    dictionary_ = kept;
-    std::memmove(rows_.data(), rows_.data() + rows * size, size);
-    rows_.resize(size);
-    pending_ = 0;
+    keep_last_rows();
 }
 
 void PngWriter::finish() {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace tessera {
 
@@ -38,6 +39,10 @@ public:
 private:
     void write_chunk(const char* type, ByteSpan data);
     void write_rows(bool last);
+    /// The first row of a band, and the one after its last.
+    [[nodiscard]] std::pair<std::size_t, std::size_t> rows_of(std::int64_t band) const;
+    void write_stream(ByteSpan stream);
+    void keep_last_rows();
     void filter_row(std::size_t row);
 
     ByteSink& sink_;

@@ -254,6 +254,37 @@ std::unique_ptr<TiffSource> tiff_source(const ArrayPath& path) {
 
 // ---- references
 
+/// What decompresses the chunks of a page in Zarr; throws unsupported for what it does not have.
+Value compressor_of(const TiffPage& page) {
+    switch (static_cast<TiffCompression>(page.compression)) {
+        case TiffCompression::none:
+            return {};
+        case TiffCompression::deflate:
+        case TiffCompression::old_deflate:
+            return {{"id", "zlib"}, {"level", 6}};
+        case TiffCompression::zstd:
+            return {{"id", "zstd"}, {"level", 9}};
+        default:
+            throw unsupported("compression {}, which Zarr does not have", page.compression);
+    }
+}
+
+/// Adds where the chunks of a page lie, numbered from `number` on.
+void add_chunks(PackedArray& array, const ByteSource& file, const TiffFile& tiff, const TiffPage& page,
+                std::int64_t& number) {
+    const auto count = static_cast<std::size_t>(page.chunk_count());
+    array.held.add(count * (sizeof(PackedArray::Chunk) + 16));
+    const TiffPlaces places = tiff_places(file, tiff, page);
+    const auto& [offsets, sizes, kept] = places;
+    for (std::size_t i = 0; i < count; ++i, ++number) {
+        if (sizes[i] == 0) continue;  // never written: the fill value
+        if (offsets[i] > file.size() || sizes[i] > file.size() - offsets[i]) {
+            throw corrupt("chunk {} is said to lie at byte {}, beyond the end of {} bytes", i, offsets[i], file.size());
+        }
+        array.stored.push_back({number, offsets[i], sizes[i]});
+    }
+}
+
 /// An image as chunks that Zarr v2 can say. Throws unsupported, naming what it cannot.
 PackedArray packed_image(const ByteSource& file, const TiffFile& tiff, const TiffImage& image) {
     const TiffPage& first = tiff.pages[image.pages[0]];
@@ -267,37 +298,14 @@ PackedArray packed_image(const ByteSource& file, const TiffFile& tiff, const Tif
     array.chunks[y + 1] = first.chunk_width;
     if (first.bits % 8 != 0) throw unsupported("elements of {} bits", first.bits);
     if (!first.tiled && first.height % first.chunk_height != 0) throw unsupported("its last strip is short");
-    switch (static_cast<TiffCompression>(first.compression)) {
-        case TiffCompression::none:
-            break;
-        case TiffCompression::deflate:
-        case TiffCompression::old_deflate:
-            array.compressor = {{"id", "zlib"}, {"level", 6}};
-            break;
-        case TiffCompression::zstd:
-            array.compressor = {{"id", "zstd"}, {"level", 9}};
-            break;
-        default:
-            throw unsupported("compression {}, which Zarr does not have", first.compression);
-    }
+    array.compressor = compressor_of(first);
     std::int64_t number = 0;
     for (const std::size_t n : image.pages) {
         const TiffPage& page = tiff.pages[n];
         if (page.error) throw *page.error;
         if (page.compression != first.compression) throw unsupported("pages of different compression");
         if (page.predictor != 1) throw unsupported("predictor {}, which Zarr does not have", page.predictor);
-        const auto count = static_cast<std::size_t>(page.chunk_count());
-        array.held.add(count * (sizeof(PackedArray::Chunk) + 16));
-        const TiffPlaces places = tiff_places(file, tiff, page);
-        const auto& [offsets, sizes, kept] = places;
-        for (std::size_t i = 0; i < count; ++i, ++number) {
-            if (sizes[i] == 0) continue;  // never written: the fill value
-            if (offsets[i] > file.size() || sizes[i] > file.size() - offsets[i]) {
-                throw corrupt("chunk {} is said to lie at byte {}, beyond the end of {} bytes", i, offsets[i],
-                              file.size());
-            }
-            array.stored.push_back({number, offsets[i], sizes[i]});
-        }
+        add_chunks(array, file, tiff, page, number);
     }
     const bool missing = std::cmp_less(array.stored.size(), number);
     if (array.fill.is_null() && missing) {

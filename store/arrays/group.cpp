@@ -171,6 +171,60 @@ void remove_one_by_one(const PlaceRef& at, std::vector<Node> nodes) {
 
 }  // namespace
 
+namespace {
+
+/// What lies below a node that is removed.
+struct Below {
+    std::vector<Node> nodes;
+    std::vector<std::string> links;  ///< to nodes elsewhere: removed, but not their targets
+};
+
+Below what_lies_below(const PlaceRef& at) {
+    Hierarchy hierarchy = hierarchy_below(at, NodeLinks::pass);
+    Below below{.nodes = std::move(hierarchy.nodes), .links = {}};
+    if (at.store.is_far()) add_removals(at, below.nodes);
+    for (const PassedFolder& passed : hierarchy.passed) {
+        const std::string place = at.key(passed.path);
+        if (passed.why == PassedFolder::Why::too_deep) {
+            throw invalid_argument(
+                "{}: folders are nested deeper than {}, and what lies there is not looked at: remove the folder "
+                "without tessera",
+                at.store.name_of(place), deepest_folder);
+        }
+        if (passed.why == PassedFolder::Why::nowhere || probe_node({at.store, place})) below.links.push_back(place);
+    }
+    return below;
+}
+
+void require_removable(const PlaceRef& at, const std::optional<Node>& node, const Below& below,
+                       const RemoveOptions& options) {
+    if (!node && below.nodes.empty()) {
+        const Error error = absence(at, "array or group");
+        throw lost_its_metadata(at) ? error.advising(Action::remove, "removes what is left of an array", at.name())
+                                    : error;
+    }
+    const std::size_t count = below.nodes.size() + below.links.size();
+    if (count > 0 && !options.recursive) {
+        throw invalid_argument("{}: a group that holds {} arrays and groups", at.name(), count)
+            .advising(Action::recursive, "removes them too");
+    }
+}
+
+/// Metadata first, so that a partly removed node does not open.
+void remove_all(const PlaceRef& at, const std::vector<Node>& nodes) {
+    for (const Node& one : nodes) {
+        if (one.dialect == nullptr) continue;
+        const bool is_array = one.kind == NodeKind::array;
+        const StoreLock lock = lock_to_remove({at.store, one.path});
+        at.store.erase(join_key(one.path, is_array ? one.dialect->metadata_key : one.dialect->group_key));
+    }
+    at.store.sync();
+    at.store.erase_below(at.prefix);
+    at.store.sync();
+}
+
+}  // namespace
+
 void remove_node(const PlaceRef& at, RemoveOptions options) {
     const StoreLock building = at.store.lock_destination(at.prefix);
     std::optional<Node> node = node_to_remove(at, options.force);
@@ -185,46 +239,15 @@ void remove_node(const PlaceRef& at, RemoveOptions options) {
         at.store.sync();
         return;
     }
-    std::vector<Node> all;
-    std::vector<std::string> links;  // to nodes elsewhere: removed, but not their targets
-    if (!node || node->kind == NodeKind::group) {
-        Hierarchy below = hierarchy_below(at, NodeLinks::pass);
-        all = std::move(below.nodes);
-        if (at.store.is_far()) add_removals(at, all);
-        for (const PassedFolder& passed : below.passed) {
-            const std::string place = at.key(passed.path);
-            if (passed.why == PassedFolder::Why::too_deep) {
-                throw invalid_argument(
-                    "{}: folders are nested deeper than {}, and what lies there is not "
-                    "looked at: remove the folder without tessera",
-                    at.store.name_of(place), deepest_folder);
-            }
-            if (passed.why == PassedFolder::Why::nowhere || probe_node({at.store, place})) links.push_back(place);
-        }
-    }
-    if (!node && all.empty()) {
-        const Error error = absence(at, "array or group");
-        throw lost_its_metadata(at) ? error.advising(Action::remove, "removes what is left of an array", at.name())
-                                    : error;
-    }
-    if (all.size() + links.size() > 0 && !options.recursive) {
-        throw invalid_argument("{}: a group that holds {} arrays and groups", at.name(), all.size() + links.size())
-            .advising(Action::recursive, "removes them too");
-    }
-    for (Node& below : all) below.path = at.key(below.path);
+    Below below;
+    if (!node || node->kind == NodeKind::group) below = what_lies_below(at);
+    require_removable(at, node, below, options);
+    std::vector<Node>& all = below.nodes;
+    for (Node& one : all) one.path = at.key(one.path);
     all.insert(all.begin(), node.value_or(Node{std::string(at.prefix)}));
-    require_only_own(at, all, links, options.force);
+    require_only_own(at, all, below.links, options.force);
     if (at.store.is_far()) return remove_one_by_one(at, std::move(all));
-    // Metadata is removed first, so that a partly removed node does not open.
-    for (const Node& one : all) {
-        if (one.dialect == nullptr) continue;
-        const bool is_array = one.kind == NodeKind::array;
-        const StoreLock lock = lock_to_remove({at.store, one.path});
-        at.store.erase(join_key(one.path, is_array ? one.dialect->metadata_key : one.dialect->group_key));
-    }
-    at.store.sync();
-    at.store.erase_below(at.prefix);
-    at.store.sync();
+    remove_all(at, all);
 }
 
 namespace {

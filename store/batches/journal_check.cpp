@@ -85,59 +85,84 @@ void require_own_keys(const PlaceView& place, const Journal& journal, std::strin
     require_own_keys(owner_of(place, name), journal, name);
 }
 
-void require_applicable(const PlaceView& place, std::string_view folder, const Journal& journal,
-                        std::string_view name) {
-    if (journal.of_group) return require_own_arrays(place, journal, name);
-    Owner owner = owner_of(place, name);
-    require_own_keys(owner, journal, name);
-    const auto staged_key = [&](const Journal::Entry& entry) {
+namespace {
+
+/// A batch over one array that is to be finished, and where its staged values lie.
+struct Staged {
+    const PlaceView& place;
+    std::string_view folder;
+    const Journal& journal;
+    std::string_view name;
+
+    [[nodiscard]] std::string key(const Journal::Entry& entry) const {
         return join_key(folder, value_name(journal.id, entry.number));
-    };
-    const auto staged_file = [&](const Journal::Entry& entry) { return place.store.name_of(staged_key(entry)); };
-    // If the batch changes the shape, its chunks are in the new grid.
-    for (const Journal::Entry& entry : journal.entries) {
+    }
+    [[nodiscard]] std::string file(const Journal::Entry& entry) const { return place.store.name_of(key(entry)); }
+
+    /// If the batch changes the shape, its chunks are in the new grid.
+    void take_metadata(Owner& owner, const Journal::Entry& entry) const {
         Buffer document;
-        if (entry.kind != EntryKind::put || entry.key != owner.dialect.metadata_key) continue;
-        if (place.store.get(staged_key(entry), document, metadata_limit)) {
-            try {
-                owner.metadata = parse_metadata(owner.dialect, place, document);
-            } catch (const Error& e) {
-                if (e.code() != ErrorCode::corrupt) throw;
-                // The error names the document that is in place, which is whole.
-                refuse_to_finish(place, name,
-                                 fmt::format("gives {} the staged value {}, which is damaged ({})", entry.key,
-                                             staged_file(entry), e.what()));
-            }
-        } else {  // in place already, perhaps only since the metadata were read
+        if (!place.store.get(key(entry), document, metadata_limit)) {
+            // In place already, perhaps only since the metadata were read.
             owner.metadata = load_metadata(owner.dialect, place);
+            return;
+        }
+        try {
+            owner.metadata = parse_metadata(owner.dialect, place, document);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::corrupt) throw;
+            // The error names the document that is in place, which is whole.
+            refuse_to_finish(
+                place, name,
+                fmt::format("gives {} the staged value {}, which is damaged ({})", entry.key, file(entry), e.what()));
         }
     }
-    const ChunkGrid grid = chunk_grid(owner.metadata);
-    for (const Journal::Entry& entry : journal.entries) {
-        if (entry.kind != EntryKind::put) continue;
-        if (const auto chunk = chunk_of(owner, entry.key);
-            !is_document(owner, entry.key) && !(chunk && in_grid(grid, *chunk))) {
-            refuse_to_finish(place, name,
-                             fmt::format("writes {}, a chunk outside the array, whose shape is {}", entry.key,
-                                         owner.metadata.shape.to_string()));
-        }
-        auto value = place.store.stamp(staged_key(entry));
+
+    void require_in_grid(const Owner& owner, const ChunkGrid& grid, const Journal::Entry& entry) const {
+        if (is_document(owner, entry.key)) return;
+        if (const auto chunk = chunk_of(owner, entry.key); chunk && in_grid(grid, *chunk)) return;
+        refuse_to_finish(place, name,
+                         fmt::format("writes {}, a chunk outside the array, whose shape is {}", entry.key,
+                                     owner.metadata.shape.to_string()));
+    }
+
+    void require_value(const Journal::Entry& entry) const {
+        auto value = place.store.stamp(key(entry));
         const bool staged = value.has_value();
         if (!staged) value = place.store.stamp(place.key(entry.key));
         // A value without its staged file was moved into place, unless the file there is still the one that was kept.
         const bool old = !staged && value && value->id != 0 && !value->by_content && entry.had_old &&
                          value == place.store.stamp(kept_value(place, journal, entry));
         if (value && !old && value->size == entry.stamp.size) {
-            if (!staged || may_be_recorded(entry.stamp, *value)) continue;
+            if (!staged || may_be_recorded(entry.stamp, *value)) return;
             refuse_to_finish(
                 place, name,
-                fmt::format("gives {} the staged value {}, which was changed since", entry.key, staged_file(entry)));
+                fmt::format("gives {} the staged value {}, which was changed since", entry.key, file(entry)));
         }
-        refuse_to_finish(
-            place, name,
-            staged ? fmt::format("gives {} a value of {} bytes, but the one that is staged as {} has {}", entry.key,
-                                 entry.stamp.size, staged_file(entry), value->size)
-                   : fmt::format("gives {} the staged value {}, which is missing", entry.key, staged_file(entry)));
+        refuse_to_finish(place, name,
+                         staged
+                             ? fmt::format("gives {} a value of {} bytes, but the one that is staged as {} has {}",
+                                           entry.key, entry.stamp.size, file(entry), value->size)
+                             : fmt::format("gives {} the staged value {}, which is missing", entry.key, file(entry)));
+    }
+};
+
+}  // namespace
+
+void require_applicable(const PlaceView& place, std::string_view folder, const Journal& journal,
+                        std::string_view name) {
+    if (journal.of_group) return require_own_arrays(place, journal, name);
+    Owner owner = owner_of(place, name);
+    require_own_keys(owner, journal, name);
+    const Staged staged{place, folder, journal, name};
+    for (const Journal::Entry& entry : journal.entries) {
+        if (entry.kind == EntryKind::put && entry.key == owner.dialect.metadata_key) staged.take_metadata(owner, entry);
+    }
+    const ChunkGrid grid = chunk_grid(owner.metadata);
+    for (const Journal::Entry& entry : journal.entries) {
+        if (entry.kind != EntryKind::put) continue;
+        staged.require_in_grid(owner, grid, entry);
+        staged.require_value(entry);
     }
 }
 

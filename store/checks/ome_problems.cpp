@@ -84,6 +84,9 @@ private:
     Systems coordinate_systems(const DocumentSpot& in, std::size_t least, Need need);
     void old_transformations(const DocumentSpot& in, Need need, std::optional<std::size_t> axes);
     std::optional<std::string> level_transformation(const DocumentSpot& level, const Systems& systems);
+    void transformation_input(const DocumentSpot& t, const DocumentSpot& level);
+    std::optional<std::string> transformation_output(const DocumentSpot& t, const Systems& systems);
+    void sequence(const DocumentSpot& t);
     void transformation(const DocumentSpot& t);
     void matrix(const DocumentSpot& t, std::string_view name);
     /// Says where the parameters' lengths are not those of the axes.
@@ -176,31 +179,53 @@ void OmeChecker::old_transformations(const DocumentSpot& in, Need need, std::opt
     if (scales != 1) add(ConventionRule::schema, all->at, "expected one scale, found {}", scales);
 }
 
+void OmeChecker::transformation_input(const DocumentSpot& t, const DocumentSpot& level) {
+    const auto input = get(t, "input", an_object, Need::required);
+    if (!input) return;
+    const auto path = get(*input, "path", a_string, Need::required);
+    get(*input, "name", a_string);
+    const Value* of_level = level.value->find("path");
+    if (path && of_level != nullptr && *path->value != *of_level) {
+        add(ConventionRule::text, path->at, "{} is not the path of its level, {}", shown(*path->value),
+            shown(*of_level));
+    }
+}
+
+std::optional<std::string> OmeChecker::transformation_output(const DocumentSpot& t, const Systems& systems) {
+    const auto output = get(t, "output", an_object, Need::required);
+    if (!output) return std::nullopt;
+    get(*output, "path", a_string);
+    const auto name = get(*output, "name", a_string, Need::required);
+    if (!name) return std::nullopt;
+    std::string to = name->value->as_string();
+    if (!systems.contains(to)) {
+        add(ConventionRule::text, name->at, "no coordinate system of the image is named {}", shown(*name->value));
+    }
+    return to;
+}
+
+void OmeChecker::sequence(const DocumentSpot& t) {
+    const std::vector<DocumentSpot> both =
+        list(t, "transformations", an_object, {.least = 2, .most = 2}, Need::required);
+    for (std::size_t n = 0; n < both.size(); ++n) {
+        const bool scale = is_type(*both[n].value, "scale");
+        if (!scale && !is_type(*both[n].value, "translation")) {
+            add(ConventionRule::schema, both[n].at, "expected a scale or a translation");
+            continue;
+        }
+        transformation(both[n]);
+        if (scale != (n == 0)) add(ConventionRule::text, both[n].at, "expected a scale, then a translation");
+    }
+}
+
 /// Returns the name of the coordinate system that it leads to.
 std::optional<std::string> OmeChecker::level_transformation(const DocumentSpot& level, const Systems& systems) {
     std::optional<std::string> to;
     for (const DocumentSpot& t :
          list(level, "coordinateTransformations", an_object, {.least = 1, .most = 1}, Need::required)) {
         const auto type = get(t, "type", a_string, Need::required);
-        if (const auto input = get(t, "input", an_object, Need::required)) {
-            const auto path = get(*input, "path", a_string, Need::required);
-            get(*input, "name", a_string);
-            const Value* of_level = level.value->find("path");
-            if (path && of_level != nullptr && *path->value != *of_level) {
-                add(ConventionRule::text, path->at, "{} is not the path of its level, {}", shown(*path->value),
-                    shown(*of_level));
-            }
-        }
-        if (const auto output = get(t, "output", an_object, Need::required)) {
-            get(*output, "path", a_string);
-            if (const auto name = get(*output, "name", a_string, Need::required)) {
-                to = name->value->as_string();
-                if (!systems.contains(*to)) {
-                    add(ConventionRule::text, name->at, "no coordinate system of the image is named {}",
-                        shown(*name->value));
-                }
-            }
-        }
+        transformation_input(t, level);
+        to = transformation_output(t, systems);
         get(t, "name", a_string);
         if (!type) continue;
         const std::string& name = type->value->as_string();
@@ -209,18 +234,7 @@ std::optional<std::string> OmeChecker::level_transformation(const DocumentSpot& 
         if (name == "scale") {
             transformation(t);
         } else if (name == "sequence") {
-            const std::vector<DocumentSpot> both =
-                list(t, "transformations", an_object, {.least = 2, .most = 2}, Need::required);
-            for (std::size_t n = 0; n < both.size(); ++n) {
-                const bool scale = is_type(*both[n].value, "scale");
-                if (!scale && !is_type(*both[n].value, "translation")) {
-                    add(ConventionRule::schema, both[n].at, "expected a scale or a translation");
-                } else {
-                    transformation(both[n]);
-                    if (scale != (n == 0))
-                        add(ConventionRule::text, both[n].at, "expected a scale, then a translation");
-                }
-            }
+            sequence(t);
         } else if (name != "identity") {
             add(ConventionRule::schema, type->at, "expected \"scale\", \"identity\" or \"sequence\", found {}",
                 shown(*type->value));

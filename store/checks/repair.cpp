@@ -419,6 +419,50 @@ bool RepairReport::mended() const {
            std::ranges::all_of(actions, [](const Repaired& r) { return r.done || is_harmless(r.finding.kind); });
 }
 
+namespace {
+
+/// A batch comes first, because it may change the other findings.
+bool is_batch(const Finding& finding) {
+    return finding.remedy == Remedy::finish_batch || finding.remedy == Remedy::set_aside_batch;
+}
+
+/// What would be done about a finding of a node.
+Outcome planned(const Place& place, const std::string& node, const std::set<std::string>& groups,
+                const Finding& finding, const RepairOptions& options) {
+    if (finding.remedy != Remedy::finish_batch) {
+        return {true, std::string(plan(finding.remedy)), loses_elements(finding.remedy)};
+    }
+    const auto is_around = [&](const std::string& group) { return group.empty() || node.starts_with(group + "/"); };
+    if (options.give_up_batches && std::ranges::any_of(groups, is_around)) {
+        return {true, "would be taken back, with the batch of the group around it if it is a part of that"};
+    }
+    return plan_for_batch({place.store, place.key(node)}, options);
+}
+
+void mend_node(const Place& place, const std::string& node, Findings::mapped_type& findings,
+               const std::set<std::string>& groups, const RepairOptions& options, RepairReport& report) {
+    std::unique_ptr<Mender> mender;
+    if (!options.dry_run) mender = std::make_unique<Mender>(Place(place.store, place.key(node)), options);
+    std::stable_partition(findings.begin(), findings.end(), is_batch);
+    std::set<std::string> mended;  // a shard is written anew once, however many of its chunks are damaged
+    Outcome last;
+    for (Finding& finding : findings) {
+        const std::string key = place.key(finding.key);
+        if (options.dry_run) {
+            last = planned(place, node, groups, finding, options);
+        } else if (mended.insert(key).second) {
+            last = mender->mend(finding, key);
+        }
+        if (!last.done && is_batch(finding)) finding.kind = FindingKind::damage;  // nobody can write any more
+        report.done += last.done ? 1 : 0;
+        const std::int64_t lost =
+            last.loses && loses_elements(finding.remedy) ? elements_of({*place.store, place.key(node)}, finding) : 0;
+        report.actions.push_back({std::move(finding), last.done, last.text, lost});
+    }
+}
+
+}  // namespace
+
 RepairReport repair(const Place& place, const RepairOptions& options) {
     RepairReport report;
     // By node, groups after their members: mending these may make consolidated metadata stale or fresh.
@@ -436,38 +480,7 @@ RepairReport repair(const Place& place, const RepairOptions& options) {
         }
     }
     const std::set<std::string> groups = end_group_batches(place, options, by_node, report);
-    for (auto& [node, findings] : by_node) {
-        std::unique_ptr<Mender> mender;
-        if (!options.dry_run) mender = std::make_unique<Mender>(Place(place.store, place.key(node)), options);
-        // A batch comes first, because it may change the other findings.
-        const auto is_batch = [](const Finding& f) {
-            return f.remedy == Remedy::finish_batch || f.remedy == Remedy::set_aside_batch;
-        };
-        std::stable_partition(findings.begin(), findings.end(), is_batch);
-        std::set<std::string> mended;  // a shard is written anew once, however many of its chunks are damaged
-        Outcome last;
-        for (Finding& finding : findings) {
-            const std::string key = place.key(finding.key);
-            if (options.dry_run && finding.remedy == Remedy::finish_batch && options.give_up_batches &&
-                std::ranges::any_of(groups, [&node = node](const std::string& group) {
-                    return group.empty() || node.starts_with(group + "/");
-                })) {
-                last = {true, "would be taken back, with the batch of the group around it if it is a part of that"};
-            } else if (options.dry_run && finding.remedy == Remedy::finish_batch) {
-                last = plan_for_batch({place.store, place.key(node)}, options);
-            } else if (options.dry_run) {
-                last = {true, std::string(plan(finding.remedy)), loses_elements(finding.remedy)};
-            } else if (mended.insert(key).second) {
-                last = mender->mend(finding, key);
-            }
-            if (!last.done && is_batch(finding)) finding.kind = FindingKind::damage;  // nobody can write any more
-            report.done += last.done ? 1 : 0;
-            const std::int64_t lost = last.loses && loses_elements(finding.remedy)
-                                          ? elements_of({*place.store, place.key(node)}, finding)
-                                          : 0;
-            report.actions.push_back({std::move(finding), last.done, last.text, lost});
-        }
-    }
+    for (auto& [node, findings] : by_node) mend_node(place, node, findings, groups, options, report);
     if (!options.dry_run) place.store->sync();
     count_set_aside(place, nodes, options, report);
     if (const auto* beside = as_sealed_file(*place.store)) {

@@ -214,50 +214,66 @@ void require_not_inward(const HttpWork& work, Nearness to) {
                                                 : "to a link-local address");
 }
 
-void set_options(HttpWork& work) {
+namespace {
+
+template <class Argument>
+void set(const HttpWork& work, CURLoption option, Argument value) {
+    ::curl_easy_setopt(work.easy, option, value);
+}
+
+/// How the server is reached, and how long that may take.
+void set_connection(HttpWork& work) {
     const HttpRequest& request = work.request;
-    const auto set = [&](CURLoption option, auto value) { ::curl_easy_setopt(work.easy, option, value); };
-    set(CURLOPT_URL, work.url.c_str());
-    set(CURLOPT_PATH_AS_IS, 1L);
-    set(CURLOPT_NOSIGNAL, 1L);
-    set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-    set(CURLOPT_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_CONNECTTIMEOUT, connect_seconds);
+    set(work, CURLOPT_URL, work.url.c_str());
+    set(work, CURLOPT_PATH_AS_IS, 1L);
+    set(work, CURLOPT_NOSIGNAL, 1L);
+    set(work, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+    set(work, CURLOPT_PROTOCOLS_STR, "http,https");
+    set(work, CURLOPT_CONNECTTIMEOUT, connect_seconds);
     if (request.patience.count() > 0) {
-        set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.patience.count()));
-        set(CURLOPT_PROXY, "");
+        set(work, CURLOPT_TIMEOUT_MS, static_cast<long>(request.patience.count()));
+        set(work, CURLOPT_PROXY, "");
     }
     if (work.redirects > 0) {
-        set(CURLOPT_PREREQFUNCTION, check_address);
-        set(CURLOPT_PREREQDATA, static_cast<void*>(&work));
+        set(work, CURLOPT_PREREQFUNCTION, check_address);
+        set(work, CURLOPT_PREREQDATA, static_cast<void*>(&work));
     }
-    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    set(CURLOPT_LOW_SPEED_TIME, stall_seconds);
-    set(CURLOPT_BUFFERSIZE, buffer_bytes(work));
-    set(CURLOPT_ERRORBUFFER, work.trouble.data());
-    set(CURLOPT_HEADERFUNCTION, take_header);
-    set(CURLOPT_HEADERDATA, static_cast<void*>(&work));
-    set(CURLOPT_WRITEFUNCTION, take_body);
-    set(CURLOPT_WRITEDATA, static_cast<void*>(&work));
-    if (work.url.starts_with("https:")) set(CURLOPT_PIPEWAIT, 1L);
+    set(work, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(work, CURLOPT_LOW_SPEED_TIME, stall_seconds);
+    if (work.url.starts_with("https:")) set(work, CURLOPT_PIPEWAIT, 1L);
     for (const char* variable : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
         const char* bundle = std::getenv(variable);
         if (bundle == nullptr || *bundle == '\0') continue;
-        set(CURLOPT_CAINFO, bundle);
+        set(work, CURLOPT_CAINFO, bundle);
         break;
     }
-    if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
+}
+
+/// What takes and gives the bytes.
+void set_bodies(HttpWork& work) {
+    const HttpRequest& request = work.request;
+    set(work, CURLOPT_BUFFERSIZE, buffer_bytes(work));
+    set(work, CURLOPT_ERRORBUFFER, work.trouble.data());
+    set(work, CURLOPT_HEADERFUNCTION, take_header);
+    set(work, CURLOPT_HEADERDATA, static_cast<void*>(&work));
+    set(work, CURLOPT_WRITEFUNCTION, take_body);
+    set(work, CURLOPT_WRITEDATA, static_cast<void*>(&work));
+    if (request.method == "HEAD") set(work, CURLOPT_NOBODY, 1L);
     if (request.body != nullptr) {
         work.sent = 0;
-        set(CURLOPT_UPLOAD, 1L);
-        set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body->size()));
-        set(CURLOPT_READFUNCTION, give_body);
-        set(CURLOPT_READDATA, static_cast<void*>(&work));
-        set(CURLOPT_SEEKFUNCTION, rewind_body);
-        set(CURLOPT_SEEKDATA, static_cast<void*>(&work));
-        set(CURLOPT_UPLOAD_BUFFERSIZE, buffer_bytes(work));
+        set(work, CURLOPT_UPLOAD, 1L);
+        set(work, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body->size()));
+        set(work, CURLOPT_READFUNCTION, give_body);
+        set(work, CURLOPT_READDATA, static_cast<void*>(&work));
+        set(work, CURLOPT_SEEKFUNCTION, rewind_body);
+        set(work, CURLOPT_SEEKDATA, static_cast<void*>(&work));
+        set(work, CURLOPT_UPLOAD_BUFFERSIZE, buffer_bytes(work));
     }
-    if (!is_reading(request)) set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+    if (!is_reading(request)) set(work, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+}
+
+void set_header(HttpWork& work) {
+    const HttpRequest& request = work.request;
     const auto line = [&](const std::string& text) { work.lines = ::curl_slist_append(work.lines, text.c_str()); };
     line("User-Agent: tessera");
     if (request.body != nullptr) line("Expect:");
@@ -268,7 +284,15 @@ void set_options(HttpWork& work) {
     if (request.headers && host_of(work.url) == work.home) {
         for (const std::string& text : request.headers(request)) line(text);
     }
-    set(CURLOPT_HTTPHEADER, work.lines);
+    set(work, CURLOPT_HTTPHEADER, work.lines);
+}
+
+}  // namespace
+
+void set_options(HttpWork& work) {
+    set_connection(work);
+    set_bodies(work);
+    set_header(work);
 }
 
 std::string range_line(const HttpWork& work) {

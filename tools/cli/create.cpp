@@ -10,6 +10,7 @@
 #include <tessera/group.h>
 #include <tessera/result_options.h>
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,43 @@ ArrayOptions array_options(const CreateOptions& o) {
     return options;
 }
 
+void say_notes(Session& session, const CreateOptions& o, const Array& array, const ArrayMetadata& planned,
+               const std::optional<Note>& of_choice) {
+    const auto undefined = !o.result.fills.empty() ? std::nullopt : undefined_note(array.dialect(), array.metadata());
+    for (const auto& note : {of_choice, undefined}) {
+        if (note) session.note(o.path + ": " + advised(note->text, note->advice));
+    }
+    if (uses_unknown_zstd(array.dialect(), array.metadata())) {
+        session.note(
+            fmt::format("{}: {} cannot read chunks compressed with zstd", o.path, array.dialect().cannot_read_zstd));
+    }
+    if (const auto note = large_chunk_note(planned, session.options().max_memory)) {
+        session.note(o.path + ": " + advised(note->text, note->advice));
+    }
+}
+
+std::uint64_t logical_bytes(const Array& array) {
+    return static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
+}
+
+Value created_value(const CreateOptions& o, const Array& array, bool chosen) {
+    const ChunkLayout layout = chunk_layout(array.metadata());
+    Value report = Value::object();
+    report.set("path", path_value(o.path));
+    report.set("format", array.dialect().name);
+    report.set("dtype", array.dtype().to_string());
+    report.set("shape", shape_value(array.shape()));
+    report.set("chunks", shape_value(array.chunks()));
+    report.set("chunks_chosen", chosen);
+    if (!array.shards().empty()) report.set("shards", shape_value(array.shards()));
+    if (!layout.edges.empty()) {
+        report.set(layout.shards.empty() ? "chunk_lengths" : "shard_lengths", lengths_text(layout.edges));
+    }
+    report.set("codec", codecs_text(layout.codecs));
+    report.set("logical_bytes", logical_bytes(array));
+    return report;
+}
+
 int create(Session& session, const CreateOptions& o) {
     if (names_array_file(o.path)) {
         throw invalid_argument("{} has the name of an array file, but create makes a directory: choose another name",
@@ -68,39 +106,14 @@ int create(Session& session, const CreateOptions& o) {
         o.result.overwrite
             ? NewArray(o.path, options, {.overwrite = true, .store = session.store()}, "tessera create").commit()
             : Array::create(o.path, options, session.store());
-    const auto undefined = !o.result.fills.empty() ? std::nullopt : undefined_note(array.dialect(), array.metadata());
-    for (const auto& note : {choice.note, undefined}) {
-        if (note) session.note(o.path + ": " + advised(note->text, note->advice));
-    }
-    if (uses_unknown_zstd(array.dialect(), array.metadata())) {
-        session.note(
-            fmt::format("{}: {} cannot read chunks compressed with zstd", o.path, array.dialect().cannot_read_zstd));
-    }
-    if (const auto note = large_chunk_note(planned, session.options().max_memory)) {
-        session.note(o.path + ": " + advised(note->text, note->advice));
-    }
-
+    say_notes(session, o, array, planned, choice.note);
     const bool chosen = !o.result.chunks && !array.shape().empty();
-    const ChunkLayout layout = chunk_layout(array.metadata());
-    const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
     if (session.options().json) {
-        Value report = Value::object();
-        report.set("path", path_value(o.path));
-        report.set("format", array.dialect().name);
-        report.set("dtype", array.dtype().to_string());
-        report.set("shape", shape_value(array.shape()));
-        report.set("chunks", shape_value(array.chunks()));
-        report.set("chunks_chosen", chosen);
-        if (!array.shards().empty()) report.set("shards", shape_value(array.shards()));
-        if (!layout.edges.empty()) {
-            report.set(layout.shards.empty() ? "chunk_lengths" : "shard_lengths", lengths_text(layout.edges));
-        }
-        report.set("codec", codecs_text(layout.codecs));
-        report.set("logical_bytes", logical);
-        print_json(report);
+        print_json(created_value(o, array, chosen));
     } else if (!session.options().quiet) {
+        const ChunkLayout layout = chunk_layout(array.metadata());
         print(printable(fmt::format("created {}: {} {}, {}, {}{}, {}, {}", o.path, shape_text(array.shape()),
-                                    array.dtype().to_string(), bytes_text(logical), layout_text(layout),
+                                    array.dtype().to_string(), bytes_text(logical_bytes(array)), layout_text(layout),
                                     chosen ? " (chosen; --chunks sets them)" : "", codecs_text(layout.codecs),
                                     array.dialect().name)) +
               "\n");

@@ -129,6 +129,24 @@ struct CommonTexts {
     bool json = false;
 
     void declare(CLI::App& app) {
+        declare_work(app);
+        declare_trust(app);
+        declare_network(app);
+        constexpr const char* group = common_options_group;
+        app.add_flag(
+               "--break-seal", break_seal,
+               "allow changes to sealed data: until these are sealed again, `tessera repair` takes no difference\n"
+               "for damage, and restores only files that are named")
+            ->group(group);
+        app.add_flag("--no-log", no_log, "do not record the command in the log of the array or group (`tessera log`)")
+            ->group(group);
+        app.add_flag("--json", json, "report as JSON, and errors and notes as JSON on stderr, a line each")
+            ->group(group);
+        app.add_flag("--quiet", quiet, "no progress, no report")->group(group);
+        app.set_help_flag("-h,--help", "this text")->group(group);
+    }
+
+    void declare_work(CLI::App& app) {
         constexpr const char* group = common_options_group;
         app.add_option("--threads", threads, "threads to work with (default: all cores)")
             ->option_text("N")
@@ -148,6 +166,10 @@ struct CommonTexts {
                      "for file systems without locks and servers without conditions: nobody else writes, and nothing\n"
                      "keeps others away")
             ->group(group);
+    }
+
+    void declare_trust(CLI::App& app) {
+        constexpr const char* group = common_options_group;
         app.add_flag("--follow-links", follow_links,
                      "read, write and delete through links below PATH that lead out of an array; removing and moving\n"
                      "remove and move the links themselves")
@@ -161,6 +183,10 @@ struct CommonTexts {
                      "libhdf5 and libtiff read in this process, and not in child processes that may crash: for files\n"
                      "that you trust")
             ->group(group);
+    }
+
+    void declare_network(CLI::App& app) {
+        constexpr const char* group = common_options_group;
         app.add_option("--cache", cache,
                        "keep what is read over the network in this folder, for all programs of yours; \"\": do not")
             ->option_text("DIR")
@@ -185,17 +211,6 @@ struct CommonTexts {
                 ->group(group);
         }
         app.add_flag("--offline", offline, "ask nothing over the network: read from the cache alone")->group(group);
-        app.add_flag(
-               "--break-seal", break_seal,
-               "allow changes to sealed data: until these are sealed again, `tessera repair` takes no difference\n"
-               "for damage, and restores only files that are named")
-            ->group(group);
-        app.add_flag("--no-log", no_log, "do not record the command in the log of the array or group (`tessera log`)")
-            ->group(group);
-        app.add_flag("--json", json, "report as JSON, and errors and notes as JSON on stderr, a line each")
-            ->group(group);
-        app.add_flag("--quiet", quiet, "no progress, no report")->group(group);
-        app.set_help_flag("-h,--help", "this text")->group(group);
     }
 
     [[nodiscard]] CommonOptions parsed() const {
@@ -372,13 +387,9 @@ void require_local_paths(const CLI::App& command) {
     }
 }
 
-int run(int argc, char** argv) {
-    CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
-    describe(app);
-    CommonTexts texts;
-    std::vector<std::pair<const CLI::App*, Run>> runs;
-    const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
-    hide_secrets_of(typed);
+/// The commands and their options; what each that was typed does is in `runs`.
+void declare_commands(CLI::App& app, CommonTexts& texts, const std::vector<std::string>& typed,
+                      std::vector<std::pair<const CLI::App*, Run>>& runs) {
     const bool helps = !typed.empty() && typed.front() == "help";
     for (const Command& command : commands()) {
         CLI::App* sub = app.add_subcommand(command.name, command.about);
@@ -390,13 +401,10 @@ int run(int argc, char** argv) {
         runs.emplace_back(sub, command.declare(*sub));
         texts.declare(*sub);
     }
+}
 
-    const std::vector<std::string> words = plain_words(app, typed);
-    if (const auto text = help_topic(app, typed)) {
-        print(*text);
-        flush_output();
-        return exit_done;
-    }
+/// False where --help or --version was asked for, and is answered.
+bool parse_words(CLI::App& app, const std::vector<std::string>& words) {
     try {
         app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as CLI11 takes them: the last one first
     } catch (const CLI::Success& asked) {                                   // --help, --version
@@ -404,10 +412,28 @@ int run(int argc, char** argv) {
         while (!shown->get_subcommands().empty()) shown = shown->get_subcommands().front();
         print(dynamic_cast<const CLI::CallForVersion*>(&asked) != nullptr ? app.version() + "\n" : shown->help());
         flush_output();
-        return exit_done;
+        return false;
     } catch (const CLI::ParseError& e) {
         refuse_words(app, words, e);
     }
+    return true;
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
+    describe(app);
+    CommonTexts texts;
+    std::vector<std::pair<const CLI::App*, Run>> runs;
+    const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
+    hide_secrets_of(typed);
+    declare_commands(app, texts, typed, runs);
+    const std::vector<std::string> words = plain_words(app, typed);
+    if (const auto text = help_topic(app, typed)) {
+        print(*text);
+        flush_output();
+        return exit_done;
+    }
+    if (!parse_words(app, words)) return exit_done;
 
     allow_outside(texts.allow_outside);
     allow_links(texts.follow_links);

@@ -16,6 +16,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "convert.h"
 #include "handle.h"
 #include "settings.h"
@@ -232,44 +237,61 @@ py::dict dict_of(const py::handle& value, const std::string& name) {
     return py::cast<py::dict>(value);
 }
 
+void add_storage_option(RemoteOptions& remote, const std::string& name, const py::handle& value);
+
+void add_headers(RemoteOptions& remote, const std::string& name, const py::handle& value) {
+    for (const auto& [header, text] : dict_of(value, name)) {
+        const std::string line = text_of(header, name) + ": " + text_of(text, name);
+        if (line.find_first_of("\r\n") != std::string::npos) {
+            throw invalid_argument("storage_options: headers: a header is one line");
+        }
+        remote.headers.push_back(line);
+    }
+}
+
+void add_client_options(RemoteOptions& remote, const std::string& name, const py::handle& value) {
+    for (const auto& [inner, text] : dict_of(value, name)) {
+        const std::string given = text_of(inner, name);
+        if (given != "endpoint_url" && given != "region_name" && given != "headers") {
+            throw invalid_argument("storage_options: {}: found '{}'; there are endpoint_url, region_name and headers",
+                                   name, given);
+        }
+        add_storage_option(remote, given, text);
+    }
+}
+
+/// Those of the names that set one text each, as the environment has it.
+bool add_setting(RemoteOptions& remote, const std::string& name, const py::handle& value) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 7> settings{
+        {{"key", "AWS_ACCESS_KEY_ID"},
+         {"secret", "AWS_SECRET_ACCESS_KEY"},
+         {"token", "AWS_SESSION_TOKEN"},
+         {"profile", "AWS_PROFILE"},
+         {"endpoint_url", "AWS_ENDPOINT_URL_S3"},
+         {"endpoint_url", "STORAGE_EMULATOR_HOST"},  // for gs://
+         {"region_name", "AWS_REGION"}}};
+    bool known = false;
+    for (const auto& [option, setting] : settings) {
+        if (option != name) continue;
+        remote.settings[std::string(setting)] = text_of(value, name);
+        known = true;
+    }
+    if (name == "key") remote.settings.try_emplace("AWS_SESSION_TOKEN");  // the environment's belongs to other keys
+    return known;
+}
+
 /// The names of s3fs and of fsspec's HTTP file system, and those of Tessera's cache.
 void add_storage_option(RemoteOptions& remote, const std::string& name, const py::handle& value) {
     const std::string what = "storage_options: " + name;
-    if (value.is_none()) return;
-    if (name == "key") {
-        remote.settings["AWS_ACCESS_KEY_ID"] = text_of(value, name);
-        remote.settings.try_emplace("AWS_SESSION_TOKEN");  // that of the environment belongs to other keys
-    } else if (name == "secret") {
-        remote.settings["AWS_SECRET_ACCESS_KEY"] = text_of(value, name);
-    } else if (name == "token") {
-        remote.settings["AWS_SESSION_TOKEN"] = text_of(value, name);
-    } else if (name == "profile") {
-        remote.settings["AWS_PROFILE"] = text_of(value, name);
-    } else if (name == "endpoint_url") {
-        remote.settings["AWS_ENDPOINT_URL_S3"] = text_of(value, name);
-        remote.settings["STORAGE_EMULATOR_HOST"] = text_of(value, name);  // for gs://
-    } else if (name == "region_name") {
-        remote.settings["AWS_REGION"] = text_of(value, name);
-    } else if (name == "anon") {
+    if (value.is_none() || add_setting(remote, name, value)) return;
+    if (name == "anon") {
         remote.anonymous = truth_of(value, name);
     } else if (name == "requester_pays") {
         remote.settings["AWS_REQUEST_PAYER"] = truth_of(value, name) ? "requester" : "";
     } else if (name == "headers") {
-        for (const auto& [header, text] : dict_of(value, name)) {
-            const std::string line = text_of(header, name) + ": " + text_of(text, name);
-            if (line.find_first_of("\r\n") != std::string::npos) {
-                throw invalid_argument("storage_options: headers: a header is one line");
-            }
-            remote.headers.push_back(line);
-        }
+        add_headers(remote, name, value);
     } else if (name == "client_kwargs") {
-        for (const auto& [inner, text] : dict_of(value, name)) {
-            const std::string given = text_of(inner, name);
-            if (given != "endpoint_url" && given != "region_name" && given != "headers") {
-                throw invalid_argument("{}: found '{}'; there are endpoint_url, region_name and headers", what, given);
-            }
-            add_storage_option(remote, given, text);
-        }
+        add_client_options(remote, name, value);
     } else if (name == "cache") {
         remote.cache = path_from_python(py::reinterpret_borrow<py::object>(value));
     } else if (name == "cache_size") {
