@@ -140,13 +140,17 @@ bool is_below_multiscales(const Array& array) {
     }
 }
 
+std::unique_ptr<ArraySource> array_beside(const ArraySource& array, const std::string& name) {
+    if (!could_be_name(name)) return nullptr;
+    const ArraySource& stored = model_of(before_cast(array));
+    const auto* const chunked = as_array(stored);
+    return chunked != nullptr ? open_beside(*chunked, name) : open_member_beside(stored.name(), name);
+}
+
 std::optional<Coordinate> Coordinate::find(const ArraySource& array, const std::string& dimension,
                                            std::int64_t length) {
     if (!could_be_name(dimension)) return std::nullopt;
-    const ArraySource& stored = before_cast(array);
-    const auto* const chunked = as_array(stored);
-    std::unique_ptr<ArraySource> values =
-        chunked != nullptr ? open_beside(*chunked, dimension) : open_member_beside(stored.name(), dimension);
+    std::unique_ptr<ArraySource> values = array_beside(array, dimension);
     if (values == nullptr) return std::nullopt;
     const Shape shape = values->info().shape;
     if (shape.rank() != 1 || shape[0] != length) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <type_traits>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include <tessera/error_text.h>
 #include <tessera/geo_reference.h>
 #include <tessera/selection_items.h>
+#include <tessera/turned.h>
 
 namespace tessera {
 
@@ -96,6 +98,42 @@ Keys<Key> keys_of(const Coordinate& coordinate, std::string_view value) {
     }
 }
 
+bool is_longitude(const Value& attributes) {
+    constexpr std::array<std::string_view, 6> units{"degrees_east", "degree_east", "degrees_E",
+                                                    "degree_E",     "degreesE",    "degreeE"};
+    const auto text = [&](std::string_view name) {
+        const Value* const value = attributes.find(name);
+        return value != nullptr && value->is_string() ? value->as_string() : std::string();
+    };
+    return text("standard_name") == "longitude" || std::ranges::count(units, text("units")) > 0;
+}
+
+/// The values of a coordinate that runs once around the earth: longitudes by units or standard_name that rise, and
+/// whose span and one step are 360 degrees within a hundredth of a step. Empty: it does not.
+std::vector<long double> cycle_of(const Coordinate& coordinate) {
+    constexpr std::int64_t most = 10'000'000;
+    const std::int64_t n = coordinate.length();
+    if (coordinate.kind() != Coordinate::Kind::numbers || n < 2 || n > most) return {};
+    if (!is_longitude(coordinate.source().attribute_values())) return {};
+    std::vector<long double> values;
+    bool rises = true;
+    coordinate.for_each<long double>(0, n, [&](const std::optional<long double>& value) {
+        rises = rises && value && (values.empty() || *value > values.back());
+        values.push_back(value.value_or(0));
+    });
+    const long double step = (values.back() - values.front()) / static_cast<long double>(n - 1);
+    const bool around = std::fabs(values.back() - values.front() + step - whole_turn) <= step / 100;
+    return rises && around ? values : std::vector<long double>{};
+}
+
+/// Of a value, or of the same longitude in the turn that the coordinate has.
+template <class Key>
+Keys<Key> keys_in_turn(const Coordinate& coordinate, std::string_view value) {
+    Keys<Key> keys = keys_of<Key>(coordinate, value);
+    if constexpr (std::is_same_v<Key, long double>) keys.first = keys.last = in_turn(cycle_of(coordinate), keys.first);
+    return keys;
+}
+
 /// Whether the keys that passed rise, fall, or neither.
 template <class Key>
 class Sorting {
@@ -134,9 +172,14 @@ struct Matches {
     }
 };
 
+/// The keys of a range, both included; nullopt: it goes to the end.
 template <class Key>
-Selection::Axis pick_range(const Coordinate& coordinate, const NamedItem& item, std::string_view text,
-                           const std::vector<std::string_view>& ends) {
+struct KeyRange {
+    std::optional<Key> low, high;
+};
+
+template <class Key>
+bool falls_at_all(const Coordinate& coordinate) {
     const std::int64_t n = coordinate.length();
     std::optional<Key> at_start;
     std::optional<Key> at_end;
@@ -144,7 +187,11 @@ Selection::Axis pick_range(const Coordinate& coordinate, const NamedItem& item, 
         coordinate.for_each<Key>(0, 1, [&](const std::optional<Key>& key) { at_start = key; });
         coordinate.for_each<Key>(n - 1, 1, [&](const std::optional<Key>& key) { at_end = key; });
     }
-    const bool falls = at_start && at_end && *at_end < *at_start;
+    return at_start && at_end && *at_end < *at_start;
+}
+
+template <class Key>
+KeyRange<Key> range_of(const Coordinate& coordinate, const std::vector<std::string_view>& ends, bool falls) {
     std::optional<Keys<Key>> from;
     std::optional<Keys<Key>> to;
     if (!ends[0].empty()) from = keys_of<Key>(coordinate, ends[0]);
@@ -167,12 +214,33 @@ Selection::Axis pick_range(const Coordinate& coordinate, const NamedItem& item, 
     } else if (to) {
         (falls ? low : high) = falls ? to->first : to->last;
     }
+    return {low, high};
+}
+
+/// Where a range of longitudes lies that goes beyond the ends of the coordinate.
+std::optional<Turn> turn_for(const Coordinate& coordinate, const std::vector<std::string_view>& ends) {
+    if (coordinate.kind() != Coordinate::Kind::numbers || ends[0].empty() || ends[1].empty()) return std::nullopt;
+    const auto [low, high] = range_of<long double>(coordinate, ends, false);
+    return low && high ? turn_of_range(cycle_of(coordinate), *low, *high) : std::nullopt;
+}
+
+template <class Key>
+Selection::Axis pick_range(const Coordinate& coordinate, const NamedItem& item, std::string_view text,
+                           const std::vector<std::string_view>& ends) {
+    const std::int64_t n = coordinate.length();
+    const KeyRange<Key> range = range_of<Key>(coordinate, ends, falls_at_all<Key>(coordinate));
+    if (const auto turn = turn_for(coordinate, ends)) {
+        throw invalid_argument(
+            "\"{}\" goes beyond the ends of {}, and lies at indices {}: take its parts one after the other, by {}@ and "
+            "indices",
+            item.text, coordinate.name(), turn->to_string(), item.name);
+    }
     Matches matches;
     Sorting<Key> order;
     std::int64_t i = 0;
     coordinate.for_each<Key>(0, n, [&](const std::optional<Key>& key) {
         order.add(key);
-        if (key && (!low || *key >= *low) && (!high || *key <= *high)) matches.add(i);
+        if (key && (!range.low || *key >= *range.low) && (!range.high || *key <= *range.high)) matches.add(i);
         ++i;
     });
     require_sorted(coordinate, order, item.text);
@@ -197,7 +265,7 @@ struct Neighbours {
 
 template <class Key>
 Selection::Axis pick_value(const Coordinate& coordinate, const NamedItem& item) {
-    const Keys<Key> value = keys_of<Key>(coordinate, item.what);
+    const Keys<Key> value = keys_in_turn<Key>(coordinate, item.what);
     Matches within;
     Matches exact;
     int finest = 0;
@@ -232,7 +300,7 @@ Selection::Axis pick_nearest(const Coordinate& coordinate, const NamedItem& item
         throw invalid_argument("{}: texts have no nearest value; \"{}={}\" is the one that is equal", coordinate.name(),
                                item.name, item.what);
     } else {
-        const Key value = keys_of<Key>(coordinate, item.what).first;
+        const Key value = keys_in_turn<Key>(coordinate, item.what).first;
         std::optional<Key> least;
         std::int64_t nearest = 0;
         Sorting<Key> order;
@@ -270,9 +338,20 @@ std::string axis_text(const Selection::Axis& axis) {
     return Selection(std::vector{axis}).to_string();
 }
 
+/// What an item picks of an array that was turned for it.
+std::optional<Selection::Axis> pick_turned(const NamedItem& item, std::string_view text, const ArraySource& source,
+                                           int d, std::string& said) {
+    const Turn* const turn = turn_of(source);
+    if (turn == nullptr || turn->dimension != d) return std::nullopt;
+    const std::vector<std::string_view> ends = unquoted_parts(item.what, ':');
+    said = fmt::format("{} means indices {}", item.text, turn->to_string());
+    return stepped_axis(0, turn->count, ends.size() > 2 ? ends[2] : std::string_view(), text);
+}
+
 /// What a named item picks, and in `said` what it was taken for.
 Selection::Axis pick(const NamedItem& item, std::string_view text, const ArraySource& source, int d,
                      std::int64_t length, std::string& said) {
+    if (const auto turned = pick_turned(item, text, source, d, said)) return *turned;
     std::optional<Coordinate> coordinate;
     if (item.how != '@') coordinate = Coordinate::find(source, std::string(item.name), length);
     if (!coordinate) {
@@ -412,6 +491,51 @@ Selection parse_selection(std::string_view text, const ArraySource& source, std:
         ++place;
     }
     return Selection(std::move(axes));
+}
+
+namespace {
+
+/// A turn and the names that it goes by.
+struct NamedTurn {
+    Turn turn;
+    std::string name, bounds;
+};
+
+std::optional<NamedTurn> turn_asked(const ArraySource& source, std::string_view text) {
+    const DimensionNames names = dimension_names_of(source);
+    for (const std::string_view each : selection_items(text)) {
+        const auto item = named_item(each, text);
+        if (!item || item->how != '=') continue;
+        const std::vector<std::string_view> ends = unquoted_parts(item->what, ':');
+        const std::string name(item->name);
+        const auto found = std::ranges::find(names, std::optional(name));
+        if (ends.size() < 2 || ends.size() > 3 || found == names.end()) continue;
+        const auto d = static_cast<int>(found - names.begin());
+        const auto coordinate = Coordinate::find(source, name, source.info().shape[d]);
+        if (!coordinate) continue;
+        if (auto turn = turn_for(*coordinate, ends)) {
+            turn->dimension = d;
+            const Value attributes = coordinate->source().attribute_values();
+            const Value* const bounds = attributes.find("bounds");
+            return NamedTurn{*turn, name,
+                             bounds != nullptr && bounds->is_string() ? bounds->as_string() : std::string()};
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::unique_ptr<ArraySource> turned_source(std::unique_ptr<ArraySource> array, std::string_view text) {
+    if (text.find('=') == std::string_view::npos || text.find(':') == std::string_view::npos) return array;
+    try {
+        if (const auto asked = turn_asked(*array, text)) {
+            return turned_by(std::move(array), asked->turn, asked->name, asked->bounds);
+        }
+    } catch (const Error&) {
+        return array;  // parse_selection() says what is wrong
+    }
+    return array;
 }
 
 // ---- one selection of several arrays

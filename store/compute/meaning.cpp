@@ -81,7 +81,7 @@ void take_units_of_coordinate(const ArraySource& source, Value& values) {
 
 Value attributes_of(const ArraySource& source) {
     Value values = source.attribute_values();  // once, because an array looks whether they changed
-    const auto* const array = as_array(source);
+    const auto* const array = as_array(model_of(source));
     const ArrayMetadata m = array != nullptr ? array->metadata() : ArrayMetadata{};
     const DimensionNames names = array != nullptr ? m.dimension_names : dimension_names_of(source);
     if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));

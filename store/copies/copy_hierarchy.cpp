@@ -10,6 +10,7 @@
 #include <tessera/json.h>
 #include <tessera/place.h>
 #include <tessera/secrets.h>
+#include <tessera/turned.h>
 #include <tessera/zip_name.h>
 #include <algorithm>
 #include <chrono>
@@ -96,6 +97,7 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
     const CastSource* const cast = as_cast(model_of(from));
     std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
     // They say what becomes of the values.
+    if (const Turn* const turn = turn_of(from)) rule += fmt::format(" from {} on", turn->first);
     if (from.model() != nullptr) rule += " with " + attributes_beside_model(from).dump();
     return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(),
                                   is_local(path) ? fs::absolute(path).string() : without_secrets(path.string()),

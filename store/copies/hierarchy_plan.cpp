@@ -10,6 +10,7 @@
 #include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
 #include <tessera/own_names.h>
+#include <tessera/turned.h>
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -61,6 +62,7 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
             path, [&](const Located& at) { return open_source(at, options); }, to_read(o.from));
     }
     source = readable(std::move(source));
+    if (o.selection) source = turned_source(std::move(source), o.shared ? o.shared->items_for(*source) : *o.selection);
     return o.view ? o.view(std::move(source)) : std::move(source);
 }
 

@@ -324,6 +324,7 @@ void describe(CLI::App& app) {
         "A path is an array directory, or an array file: data.npy, data.npz::member.\n"
         "Selections are NumPy's slices, in quotes: '10:20, ::2, 5, ...', or name dimensions: 'time=2020-01:2020-06,\n"
         "lat=45:50' takes values of the coordinates, both ends included, 'lat~45' the nearest, 'z@4:9' indices.\n"
+        "Longitudes go around the earth: 'lon=-10:40' of 0 to 359 takes both parts, as -10 to 40.\n"
         "--json: one JSON document on stdout; NaN and infinities are strings, integers have all\n"
         "their digits, dates are ISO 8601 text, and a member has the same type in every run, or is\n"
         "null. Errors and notes are JSON objects on stderr, one a line (tools/docs/json.md).\n"

@@ -1,6 +1,9 @@
 #include "selected.h"
 
 #include <tessera/dimensions.h>
+#include <tessera/turned.h>
+
+#include <utility>
 
 #include "options.h"
 
@@ -11,6 +14,12 @@ Selection chosen_part(Session& session, const std::string& path, const std::stri
     const Selection selection = about_path(path, [&] { return parse_selection(text, source, &said); });
     if (!said.empty()) session.note(path + ": " + said);
     return selection;
+}
+
+Selection chosen_part(Session& session, const std::string& path, const std::string& text,
+                      std::unique_ptr<ArraySource>& source) {
+    source = turned_source(std::move(source), text);
+    return chosen_part(session, path, text, std::as_const(*source));
 }
 
 }  // namespace tessera::cli

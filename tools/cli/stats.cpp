@@ -225,7 +225,7 @@ int stats(Session& session, const StatsOptions& o) {
         source = about_path(o.path, [&] { return open_source(at); });
         of.stored_dtype = native_dtype(source->info().dtype);
         std::optional<Selection> selection;
-        if (o.selection) selection = chosen_part(session, o.path, *o.selection, *source);
+        if (o.selection) selection = chosen_part(session, o.path, *o.selection, source);
         of.outside = outside_valid_range(*source, session.io(), selection);
         if (!o.raw) source = decoded(std::move(source));
         of.dtype = source->info().dtype;

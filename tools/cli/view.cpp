@@ -358,8 +358,8 @@ int view_table(Session& session, const ViewOptions& o, const ArraySource& source
 int view(Session& session, const ViewOptions& o, const Located& at) {
     if (o.png) require_free(o);
     if (o.chunks) return view_chunks(session, o);
-    const auto source = about_path(o.path, [&] { return open_source(at); });
-    const Shape shape = chosen_part(session, o.path, o.selection, *source).shape();
+    auto source = about_path(o.path, [&] { return open_source(at); });
+    const Shape shape = chosen_part(session, o.path, o.selection, source).shape();
     if (!has_picture(source->info().dtype) || shape.empty()) return view_table(session, o, *source);
     return o.hist ? view_histogram(session, o, *source) : view_slice(session, o, *source);
 }

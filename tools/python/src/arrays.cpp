@@ -10,6 +10,7 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/node_facts.h>
+#include <tessera/turned.h>
 #include <tessera/where.h>
 #include <tessera/write_computed.h>
 
@@ -168,11 +169,23 @@ py::array rows_where(ArrayHandle& handle, const std::string& condition, const Wo
     return made;
 }
 
-/// The key of a selection by names and values: integers and slices.
+/// The stored indices along a dimension that is turned.
+py::array turned_indices(const Turn& turn, const Selection::Axis& axis) {
+    const py::array made = empty_array(py::dtype::of<std::int64_t>(), {axis.count});
+    auto* const indices = static_cast<std::int64_t*>(py::array(made).mutable_data());
+    for (std::int64_t i = 0; i < axis.count; ++i) indices[i] = turn.stored(axis.start + i * axis.step);
+    return made;
+}
+
+/// The key of a selection by names and values: integers, slices, and indices of longitudes beyond the array's ends.
 py::tuple select(ArrayHandle& handle, const std::string& text, const WorkOptions& options) {
     const auto parts = handle.parts();
-    const Selection selection =
-        Work(options).run([&](const IoOptions&) { return parse_selection(text, named_source(*parts)); });
+    std::unique_ptr<ArraySource> source = shared_source({parts, &named_source(*parts)});
+    const Selection selection = Work(options).run([&](const IoOptions&) {
+        source = turned_source(std::move(source), text);
+        return parse_selection(text, *source);
+    });
+    const Turn* const turn = turn_of(*source);
     py::tuple key(selection.axes().size());
     for (std::size_t d = 0; d < selection.axes().size(); ++d) {
         const Selection::Axis& axis = selection.axes()[d];
@@ -180,6 +193,8 @@ py::tuple select(ArrayHandle& handle, const std::string& text, const WorkOptions
         const auto end = stop < 0 ? py::object(py::none()) : py::object(py::int_(stop));
         if (axis.dropped) {
             key[d] = py::int_(axis.start);
+        } else if (turn != nullptr && std::cmp_equal(turn->dimension, d)) {
+            key[d] = turned_indices(*turn, axis);
         } else {
             key[d] = py::slice(py::int_(axis.start), end, py::int_(axis.step));
         }

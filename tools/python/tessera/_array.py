@@ -60,7 +60,8 @@ class Array(Indexed):
         """Read by the names of dimensions and the values of their coordinates, as xarray's ``sel``.
 
         The coordinate of a dimension is the one-dimensional array of that name in the array's group. Times of the CF
-        conventions are decoded. A slice of values includes both ends. Where there is no coordinate, slices are indices.
+        conventions are decoded. A slice of values includes both ends; longitudes go around the earth, so that
+        ``lon=slice(-10, 40)`` of 0 to 359 takes 350 to 359 and 0 to 40. Where there is no coordinate, slices are indices.
 
         Parameters
         ----------
@@ -81,7 +82,9 @@ class Array(Indexed):
         >>> a.sel(x=slice(15, 30)).shape, a.sel(x=33, method="nearest").shape
         ((3, 2), (3,))
         """
-        return self[self._handle.select(sel_text(text, method, values), self._brief)]
+        key = self._handle.select(sel_text(text, method, values), self._brief)
+        plain = all(isinstance(index, (int, slice)) for index in key)
+        return self[key] if plain else self.oindex[key]
 
     def where(self, condition: str, *, threads: int = 0, max_memory: Union[int, str] = 0,
               progress: ProgressCallback = None) -> np.ndarray[Any, Any]:

@@ -52,6 +52,9 @@ private:
     Packing packing_;
 };
 
+/// The array of that name in the group of another; null: there is none.
+[[nodiscard]] std::unique_ptr<ArraySource> array_beside(const ArraySource& array, const std::string& name);
+
 /// Whether the group that an array lies in says that it is an image of several scales (OME-Zarr).
 [[nodiscard]] bool is_below_multiscales(const class Array& array);
 
