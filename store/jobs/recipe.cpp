@@ -412,22 +412,42 @@ std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> array, const
     return CastAsked(recipe).of(std::move(array));
 }
 
+namespace {
+
+/// Says that elements are copied without what says what they stand for, unless they are decoded.
+void note_codes(const ArraySource& array, bool decode, std::vector<Note>& notes) {
+    const Meaning meaning = meaning_of(array);
+    const bool encoded = meaning.is_encoded(array.info().dtype);
+    if (!encoded && !meaning.time) return;
+    const bool decodes = meaning.time ? meaning.has_datetimes() : !meaning.marks_missing();
+    if (decodes && decode) return;
+    std::vector<Advice> way_out;
+    if (decodes) way_out.push_back({Action::decode_cf, "copies what they stand for", {}});
+    notes.emplace_back(
+        fmt::format("{}: the stored codes are copied, without the attributes that say what they stand for",
+                    array.name()),
+        std::move(way_out));
+}
+
+}  // namespace
+
 std::unique_ptr<ArraySource> viewed(std::unique_ptr<ArraySource> array, const Recipe& recipe,
-                                    const OpenIngredient& open, const IoOptions& io, std::vector<std::string>& notes) {
+                                    const OpenIngredient& open, const IoOptions& io, std::vector<Note>& notes) {
     const CastAsked cast(recipe);
     const View* const view = recipe.view();
     if (view == nullptr) return cast.of(std::move(array));
     if (view->elements == Elements::text) array = text_source(std::move(array));
+    if (view->elements == Elements::bare_codes && view->cf != "encode") note_codes(*array, view->cf == "decode", notes);
     if (view->elements == Elements::values && !meaning_of(*array).marks_missing()) array = decoded(std::move(array));
     if (view->where) array = where_source(std::move(array), *view->where, io);
     if (view->points) array = elements_at(std::move(array), opened_ingredient(*view->points, open));
     std::string why;
     if (view->cf == "decode") array = decode_cf(std::move(array), &why);
     if (view->cf == "encode") array = encode_cf(std::move(array));
-    if (!why.empty()) notes.push_back(std::exchange(why, {}));
+    if (!why.empty()) notes.emplace_back(std::exchange(why, {}));
     array = cast.of(std::move(array));
     if (const auto rounding = rounding_of(*view)) array = rounded(std::move(array), *rounding, &why, io);
-    if (!why.empty()) notes.push_back(std::move(why));
+    if (!why.empty()) notes.emplace_back(std::move(why));
     return array;
 }
 

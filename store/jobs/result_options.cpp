@@ -51,7 +51,7 @@ void require_of_kind(const ResultOptions& result, const std::string& destination
 }
 
 bool is_viewed(const Recipe& recipe) {
-    bool given = recipe.dtype.has_value() || recipe.view()->elements >= Elements::values;
+    bool given = recipe.dtype.has_value() || recipe.view()->elements > Elements::codes;
     visit_options(*recipe.view(), [&](const Option& /*option*/, const auto& m) { given = given || is_given(m); });
     return given;
 }
@@ -124,8 +124,9 @@ Recipe rounded_for(Recipe recipe, const ResultOptions& r, const std::string& des
     if (view != nullptr && view->elements < Elements::codes) {
         const auto* format = named_array_file_format(destination);
         const bool text = format != nullptr && format->recognise == nullptr && !recipe.dtype;
-        const bool values = view->elements == Elements::shown && (format == nullptr || !format->keeps_attributes);
-        view->elements = text ? Elements::text : values ? Elements::values : Elements::codes;
+        const bool keeps = format != nullptr ? format->keeps_attributes : view->elements != Elements::shown;
+        const Elements bare = view->elements == Elements::shown ? Elements::values : Elements::bare_codes;
+        view->elements = text ? Elements::text : keeps ? Elements::codes : bare;
     }
     auto rounding = view == nullptr ? std::nullopt : rounding_of(*view);
     if (!rounding) return recipe;
@@ -138,7 +139,7 @@ Recipe rounded_for(Recipe recipe, const ResultOptions& r, const std::string& des
 }
 
 HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, const std::string& destination,
-                                   const IoOptions& io, const std::function<void(const std::string&)>& say) {
+                                   const IoOptions& io, const std::function<void(const Note&)>& say) {
     HierarchyOptions options{.arrays = wishes_of(r),
                              .selection = given.selection,
                              .overwrite = r.overwrite,
@@ -159,10 +160,10 @@ HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, 
         if (is_viewed(seen)) {
             const auto said = std::make_shared<std::set<std::string>>();  // arrays are opened more than once
             options.view = [recipe = std::move(seen), said, say, io](std::unique_ptr<ArraySource> opened) {
-                std::vector<std::string> notes;
+                std::vector<Note> notes;
                 opened = viewed(std::move(opened), recipe, open_by_path(), io, notes);
-                for (const std::string& note : notes) {
-                    if (said->insert(note).second) say(note);
+                for (const Note& note : notes) {
+                    if (said->insert(note.text).second) say(note);
                 }
                 return opened;
             };

@@ -10,9 +10,12 @@
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
+#include <tessera/turned.h>
 #include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -64,10 +67,11 @@ Ingredient read_input(const TransferOptions& o, int descriptor) {
 
 /// The source as the recipe shows it.
 std::unique_ptr<ArraySource> seen(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource> source) {
-    std::vector<std::string> notes;
+    std::vector<Note> notes;
+    if (o.recipe.selection) source = turned_source(std::move(source), *o.recipe.selection);
     source =
         viewed(std::move(source), rounded_for(o.recipe, o.result, o.destination), open_by_path(), session.io(), notes);
-    for (const std::string& note : notes) session.note(note);
+    for (const Note& note : notes) session.note(advised(note.text, note.advice));
     return source;
 }
 
@@ -107,61 +111,71 @@ std::optional<std::string> codec_of_settings(const TransferOptions& o) {
     return codec;
 }
 
-/// Notes about the nodes of one destination. The same note about several is printed once, with their names, when the
-/// transfer ends; for --json each by itself.
+/// Notes about the nodes of a source and a destination. The same note about several is printed once, with their names,
+/// when the transfer ends; for --json each by itself.
 class NodeNotes {
 public:
-    NodeNotes(Session& session, std::string destination)
-        : session_(session), destination_(std::move(destination) + "/") {}
+    NodeNotes(Session& session, const std::string& source, const std::string& destination)
+        : session_(session), wholes_{destination + "/", source + "/", source + "::"} {}
     NodeNotes(const NodeNotes&) = delete;
     NodeNotes& operator=(const NodeNotes&) = delete;
     ~NodeNotes() {
         try {
-            print();
+            for (const Same& note : notes_) {
+                if (!note.when_done || std::uncaught_exceptions() == 0) print(note);
+            }
         } catch (const std::exception&) {
             // no memory for a note
         }
     }
 
-    void add(const std::string& text) {
-        const std::size_t end = text.starts_with(destination_) ? text.find(": ") : std::string::npos;
-        if (session_.options().json || end == std::string::npos) return session_.note(text);
-        const std::string node = text.substr(destination_.size(), end - destination_.size());
+    /// `when_done`: not where the transfer fails.
+    void add(const std::string& text, bool when_done = false) {
+        const auto whole = std::ranges::find_if(wholes_, [&](const auto& name) { return text.starts_with(name); });
+        const std::size_t end = whole != wholes_.end() ? text.find(": ", whole->size()) : std::string::npos;
+        const bool alone = session_.options().json || end == std::string::npos;
+        if (alone && !when_done) return session_.note(text);
+        if (alone) {
+            notes_.push_back({"", text, {""}, when_done});
+            return;
+        }
         const std::string what = text.substr(end);
-        const auto same = std::ranges::find(notes_, what, &std::pair<std::string, std::vector<std::string>>::first);
-        auto& nodes =
-            same == notes_.end() ? notes_.emplace_back(what, std::vector<std::string>()).second : same->second;
-        nodes.push_back(node);
+        auto same = std::ranges::find_if(notes_, [&](const Same& note) { return note.of(*whole, what); });
+        if (same == notes_.end()) same = notes_.insert(same, {*whole, what, {}, when_done});
+        same->nodes.push_back(text.substr(whole->size(), end - whole->size()));
     }
 
 private:
-    void print() {
+    /// One note about several nodes.
+    struct Same {
+        std::string whole, what;
+        std::vector<std::string> nodes;
+        bool when_done = false;
+        [[nodiscard]] bool of(const std::string& a, const std::string& b) const { return whole == a && what == b; }
+    };
+
+    void print(const Same& note) {
         constexpr std::size_t few = 3;
-        for (const auto& [what, nodes] : notes_) {
-            if (nodes.size() == 1) {
-                session_.note(destination_ + nodes.front() + what);
-                continue;
-            }
-            std::string names;
-            for (std::size_t i = 0; i < std::min(few, nodes.size()); ++i) names += (i == 0 ? "" : ", ") + nodes[i];
-            if (nodes.size() > few) names += fmt::format(" and {} more", nodes.size() - few);
-            session_.note(fmt::format("{}{} ({} arrays: {})",
-                                      std::string_view(destination_).substr(0, destination_.size() - 1), what,
-                                      nodes.size(), names));
-        }
+        const auto& nodes = note.nodes;
+        if (nodes.size() == 1) return session_.note(note.whole + nodes.front() + note.what);
+        std::string names;
+        for (std::size_t i = 0; i < std::min(few, nodes.size()); ++i) names += (i == 0 ? "" : ", ") + nodes[i];
+        if (nodes.size() > few) names += fmt::format(" and {} more", nodes.size() - few);
+        const std::string_view whole = std::string_view(note.whole).substr(0, note.whole.find_last_not_of("/:") + 1);
+        session_.note(fmt::format("{}{} ({} arrays: {})", whole, note.what, nodes.size(), names));
     }
 
     Session& session_;
-    std::string destination_;
-    std::vector<std::pair<std::string, std::vector<std::string>>> notes_;  ///< in the order in which they came first
+    std::array<std::string, 3> wholes_;
+    std::vector<Same> notes_;  ///< in the order in which they came first
 };
 
 }  // namespace
 
 HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o) {
-    const auto notes = std::make_shared<NodeNotes>(session, o.destination);
-    HierarchyOptions options = tessera::hierarchy_options(o.recipe, o.result, o.destination, session.io(),
-                                                          [&session](const std::string& text) { session.note(text); });
+    const auto notes = std::make_shared<NodeNotes>(session, o.source, o.destination);
+    const auto say = [notes](const Note& note) { notes->add(advised(note.text, note.advice), true); };
+    HierarchyOptions options = tessera::hierarchy_options(o.recipe, o.result, o.destination, session.io(), say);
     options.arrays.preferred_format = wishes_of(o).preferred_format;
     options.store = session.store();
     options.note = [notes](const Note& note) { notes->add(advised(note.text, note.advice)); };
@@ -185,6 +199,7 @@ int transfer_to_stream(Session& session, const TransferOptions& o, int descripto
     if (o.open || !input_stream(o.source)) from.as = std::nullopt;  // it is what is written
     View* const view = from.recipe.view();
     const bool text = o.as == "csv" && !o.recipe.dtype;
+    if (view != nullptr && view->elements == Elements::by_file) view->elements = Elements::bare_codes;
     if (text && view != nullptr && view->elements != Elements::codes) view->elements = Elements::text;
     const auto source = o.open ? o.open() : open_given(session, from);
     return write_stream(session, o, *source, descriptor);
@@ -242,7 +257,10 @@ int make_recipe(Session& session, TransferOptions o, std::string_view done) {
             names_array_file(to) ? std::optional(attributes_in_file(*made->source, made->from)) : std::nullopt;
         return shared_source({made, made->source.get()}, attributes);
     };
-    return transfer(session, std::move(o), done);
+    const auto made = o.made;
+    const int code = transfer(session, std::move(o), done);
+    for (const Note& note : made->notes) session.note(advised(note.text, note.advice));
+    return code;
 }
 
 void declare_places(CLI::App& app, TransferOptions& o, const char* source, const char* destination) {

@@ -43,8 +43,15 @@ py::object into_memory(const ArraySource& source, const WorkOptions& work) {
     return made;
 }
 
-/// Makes what a recipe describes, in a place or in memory.
-py::object made(const py::dict& given, const py::object& destination, const WorkOptions& work) {
+std::vector<std::string> sentences(const std::vector<Note>& notes) {
+    std::vector<std::string> texts;
+    for (const Note& note : notes) texts.push_back(advised(note.text, note.advice));
+    return texts;
+}
+
+/// Makes what a recipe describes, in a place or in memory; and sentences about it.
+std::pair<py::object, std::vector<std::string>> made(const py::dict& given, const py::object& destination,
+                                                     const WorkOptions& work) {
     Asked asked = asked_from_python(given);
     const auto to = destination.is_none() ? std::nullopt : std::optional(path_from_python(destination));
     if (!to) {
@@ -68,7 +75,7 @@ py::object made(const py::dict& given, const py::object& destination, const Work
             (void)write_computed(*opened.source, *to, opened.from, options);
         });
     });
-    return py::none();
+    return {py::none(), told};
 }
 
 /// Changes the elements of an open array; returns how many values changed.

@@ -113,6 +113,15 @@ private:
         }
         member = lengths_from_python(value);
     }
+    static void read(const Option& o, const py::object& value, std::optional<GivenLengths>& member) {
+        const bool named =
+            py::isinstance<py::dict>(value) ||
+            (py::isinstance<py::str>(value) && py::cast<std::string>(value).find('=') != std::string::npos);
+        if (named) return read_as_value(o, value, member);
+        std::optional<ChunkLengths> lengths;
+        read(o, value, lengths);
+        member = GivenLengths{*std::move(lengths), {}};
+    }
     static void read(const Option& o, const py::object& value, std::string& member) {
         const bool fits = is_text(value) || (o.number && (is_whole(value) || py::isinstance<py::float_>(value) ||
                                                           is_list(value) || py::isinstance<py::dict>(value)));
@@ -180,8 +189,9 @@ Asked asked_from_python(const py::dict& given) {
 HierarchyOptions hierarchy_options(const Asked& asked, const std::string& destination, const IoOptions& io,
                                    std::vector<std::string>& notes) {
     require_fitting(asked.recipe, asked.result, destination);
-    HierarchyOptions options = tessera::hierarchy_options(asked.recipe, asked.result, destination, io,
-                                                          [&notes](const std::string& note) { notes.push_back(note); });
+    HierarchyOptions options =
+        tessera::hierarchy_options(asked.recipe, asked.result, destination, io,
+                                   [&notes](const Note& note) { notes.push_back(advised(note.text, note.advice)); });
     options.arrays.preferred_format = usual_format();
     return options;
 }

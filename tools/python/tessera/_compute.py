@@ -36,7 +36,10 @@ def _made(asked: dict[str, Any], destination: Optional[Path], running: Any, opti
     if destination is not None and "fill_value" in asked:
         fill, dtype = asked["fill_value"], asked["dtype"]
         asked["fill_value"] = json_fill(fill, np.asarray(fill).dtype if dtype is None else dtype)
-    return _tessera.make(asked, None if destination is None else new_place(destination), running)
+    made, notes = _tessera.make(asked, None if destination is None else new_place(destination), running)
+    for note in notes:
+        warn(note)
+    return made
 
 
 def _calc_in_place(array: Union[Path, Array], recipe: dict[str, Any], sel: Any, running: Any, max_memory: Any) -> None:

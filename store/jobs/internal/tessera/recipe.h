@@ -49,6 +49,7 @@ enum class Elements : std::uint8_t {
     by_file,  ///< text in a .csv, codes elsewhere
     shown,    ///< text in a .csv, values where there is no place for the attributes that say it, codes elsewhere
     codes,
+    bare_codes,  ///< codes, with a note, because their attributes have no place there
     values,
     text,
 };
@@ -329,7 +330,7 @@ struct OpenedRecipe {
     std::unique_ptr<ArraySource> source;
     ComputedFrom from;
     std::vector<std::shared_ptr<const ArraySource>> kept;  ///< that `from` refers to
-    std::vector<std::string> notes;                        ///< sentences about the view
+    std::vector<Note> notes;                               ///< sentences about the view
 };
 /// What a recipe makes, as a source; not of a pyramid, which is several arrays. Throws invalid_argument for fields that
 /// do not fit the arrays, and what opening them throws.
@@ -342,7 +343,7 @@ struct OpenedRecipe {
 /// The array as the recipe's view and dtype have it. `notes` gets sentences about it.
 [[nodiscard]] std::unique_ptr<ArraySource> viewed(std::unique_ptr<ArraySource> array, const Recipe& recipe,
                                                   const OpenIngredient& open, const IoOptions& io,
-                                                  std::vector<std::string>& notes);
+                                                  std::vector<Note>& notes);
 
 /// Options for reading an ingredient. Throws invalid_argument for those of a .csv at a file that is none. `text`: it is
 /// one.

@@ -37,8 +37,9 @@ struct ResultOptions {
 template <OptionsOf<ResultOptions> R, class Visit>
 void visit_options(R& r, const Visit& visit) {
     visit({"chunks", "chunks", "--chunks", "SHAPE",
-           "lengths of a chunk, or '[10,10,5]*4,32' where they differ along a dimension ({edges})", false, false,
-           only_arrays},
+           "lengths of a chunk, or time=6,lat=2 by the names of some dimensions; '[10,10,5]*4,32' where they differ "
+           "along\none ({edges})",
+           false, false, only_arrays},
           r.chunks);
     visit({"codec", "codec", "--codec", "CODECS", "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none",
            false, false, only_arrays},
@@ -112,6 +113,6 @@ void require_planned(const ResultOptions& result);
 /// `store` and what depends on settings are the caller's. `say` is called with sentences about the view.
 [[nodiscard]] HierarchyOptions hierarchy_options(const Recipe& recipe, const ResultOptions& result,
                                                  const std::string& destination, const IoOptions& io,
-                                                 const std::function<void(const std::string& text)>& say);
+                                                 const std::function<void(const Note& note)>& say);
 
 }  // namespace tessera
