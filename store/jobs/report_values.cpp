@@ -137,6 +137,7 @@ Value difference_value(const Difference& found) {
     value.set("first", std::move(first));
     value.set("largest", found.largest ? Value(*found.largest) : Value());
     value.set("largest_at", found.largest ? shape_value(found.largest_at) : Value());
+    value.set("codes", found.codes.empty() ? Value() : Value(found.codes));
     return value;
 }
 

@@ -3,8 +3,10 @@
 
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
+#include <tessera/meaning.h>
 #include <tessera/measure.h>
 #include <tessera/report_values.h>
+#include <tessera/turned.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
@@ -23,6 +25,7 @@ struct DiffOptions {
     std::string a, b, places = "10";
     std::optional<std::string> selection;
     Tolerance tolerance;
+    bool raw = false;
 };
 
 void print_difference(const Difference& found, const DiffOptions& o) {
@@ -30,6 +33,7 @@ void print_difference(const Difference& found, const DiffOptions& o) {
     if (!found.compared) return;
     if (found.different == 0) {
         print(fmt::format("all {} elements are equal\n", grouped(static_cast<std::uint64_t>(found.elements))));
+        if (!found.codes.empty()) print(fmt::format("their stored codes are not (--raw): {}\n", found.codes));
         return;
     }
     std::string line = fmt::format("{} of {} elements differ", grouped(static_cast<std::uint64_t>(found.different)),
@@ -46,24 +50,30 @@ void print_difference(const Difference& found, const DiffOptions& o) {
     }
 }
 
-/// Maps an index in a selection to one in the array.
-Index index_in_array(const Selection& selection, const Index& index) {
+/// Maps an index in a selection to one in the array, which may be turned.
+Index index_in_array(const Selection& selection, const Index& index, const Turn* turn) {
     Index whole;
     int k = 0;
     for (const Selection::Axis& axis : selection.axes()) {
         whole.push_back(axis.start + (axis.dropped ? 0 : index[k++] * axis.step));
     }
+    if (turn != nullptr) whole[turn->dimension] = turn->stored(whole[turn->dimension]);
     return whole;
 }
 
 Difference part_difference(Session& session, const DiffOptions& o, std::unique_ptr<ArraySource> a,
                            std::unique_ptr<ArraySource> b, int places, const IoOptions& io) {
-    const Selection of_a = chosen_part(session, o.a, *o.selection, *a);
-    const Selection of_b = chosen_part(session, o.b, *o.selection, *b);
-    Difference found =
-        difference(*selected_source(std::move(a), of_a), *selected_source(std::move(b), of_b), o.tolerance, places, io);
-    for (Difference::Place& place : found.first) place.index = index_in_array(of_a, place.index);
-    if (found.largest) found.largest_at = index_in_array(of_a, found.largest_at);
+    const Selection of_a = chosen_part(session, o.a, *o.selection, a);
+    const Selection of_b = chosen_part(session, o.b, *o.selection, b);
+    const auto compare = o.raw ? difference : difference_by_meaning;
+    const Turn* const turned = turn_of(*a);
+    const std::optional<Turn> turn = turned != nullptr ? std::optional(*turned) : std::nullopt;
+    Value meant_by_a = meaning_of(*a).attributes, meant_by_b = meaning_of(*b).attributes;
+    Difference found = compare(*selected_source(std::move(a), of_a, std::move(meant_by_a)),
+                               *selected_source(std::move(b), of_b, std::move(meant_by_b)), o.tolerance, places, io);
+    for (Difference::Place& place : found.first)
+        place.index = index_in_array(of_a, place.index, turn ? &*turn : nullptr);
+    if (found.largest) found.largest_at = index_in_array(of_a, found.largest_at, turn ? &*turn : nullptr);
     return found;
 }
 
@@ -81,9 +91,12 @@ Value tree_value(const TreeDifference& found) {
     value.set("only_in_a", names(found.only_in_a));
     value.set("only_in_b", names(found.only_in_b));
     value.set("attributes", names(found.attributes));
+    Value codes = Value::object();
+    for (const auto& [path, text] : found.codes) codes.set(path, text);
+    value.set("codes", std::move(codes));
     Value list = Value::array();
-    for (const auto& [path, difference] : found.different) {
-        Value one = difference_value(difference);
+    for (const auto& [path, one_difference] : found.different) {
+        Value one = difference_value(one_difference);
         one.set("path", path_value(path));
         list.push_back(std::move(one));
     }
@@ -98,6 +111,10 @@ void print_tree_difference(const TreeDifference& found, const DiffOptions& o) {
     for (const std::string& path : found.attributes) {
         print(printable(fmt::format("{}: the attributes differ", name(path))) + "\n");
     }
+    for (const auto& [path, text] : found.codes) {
+        print(printable(fmt::format("{}: the elements are equal, their stored codes are not: {}", name(path), text)) +
+              "\n");
+    }
     for (const auto& [path, difference] : found.different) {
         print(printable(fmt::format("{}: ", name(path))));
         print_difference(difference, o);
@@ -107,7 +124,7 @@ void print_tree_difference(const TreeDifference& found, const DiffOptions& o) {
 
 int diff_trees(Session& session, const DiffOptions& o, const Group& a, const Group& b, int places) {
     if (o.selection) throw invalid_argument("--sel: {} is a group; name one of its arrays", o.a);
-    const TreeDifference found = tree_difference(a, o.a, b, o.b, o.tolerance, places, session.io());
+    const TreeDifference found = tree_difference(a, o.a, b, o.b, {o.tolerance, places, o.raw}, session.io());
     session.clear_progress();
     if (session.options().json) {
         print_json(tree_value(found));
@@ -125,8 +142,9 @@ int diff_located(Session& session, const DiffOptions& o, int places, const Locat
     if (group_a && !group_b) (void)about_path(o.b, [&] { return open_source(at_b); });
     std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(at_a); });
     std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(at_b); });
+    const auto compare = o.raw ? difference : difference_by_meaning;
     const Difference found = o.selection ? part_difference(session, o, std::move(a), std::move(b), places, session.io())
-                                         : difference(*a, *b, o.tolerance, places, session.io());
+                                         : compare(*a, *b, o.tolerance, places, session.io());
     session.clear_progress();
     if (session.options().json) {
         print_json(difference_value(found));
@@ -157,6 +175,7 @@ Run declare_diff(CLI::App& app) {
     app.add_option("--atol", o->tolerance.atol, "numbers may differ by this much (default 0: bit for bit)")
         ->option_text("X");
     app.add_option("--rtol", o->tolerance.rtol, "and by this much of B's")->option_text("X");
+    app.add_flag("--raw", o->raw, "compare the stored codes, as digest does, not what they stand for");
     app.add_option("--places", o->places, "list so many of the elements that differ (default 10)")->option_text("N");
     return [o](Session& session) { return diff(session, *o); };
 }

@@ -78,7 +78,7 @@ Value attributes_of(const Group& group, const std::string& path, NodeKind kind) 
 
 /// Compares two nodes of the same path.
 void compare_nodes(const Group& a, const fs::path& place_a, const Group& b, const fs::path& place_b,
-                   const std::string& path, NodeKind kind, const Tolerance& tolerance, int places, const IoOptions& io,
+                   const std::string& path, NodeKind kind, const Comparing& how, const IoOptions& io,
                    TreeDifference& result) {
     bool same = true;
     const bool named_alike =
@@ -90,7 +90,9 @@ void compare_nodes(const Group& a, const fs::path& place_a, const Group& b, cons
     if (kind == NodeKind::array && !same_files(place_a / path, place_b / path)) {
         const Array array_a = a.open_array(path);
         const Array array_b = b.open_array(path);
-        Difference found = difference(array_a, array_b, tolerance, places, io);
+        const auto compare = how.raw ? difference : difference_by_meaning;
+        Difference found = compare(array_a, array_b, how.tolerance, how.places, io);
+        if (!found.codes.empty()) result.codes.emplace_back(path, found.codes);
         if (!found.none()) {
             result.different.emplace_back(path, std::move(found));
             same = false;
@@ -102,11 +104,11 @@ void compare_nodes(const Group& a, const fs::path& place_a, const Group& b, cons
 }  // namespace
 
 TreeDifference tree_difference(const Group& a, const std::string& path_a, const Group& b, const std::string& path_b,
-                               const Tolerance& tolerance, int places, const IoOptions& io) {
+                               const Comparing& how, const IoOptions& io) {
     const auto in_a = nodes_of(a);
     const auto in_b = nodes_of(b);
     TreeDifference result;
-    compare_nodes(a, path_a, b, path_b, "", NodeKind::group, tolerance, places, io, result);
+    compare_nodes(a, path_a, b, path_b, "", NodeKind::group, how, io, result);
     for (const auto& [path, kind] : in_a) {
         const auto there = in_b.find(path);
         if (there == in_b.end()) {
@@ -116,7 +118,7 @@ TreeDifference tree_difference(const Group& a, const std::string& path_a, const 
             found.structure.emplace_back("an array in one, a group in the other");
             result.different.emplace_back(path, std::move(found));
         } else {
-            compare_nodes(a, path_a, b, path_b, path, kind, tolerance, places, io, result);
+            compare_nodes(a, path_a, b, path_b, path, kind, how, io, result);
         }
     }
     for (const auto& [path, kind] : in_b) {

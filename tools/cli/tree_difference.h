@@ -15,6 +15,7 @@ struct TreeDifference {
     std::vector<std::string> only_in_a, only_in_b;              ///< paths below the groups
     std::vector<std::string> attributes;                        ///< nodes whose attributes differ
     std::vector<std::pair<std::string, Difference>> different;  ///< arrays; nodes that are an array on one side only
+    std::vector<std::pair<std::string, std::string>> codes;     ///< arrays that differ in codes alone, and how
     std::int64_t same = 0;                                      ///< nodes without differences
 
     [[nodiscard]] bool none() const {
@@ -22,10 +23,15 @@ struct TreeDifference {
     }
 };
 
+struct Comparing {
+    Tolerance tolerance = {};
+    int places = 10;
+    bool raw = false;  ///< codes, not what they stand for
+};
+
 /// Compares all nodes at and below two groups by path. Arrays whose files are identical, or have identical bytes, are
 /// not decoded. `path_a` and `path_b` are the paths of the groups.
 [[nodiscard]] TreeDifference tree_difference(const Group& a, const std::string& path_a, const Group& b,
-                                             const std::string& path_b, const Tolerance& tolerance, int places,
-                                             const IoOptions& io);
+                                             const std::string& path_b, const Comparing& how, const IoOptions& io);
 
 }  // namespace tessera::cli

@@ -143,14 +143,15 @@ std::string digest_at(const py::object& path, const WorkOptions& options) {
     });
 }
 
-py::object difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rtol, int places,
+py::object difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rtol, int places, bool raw,
                          const WorkOptions& options) {
+    const auto compare = raw ? difference : difference_by_meaning;
     const auto parts_a = a.parts();
     const auto parts_b = b.parts();
     const ArraySource& one = parts_a->readable();
     const ArraySource& two = parts_b->readable();
     const Difference found = Work(options).run(
-        [&](const IoOptions& io) { return difference(one, two, {.atol = atol, .rtol = rtol}, places, io); });
+        [&](const IoOptions& io) { return compare(one, two, {.atol = atol, .rtol = rtol}, places, io); });
     return report_to_python(difference_value(found));
 }
 

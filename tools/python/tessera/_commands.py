@@ -475,27 +475,31 @@ def digest(array: Union[Path, Array, Group], *, threads: int = 0, max_memory: Un
 
 
 @over_network
-def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10,
+def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
          storage_options: Optional[dict[str, Any]] = None) -> Difference:
-    """Compare two arrays element by element.
+    """Compare two arrays element by element, by what elements stand for.
 
     Parameters
     ----------
     atol, rtol : float
-        The tolerance, as in :func:`numpy.isclose` with ``equal_nan=True``. Both 0: bit for bit.
+        The tolerance, as in :func:`numpy.isclose` with ``equal_nan=True``. Both 0: bit for bit, or within rounding where the
+        two are packed in different ways.
     places : int
         The largest number of differing elements that are listed.
+    raw : bool
+        Compare the stored codes, as :func:`digest` does.
     storage_options : dict, optional
         As in :func:`open`, for those of both that are paths.
 
     Returns
     -------
     Difference
-        A dict, with its members also as attributes: `equal`, `structure` (differences other than elements), `different`, `first`, `largest`, `largest_at`.
+        A dict, with its members also as attributes: `equal`, `structure` (differences other than elements), `different`, `first`, `largest`, `largest_at`,
+        `codes`.
     """
     one, two = (_array(each, max_memory=max_memory)._handle for each in (a, b))
-    return Difference(_tessera.difference(one, two, atol, rtol, places, work(threads, max_memory, progress)))
+    return Difference(_tessera.difference(one, two, atol, rtol, places, raw, work(threads, max_memory, progress)))
 
 
 @over_network

@@ -205,6 +205,8 @@ class Difference(Result):
         The largest difference; None if elements are not numbers.
     largest_at : tuple of int or None
         Its index.
+    codes : str or None
+        How the stored codes differ where all elements are equal.
     """
 
     equal: bool
@@ -214,6 +216,7 @@ class Difference(Result):
     first: list[dict[str, Any]]
     largest: Optional[float]
     largest_at: Optional[tuple[int, ...]]
+    codes: Optional[str]
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -77,6 +77,9 @@ struct Difference {
     /// The largest |a − b|, infinite if one of the two is not finite; nullopt if elements are not numbers.
     std::optional<double> largest;
     Index largest_at;
+    /// Of difference_by_meaning() without differences: how the stored codes differ all the same: "4 of 9 differ". Empty:
+    /// they do not.
+    std::string codes = {};
 
     [[nodiscard]] bool none() const { return structure.empty() && different == 0; }
 };
@@ -85,6 +88,13 @@ struct Difference {
 /// elements are listed. Numbers of different types are compared by value, and the dtype is named as a difference.
 [[nodiscard]] Difference difference(const ArraySource& a, const ArraySource& b, const Tolerance& tolerance = {},
                                     int places = 10, const IoOptions& io = {});
+
+/// The same of what the elements stand for, as decoded() says: unpacked, and times as moments; missing elements are
+/// equal. Values of different packings are equal within their rounding, unless a tolerance is given. Other units are a
+/// difference. Of arrays without a meaning beside their codes, as difference().
+[[nodiscard]] Difference difference_by_meaning(const ArraySource& a, const ArraySource& b,
+                                               const Tolerance& tolerance = {}, int places = 10,
+                                               const IoOptions& io = {});
 
 // Statistics of an array's values, in one parallel pass.
 
