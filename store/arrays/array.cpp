@@ -5,11 +5,13 @@
 #include <tessera/copy_elements.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
 #include <tessera/parallel.h>
 #include <tessera/place.h>
 #include <tessera/shard.h>
 #include <tessera/slices.h>
 #include <algorithm>
+#include <array>
 
 #include "array_access.h"
 #include "array_state.h"
@@ -434,16 +436,48 @@ void Array::require_direct(const Selection& selection) const {
 
 // ---- changing the shape
 
+namespace {
+
+/// The attributes spatial:shape and spatial:bbox of an array with a georeference, whose shape has changed.
+void renew_place(Array& array) {
+    const Shape shape = array.shape();
+    if (shape.rank() < 2) return;
+    const Value attributes = array.attributes().all();
+    auto place = geo_reference_in(attributes);
+    if (!place || !place->shape) return;
+    const DimensionNames names = dimension_names_of(array);
+    std::array<std::int64_t, 2> lengths{shape[shape.rank() - 2], shape[shape.rank() - 1]};
+    for (std::size_t d = 0; d < 2; ++d) {
+        const auto named = std::ranges::find(names, std::optional(place->dimensions[d]));
+        if (named != names.end()) lengths[d] = shape[static_cast<int>(named - names.begin())];
+    }
+    if (place->shape == lengths) return;
+    place->shape = lengths;
+    Value renewed = attributes;
+    set_geo_reference(renewed, *place);
+    Value changed = Value::object();
+    for (const char* const name : {"spatial:shape", "spatial:bbox"}) {
+        const Value* const value = renewed.find(name);
+        if (value != nullptr && attributes.find(name) != nullptr) changed.set(name, *value);
+    }
+    array.attributes().merge(changed);
+}
+
+}  // namespace
+
 void Array::resize(const Shape& shape, const IoOptions& io) {
     resize_array(*state_, shape, io);
+    renew_place(*this);
 }
 
 std::int64_t Array::append(const ArraySource& in, int axis, const IoOptions& io) {
-    return append_array(*state_, in, axis, io);
+    const std::int64_t at = append_array(*state_, in, axis, io);
+    renew_place(*this);
+    return at;
 }
 
 std::int64_t Array::append(const ArrayView& in, int axis, const IoOptions& io) {
-    return append_array(*state_, *view_source(in, "the elements given"), axis, io);
+    return append(*view_source(in, "the elements given"), axis, io);
 }
 
 const Array* as_array(const ArraySource& source) {

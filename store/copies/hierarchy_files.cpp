@@ -89,8 +89,14 @@ Error one_array_only(const HierarchyCopy& o, std::size_t count) {
 std::unique_ptr<ArraySource> open_part(const HierarchyCopy& o, const std::string& name) {
     std::unique_ptr<ArraySource> source = open_copied(o, part_path(o, name));
     const std::optional<Selection> selection = selection_of(o, *source);
-    if (!selection) return source;
-    Value attributes = attributes_of_part(attributes_with_names(*source), *selection);
+    const Value whole = attributes_with_names(*source);
+    if (!selection) {
+        Value placed = o.places->of_array(name, whole);
+        if (placed == whole) return source;
+        const Selection all = Selection::all(source->info().shape);
+        return selected_source(std::move(source), all, std::move(placed));
+    }
+    Value attributes = o.places->of_array(name, attributes_of_part(whole, *selection));
     return selected_source(std::move(source), *selection, std::move(attributes));
 }
 
@@ -99,7 +105,8 @@ void require_selected(const HierarchyCopy& o, const std::vector<std::string>& na
     if (!o.shared) return;
     for (const std::string& name : names) {
         try {
-            (void)selection_of(o, *open_copied(o, part_path(o, name)), true);
+            const auto source = open_copied(o, part_path(o, name));
+            o.places->add(name, *source, selection_of(o, *source, true));
         } catch (const Error& e) {
             if (!is_unreadable(e)) throw;  // reported as others are
         }
@@ -117,13 +124,15 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
                                    .durable = o.store.durability != Durability::none,
                                    .object_strings = o.object_strings};
     std::vector<CopiedArray> made;
+    std::vector<ArrayFileGroup> groups = groups_of(o);
+    for (ArrayFileGroup& group : groups) group.attributes = o.places->of_group(group.name, std::move(group.attributes));
     const ArrayBundle bundle{
         .names = names,
         .open = [&](const std::string& name) { return open_part(o, name); },
         .copy = [&](const ArraySource& from, ArraySink& to) { copy_array(from, to, {.io = o.io, .selection = {}}); },
         .made = [&](const std::string& name, const ArrayInfo& info) { made.push_back(made_in(o, name, info)); },
         .order = o.arrays.order,
-        .groups = groups_of(o),
+        .groups = std::move(groups),
         .attributes = attributes_with_names,
     };
     format->bundle(path.path, bundle, options, o.io);

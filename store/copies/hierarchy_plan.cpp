@@ -146,7 +146,11 @@ std::optional<Value> fill_of(const HierarchyCopy& o, const std::string& node) {
 PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::string source, std::string node) {
     ArrayWishes wishes = o.arrays;
     wishes.fill = fill_of(o, node);
+    if (o.fill_code && wishes.fill) {
+        wishes.fill = in_context([&] { return source + ": fill"; }, [&] { return o.fill_code(opened, *wishes.fill); });
+    }
     const std::optional<Selection> selection = selection_of(o, opened, true);
+    if (o.shared) o.places->add(node, opened, selection);
     const auto where = [&](const Error& e) {
         const std::string place = node.empty() ? o.destination : join_key(o.destination, node);
         // A wrong option concerns the new array alone. What a format cannot express concerns the source, too.

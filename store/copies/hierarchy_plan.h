@@ -15,6 +15,8 @@
 #include <tessera/locate.h>
 #include <tessera/selection.h>
 
+#include "part_places.h"
+
 namespace tessera {
 
 /// One call of copy_hierarchy, with the properties of its source.
@@ -24,6 +26,7 @@ struct HierarchyCopy : HierarchyOptions {
     std::vector<std::string> members = {};     ///< of the source, if that is a file of several arrays
     /// The selection, if the source holds several arrays.
     std::shared_ptr<SharedSelection> shared = nullptr;
+    std::shared_ptr<PartPlaces> places = std::make_shared<PartPlaces>();  ///< of what it selects
 
     void tell(const Note& text) const {
         if (note) note(text);

@@ -9,6 +9,7 @@
 
 #include <tessera/array.h>
 #include <tessera/calendar.h>
+#include <tessera/coordinates.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/multiscales.h>
@@ -16,6 +17,8 @@
 #include <tessera/slices.h>
 
 #include <fmt/format.h>
+
+#include "part_places.h"
 
 namespace tessera {
 
@@ -105,6 +108,28 @@ bool packs_exactly(const Meaning& from, const Meaning& to) {
     return std::round(ratio) != 0 && is_whole(ratio, std::abs(ratio)) && is_whole(shift, precision);
 }
 
+/// By its own attributes, or by those of the variable that is its grid mapping.
+std::optional<GeoReference> place_of(const ArraySource& source) {
+    const Value attributes = source.attribute_values();
+    if (auto own = geo_reference_in(attributes)) return own;
+    const std::string name = grid_mapping_in(attributes);
+    const auto mapping = name.empty() ? nullptr : array_beside(source, name);
+    if (mapping == nullptr) return std::nullopt;
+    Value said = mapping->attribute_values();
+    GeoReference place;
+    if (const std::vector<double> n = geo_transform_in(said); !n.empty()) {
+        place.transform = std::array{n[1], n[2], n[0], n[4], n[5], n[3]};
+    }
+    const DimensionNames names = dimension_names_of(source);
+    for (std::size_t d = 0; d < 2 && names.size() >= 2; ++d) {
+        place.dimensions[d] = names[names.size() - 2 + d].value_or(place.dimensions[d]);
+    }
+    for (const char* const other : {"GeoTransform", "long_name"}) said.erase(other);
+    const Value* const text = said.find("crs_wkt");
+    place.crs.set("proj:wkt2", text != nullptr && text->is_string() ? *text : Value(said.dump()));
+    return place;
+}
+
 }  // namespace
 
 JoinedMeaning::JoinedMeaning(const ArraySource& first, Advice way_out)
@@ -112,7 +137,7 @@ JoinedMeaning::JoinedMeaning(const ArraySource& first, Advice way_out)
       info_(first.info()),
       meaning_(meaning_of(first)),
       names_(dimension_names_of(first)),
-      place_(geo_reference_in(meaning_.attributes)),
+      place_(place_of(first)),
       way_out_(std::move(way_out)) {}
 
 void JoinedMeaning::refuse(const ArraySource& part, std::string_view what, const std::string& here,
@@ -187,7 +212,7 @@ void JoinedMeaning::require_same(const ArraySource& part, int axis, std::int64_t
 
 void JoinedMeaning::require_place(const ArraySource& part, int axis, std::int64_t begin) const {
     if (!place_) return;
-    const auto own = geo_reference_in(part.attribute_values());
+    const auto own = place_of(part);
     if (!own) return;
     const Value* const here = own->crs.find("proj:code");
     const Value* const there = place_->crs.find("proj:code");

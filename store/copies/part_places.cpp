@@ -1,0 +1,114 @@
+#include "part_places.h"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/dimensions.h>
+#include <tessera/turned.h>
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view geo_transform = "GeoTransform";
+
+/// The path of the group, with '/' behind it; empty: the top.
+std::string group_of(const std::string& node) {
+    const std::size_t slash = node.rfind('/');
+    return slash == std::string::npos ? std::string() : node.substr(0, slash + 1);
+}
+
+bool is_flat(const std::array<Selection::Axis, 2>& axes) {
+    return axes[0].dropped || axes[1].dropped || axes[0].count == 0 || axes[1].count == 0;
+}
+
+}  // namespace
+
+std::string grid_mapping_in(const Value& attributes) {
+    const Value* const text = attributes.find("grid_mapping");
+    if (text == nullptr || !text->is_string()) return {};
+    // "crs", or "crs: x y"
+    return text->as_string().substr(0, text->as_string().find_first_of(": "));
+}
+
+std::vector<double> geo_transform_in(const Value& attributes) {
+    const Value* const found = attributes.find(geo_transform);
+    const Value value = found != nullptr ? *found : Value();
+    std::vector<double> numbers;
+    if (value.is_array()) {
+        for (const Value& one : value.as_array()) {
+            if (one.is_number()) numbers.push_back(one.as_double());
+        }
+    } else if (value.is_string()) {
+        const std::string& text = value.as_string();
+        const char* at = text.data();
+        const char* const end = at + text.size();
+        while (at != end) {
+            double number = 0;
+            const auto [stop, error] = std::from_chars(at, end, number);
+            if (error == std::errc()) numbers.push_back(number);
+            at = error == std::errc() ? stop : at + 1;
+        }
+    }
+    return numbers.size() == 6 ? numbers : std::vector<double>{};
+}
+
+void PartPlaces::add(const std::string& node, const ArraySource& array, const std::optional<Selection>& selection) {
+    if (!selection) return;
+    const DimensionNames names = dimension_names_of(array);
+    std::vector<Selection::Axis> axes = selection->axes();
+    if (names.size() != axes.size()) return;
+    if (const Turn* const turn = turn_of(array)) axes[static_cast<std::size_t>(turn->dimension)].start += turn->first;
+    const std::string group = group_of(node);
+    for (std::size_t d = 0; d < names.size(); ++d) {
+        if (names[d]) groups_[group].insert_or_assign(*names[d], axes[d]);
+    }
+    const std::string mapping = grid_mapping_in(array.attribute_values());
+    if (mapping.empty() || axes.size() < 2) return;
+    mappings_.insert_or_assign(group + mapping, std::array{axes[axes.size() - 2], axes[axes.size() - 1]});
+}
+
+Value PartPlaces::of_group(const std::string& node, Value attributes) const {
+    const auto found = groups_.find(node.empty() ? node : node + "/");
+    if (found == groups_.end()) return attributes;
+    std::vector<Selection::Axis> axes;
+    DimensionNames names;
+    for (const auto& [name, axis] : found->second) {
+        names.emplace_back(name);
+        axes.push_back(axis);
+    }
+    return attributes_of_part(std::move(attributes), Selection(std::move(axes)), std::move(names));
+}
+
+Value PartPlaces::of_array(const std::string& node, Value attributes) const {
+    const auto found = mappings_.find(node);
+    const Value* const whole = attributes.find(geo_transform);
+    if (found == mappings_.end() || whole == nullptr) return attributes;
+    const std::vector<double> before = geo_transform_in(attributes);
+    const auto& [rows, columns] = found->second;
+    if (before.empty() || is_flat(found->second)) {
+        attributes.erase(geo_transform);
+        return attributes;
+    }
+    const auto row = static_cast<double>(rows.start), column = static_cast<double>(columns.start);
+    const auto down = static_cast<double>(rows.step), across = static_cast<double>(columns.step);
+    // As GDAL has it: x of the corner, along a row, along a column; the same of y.
+    const std::array<double, 6> made{
+        before[0] + column * before[1] + row * before[2], before[1] * across, before[2] * down,
+        before[3] + column * before[4] + row * before[5], before[4] * across, before[5] * down};
+    if (whole->is_string()) {
+        attributes.set(geo_transform, fmt::format("{}", fmt::join(made, " ")));
+    } else {
+        Value list = Value::array();
+        for (const double number : made) list.push_back(number);
+        attributes.set(geo_transform, std::move(list));
+    }
+    return attributes;
+}
+
+}  // namespace tessera
