@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "dialects.h"
@@ -453,6 +454,14 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
     return plan;
 }
 
+std::set<std::string> named_among(const DimensionNames& names) {
+    std::set<std::string> found;
+    for (const auto& name : names) {
+        if (name) found.insert(*name);
+    }
+    return found;
+}
+
 }  // namespace
 
 std::optional<std::string> undefined_chunks_note(const ArrayMetadata& m, std::int64_t missing) {
@@ -514,13 +523,67 @@ bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& m) {
     });
 }
 
+Shape chunks_by_names(const std::vector<std::pair<std::string, std::int64_t>>& named, const DimensionNames& names,
+                      const Shape& shape, Shape usual, bool all) {
+    for (const auto& [name, length] : named) {
+        const auto found = std::ranges::find(names, std::optional(name));
+        if (found == names.end()) {
+            if (!all) continue;
+            throw invalid_argument("no dimension has the name '{}'; {}", name, names_there(named_among(names)));
+        }
+        const auto d = static_cast<int>(found - names.begin());
+        usual[d] = std::max<std::int64_t>(std::min(length, shape[d]), 1);
+    }
+    return usual;
+}
+
+namespace {
+
+/// Lengths by names as those of an array's dimensions; the others are those of the source, or the usual ones.
+ArrayWishes with_lengths(const ArraySource& source, const ArrayWishes& options,
+                         const std::optional<Selection>& selection) {
+    ArrayWishes wishes = options;
+    const auto named = std::exchange(wishes.named_chunks, {});
+    const ArrayInfo info = source.info();
+    DimensionNames names;
+    Shape chunks = options.chunks.value_or(info.chunks);
+    if (options.dimension_names) {
+        names = *options.dimension_names;
+    } else {
+        names = dimension_names_of(source);
+        for (std::size_t d = names.size(); selection && d-- > 0;) {
+            if (selection->axes()[d].dropped) names.erase(names.begin() + static_cast<std::ptrdiff_t>(d));
+        }
+    }
+    if (std::ranges::none_of(names, [&](const auto& name) {
+            return name && std::ranges::find(named, *name, &std::pair<std::string, std::int64_t>::first) != named.end();
+        })) {
+        return wishes;
+    }
+    const Shape shape = selection ? selection->shape() : info.shape;
+    if (selection && !options.chunks && chunks.rank() == selection->rank())
+        chunks = selected_lengths(chunks, *selection);
+    if (chunks.rank() != shape.rank()) chunks = choose_chunks(shape, info.dtype.size());
+    wishes.chunks = chunks_by_names(named, names, shape, std::move(chunks), false);
+    return wishes;
+}
+
+}  // namespace
+
 PlannedArray plan_array(const ArraySource& source, const ArrayWishes& options,
                         const std::optional<Selection>& selection) {
+    if (!options.named_chunks.empty()) {
+        return plan_array(source, with_lengths(source, options, selection), selection);
+    }
     if (const ArraySource* model = source.model()) {
         PlannedArray plan = plan_array(*model, options, selection);
         const Value added = attributes_beside_model(source);
         if (!plan.attributes && !added.as_object().empty()) plan.attributes = Value::object();
-        for (const auto& [name, value] : added.as_object()) plan.attributes->set(name, value);
+        const Value of_part =
+            selection ? attributes_of_part(source.attribute_values(), *selection, dimension_names_of(source)) : added;
+        for (const auto& [name, value] : added.as_object()) {
+            if (const Value* const there = of_part.find(name)) plan.attributes->set(name, *there);
+        }
         plan.recode = "the values change";
         return plan;
     }

@@ -294,6 +294,36 @@ void require_named(const HierarchyCopy& o, const HierarchyPlan& plan) {
     }
 }
 
+/// What groups and grid mappings say of the place, as it is of the parts.
+void place_parts(const HierarchyCopy& o, HierarchyPlan& plan) {
+    if (!o.shared) return;
+    for (PlannedGroup& group : plan.groups) {
+        if (group.attributes) group.attributes = o.places->of_group(group.node, *std::move(group.attributes));
+    }
+    for (PlannedCopy& job : plan.jobs) {
+        if (job.plan.attributes) job.plan.attributes = o.places->of_array(job.node, *std::move(job.plan.attributes));
+    }
+}
+
+/// Each length of chunks by name must be that of a dimension.
+void require_dimensions(const HierarchyCopy& o, const HierarchyPlan& plan) {
+    if (o.arrays.named_chunks.empty()) return;
+    std::set<std::string> known;
+    for (const PlannedCopy& job : plan.jobs) {
+        const auto& in_metadata = job.plan.metadata.dimension_names;
+        const Value* const listed = job.plan.attributes ? job.plan.attributes->find(dimensions_attribute) : nullptr;
+        for (const auto& name : in_metadata) known.insert(name.value_or(""));
+        for (const Value& name : listed != nullptr && listed->is_array() ? listed->as_array() : Value::Array{}) {
+            if (name.is_string()) known.insert(name.as_string());
+        }
+    }
+    known.erase("");
+    for (const auto& [name, length] : o.arrays.named_chunks) {
+        if (known.contains(name)) continue;
+        throw invalid_argument("chunks: no array has a dimension '{}'; {}", name, names_there(known));
+    }
+}
+
 /// Throws, before anything is written, if members cannot all be arrays of one directory: equal names, one inside
 /// another, or the name of a metadata document.
 void require_apart(const std::string& source, const std::vector<std::string>& members) {
@@ -328,6 +358,7 @@ HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
     if (!root && members.empty()) {
         plan.only = open_copied(o, o.source);
         plan.jobs.push_back(plan_job(o, *plan.only, o.source, ""));
+        require_dimensions(o, plan);
         return plan;
     }
     plan.hierarchy = root.has_value() || (o.at && o.at->format != nullptr && o.at->format->groups != nullptr);
@@ -349,6 +380,8 @@ HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
     }
     if (plan.jobs.empty() && !plan.unreadable.empty()) throw unsupported(plan.unreadable.front().why);
     require_named(o, plan);
+    require_dimensions(o, plan);
+    place_parts(o, plan);
     if (o.shared) in_context([&] { return o.source; }, [&] { o.shared->require_found(); });
     return plan;
 }

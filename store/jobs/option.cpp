@@ -73,6 +73,24 @@ void read_member(const Value& value, ChunkLengths& member) {
     member = text == "none" ? ChunkLengths() : parse_chunk_lengths(text);
 }
 
+void read_member(const Value& value, GivenLengths& member) {
+    std::string text;
+    read_member(value, text);
+    member = {};
+    if (text.find('=') == std::string::npos) {
+        read_member(value, static_cast<ChunkLengths&>(member));
+        return;
+    }
+    for (const Value& part : parts_of(Value(text))) {
+        const std::string item = part.is_string() ? part.as_string() : "";
+        const std::size_t equals = item.rfind('=');
+        std::int64_t length = 0;
+        if (equals != std::string::npos) read_member(Value(item.substr(equals + 1)), length);
+        if (length < 1 || equals == 0) refuse("NAME=LENGTH of dimensions, such as time=6,lat=2", value);
+        member.named.emplace_back(item.substr(0, equals), length);
+    }
+}
+
 void read_member(const Value& value, Order& member) {
     if (value != "C" && value != "F") refuse("C (last index fastest) or F (first index fastest)", value);
     member = value == "C" ? Order::C : Order::F;

@@ -84,7 +84,8 @@ ArrayWishes wishes_of(const ResultOptions& r) {
                        .structures = r.structures,
                        .order = r.order,
                        .dimension_names = r.dimensions};
-    if (r.chunks) ChunkLengths(*r.chunks).give(wishes.chunks, wishes.edges);
+    if (r.chunks) wishes.named_chunks = r.chunks->named;
+    if (r.chunks && r.chunks->named.empty()) ChunkLengths(*r.chunks).give(wishes.chunks, wishes.edges);
     if (r.shards) ChunkLengths(*r.shards).give(wishes.shards, wishes.shard_edges);
     if (r.dimensions) in_context([] { return "dims"; }, [&] { require_distinct_names(*r.dimensions); });
     return wishes;

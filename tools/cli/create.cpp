@@ -38,7 +38,7 @@ ArrayOptions array_options(const CreateOptions& o) {
     ArrayOptions options;
     options.shape = parse_shape_option("--shape", o.shape);
     options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(o.dtype); });
-    if (r.chunks) ChunkLengths(*r.chunks).give(options.chunks, options.edges);
+    if (r.chunks && r.chunks->named.empty()) ChunkLengths(*r.chunks).give(options.chunks, options.edges);
     if (r.shards) ChunkLengths(*r.shards).give(options.shards, options.shard_edges);
     if (!r.fills.empty()) options.fill_value = r.fills.back();
     const std::string usual_codec = checked_setting("codec", [](const auto& s) { (void)parse_codecs(s); });
@@ -49,6 +49,14 @@ ArrayOptions array_options(const CreateOptions& o) {
     options.separator = r.separator.value_or("");
     options.structures = r.structures.value_or("");
     if (r.dimensions) options.dimension_names = *r.dimensions;
+    if (r.chunks && !r.chunks->named.empty()) {
+        options.chunks =
+            in_context([] { return "--chunks"; },
+                       [&] {
+                           return chunks_by_names(r.chunks->named, options.dimension_names, options.shape,
+                                                  choose_chunks(options.shape, options.dtype.size()), true);
+                       });
+    }
     if (o.attributes) options.attributes = parse_attributes_option(*o.attributes);
     return options;
 }

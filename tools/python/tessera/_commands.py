@@ -312,7 +312,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     overwrite : bool
         Replace an existing array or file.
     chunks, shards, codec, format, order, separator, structures, fill_value, dims
-        As in :func:`create`; by default as in the source. ``shards=None`` removes shards.
+        As in :func:`create`; by default as in the source. ``shards=None`` removes shards. ``chunks={"time": 6, "lat": 2}``
+        gives lengths along the dimensions of these names alone, of all arrays that have them.
     deflate : int
         For ``.npz``: 0 stores, 1 to 9 compress.
     object_strings, reverse_dims, header, missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any, Callable, Optional, Sequence, TypedDict, TypeVar, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, TypedDict, TypeVar, Union
 
 from . import _tessera
 from ._calls import shown
@@ -14,6 +14,7 @@ from ._errors import InvalidArgument
 ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
 
 Lengths = Union[None, int, str, Sequence[Union[int, Sequence[int]]]]
+NamedLengths = Union[Lengths, Mapping[str, int]]
 
 
 def absolute(path: Any) -> str:
@@ -71,7 +72,6 @@ def over_network_of_node(function: _Function) -> _Function:
 class StorageOptions(TypedDict, total=False):
     """How new arrays are stored."""
 
-    chunks: Lengths
     shards: Lengths
     fill_value: Any
     codec: Optional[str]
@@ -85,12 +85,14 @@ class StorageOptions(TypedDict, total=False):
 class CreationOptions(StorageOptions, total=False):
     """Options of new arrays; see :func:`tessera.create`."""
 
+    chunks: Lengths
     attrs: Optional[dict[str, Any]]
 
 
 class ComputedOptions(StorageOptions, total=False):
     """Options of arrays that are computed from others; see :func:`tessera.calc`."""
 
+    chunks: NamedLengths
     deflate: int
 
 
@@ -123,7 +125,7 @@ class LevelOptions(TypedDict, total=False):
 
 
 class _HowToCopy(_HowToWork, total=False):
-    chunks: Lengths
+    chunks: NamedLengths
     shards: Lengths
     codec: Optional[str]
     order: Optional[str]

@@ -112,6 +112,8 @@ void rest_together(std::span<NewArray* const> arrays);
 struct ArrayWishes {
     std::optional<Shape> chunks = std::nullopt;
     std::optional<Shape> shards = std::nullopt;  ///< empty: no sharding
+    /// Lengths of chunks along dimensions of these names, in place of those that there would be.
+    std::vector<std::pair<std::string, std::int64_t>> named_chunks = {};
     /// Instead of `chunks` or `shards`: as in ArrayOptions.
     std::optional<std::vector<ChunkEdges>> edges = std::nullopt;
     std::optional<std::vector<ChunkEdges>> shard_edges = std::nullopt;

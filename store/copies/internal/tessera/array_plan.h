@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/array.h>
 #include <tessera/array_io.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
+#include <tessera/dimensions.h>
 #include <tessera/error.h>
 #include <tessera/selection.h>
 
@@ -20,6 +22,11 @@ namespace tessera {
 /// but neither the source nor the array to be made: the caller knows where that will be.
 [[nodiscard]] PlannedArray plan_array(const ArraySource& source, const ArrayWishes& wishes = {},
                                       const std::optional<Selection>& selection = std::nullopt);
+
+/// `usual` lengths of chunks with those of `named` dimensions in their places. With `all`, throws invalid_argument for
+/// a name that is none of these.
+[[nodiscard]] Shape chunks_by_names(const std::vector<std::pair<std::string, std::int64_t>>& named,
+                                    const DimensionNames& names, const Shape& shape, Shape usual, bool all);
 
 /// make_metadata(). If the format was not chosen and cannot express the options, the error names one that can.
 [[nodiscard]] ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen);

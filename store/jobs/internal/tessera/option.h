@@ -37,6 +37,11 @@ enum Only : unsigned {
     only_now = 16,    ///< what is made at once, not in units by a job
 };
 
+/// Lengths of chunks, for dimensions in their order or by the names of some.
+struct GivenLengths : ChunkLengths {
+    std::vector<std::pair<std::string, std::int64_t>> named = {};
+};
+
 // Each reads one member from JSON, or from the text of an option, which may stand for a list. Throws invalid_argument
 // for a value of another kind.
 
@@ -47,6 +52,8 @@ void read_member(const Value& value, bool& member);
 void read_member(const Value& value, Value& member);
 /// Lengths as parse_chunk_lengths() takes them; "none" is empty.
 void read_member(const Value& value, ChunkLengths& member);
+/// The same, or NAME=LENGTH of dimensions: "time=6,lat=2".
+void read_member(const Value& value, GivenLengths& member);
 /// C or F.
 void read_member(const Value& value, Order& member);
 /// One more of them.

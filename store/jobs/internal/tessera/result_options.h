@@ -21,7 +21,8 @@
 namespace tessera {
 
 struct ResultOptions {
-    std::optional<ChunkLengths> chunks = {}, shards = {};
+    std::optional<GivenLengths> chunks = {};
+    std::optional<ChunkLengths> shards = {};
     std::optional<std::string> codec = {}, format = {}, separator = {}, structures = {};
     std::vector<Value> fills = {};  ///< one for all arrays, and texts NAME=VALUE of single ones
     std::optional<std::vector<std::optional<std::string>>> dimensions = {};
