@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -16,6 +17,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/nodata.h>
 #include <tessera/numbers.h>
 #include <tessera/slices.h>
 
@@ -97,9 +99,16 @@ Value attributes_of(const ArraySource& source) {
 
 // ---- loops over elements
 
+template <class T>
+struct Markers {
+    std::vector<T> values;
+    double tolerance = 0;  ///< Meaning::tolerance
+};
+
 /// Calls each(index, element, whether it is missing).
 template <class T, class Each>
-void each_element(const std::vector<T>& markers, const std::byte* from, std::int64_t n, const Each& each) {
+void each_element(const Markers<T>& marks, const std::byte* from, std::int64_t n, const Each& each) {
+    const std::vector<T>& markers = marks.values;
     const auto go = [&](const auto& is_marker) {
         for (std::int64_t i = 0; i < n; ++i) {
             const auto v = up(load_number<T>(from, i));
@@ -107,6 +116,13 @@ void each_element(const std::vector<T>& markers, const std::byte* from, std::int
         }
     };
     if (markers.empty()) return go([](auto /*v*/) { return false; });
+    if constexpr (!std::is_integral_v<T>) {
+        if (marks.tolerance > 0) {  // then there is one
+            const auto marker = static_cast<double>(up(markers[0]));
+            const double near = marks.tolerance * std::abs(marker);
+            return go([=](auto v) { return std::abs(static_cast<double>(v) - marker) <= near; });
+        }
+    }
     if (markers.size() == 1) return go([m = up(markers[0])](auto v) { return v == m; });
     go([&](auto v) { return std::ranges::any_of(markers, [v](const T& m) { return up(m) == v; }); });
 }
@@ -120,8 +136,8 @@ ConvertedSource::Convert by_type(const Meaning& meaning, const Make& make) {
         if constexpr (std::is_same_v<T, Boolean>) {
             not_computed_with(meaning.stored);
         } else {
-            std::vector<T> markers;
-            for (const ElementBytes& one : meaning.missing) markers.push_back(load_number<T>(one.data(), 0));
+            Markers<T> markers{.values = {}, .tolerance = meaning.tolerance};
+            for (const ElementBytes& one : meaning.missing) markers.values.push_back(load_number<T>(one.data(), 0));
             return make(kind, std::move(markers));
         }
     });
@@ -294,6 +310,15 @@ std::unique_ptr<ArraySource> by_meaning(std::unique_ptr<ArraySource> array, cons
                                              dating(meaning, unit));
 }
 
+/// How near to GDAL's nodata an element is missing, which a TIFF gave, if that is what the attributes mark.
+double nodata_tolerance(const Meaning& meaning) {
+    const Value* const tags = meaning.attributes.find("tiff");
+    const Value* const text = tags != nullptr && tags->is_object() ? tags->find("GDAL_NODATA") : nullptr;
+    if (text == nullptr || !text->is_string() || meaning.missing.size() != 1) return 0;
+    const auto nodata = parse_nodata(text->as_string(), meaning.stored);
+    return nodata && nodata->element == meaning.missing.front() ? nodata->tolerance : 0;
+}
+
 }  // namespace
 
 std::vector<ElementBytes> missing_elements(const Value& given, const DType& dtype) {
@@ -356,6 +381,7 @@ Meaning meaning_by(const DType& dtype, Value attributes) {
             if (std::ranges::count(meaning.missing, more) == 0) meaning.missing.push_back(std::move(more));
         }
     }
+    if (real) meaning.tolerance = nodata_tolerance(meaning);
     if (real) {  // which needs no mark for NaN
         std::erase_if(meaning.missing, [&](const ElementBytes& one) {
             double number = 0;

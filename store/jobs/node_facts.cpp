@@ -1,13 +1,18 @@
 #include <tessera/node_facts.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <tessera/array_plan.h>
 #include <tessera/element.h>
 #include <tessera/file_system.h>
 #include <tessera/json.h>
+#include <tessera/packing.h>
 #include <tessera/place.h>
 
 #include "array_access.h"
@@ -77,6 +82,22 @@ void count_inner(const ArrayState& state, std::int64_t most, ArrayFacts& facts) 
 
 }  // namespace
 
+namespace {
+
+/// What the attributes call valid, if they do; empty: they do not.
+std::string valid_range_remark(const Value& attributes) {
+    const Packing packing = packing_of(attributes).value_or(Packing());
+    if (!packing.valid_min && !packing.valid_max) return {};
+    const auto end = [](const std::optional<double>& limit) { return limit ? fmt::format("{}", *limit) : "any"; };
+    return fmt::format(
+        "stored values from {} to {} are valid, by valid_range, valid_min or valid_max: others are not taken for "
+        "missing, "
+        "and `stats` counts them",
+        end(packing.valid_min), end(packing.valid_max));
+}
+
+}  // namespace
+
 ArrayFacts array_facts(const Array& array, const FactsOptions& options) {
     const ArrayState& state = *ArrayAccess::state(array);
     ArrayMetadata metadata = array.metadata();
@@ -98,6 +119,7 @@ ArrayFacts array_facts(const Array& array, const FactsOptions& options) {
         if (auto note = undefined_chunks_note(metadata, missing)) facts.remarks.push_back(*std::move(note));
     }
     facts.attributes = array.attributes().all();
+    if (auto valid = valid_range_remark(facts.attributes); !valid.empty()) facts.remarks.push_back(std::move(valid));
     if (options.path.empty()) return facts;
     const FileSystem file_system = file_system_of(options.path);
     for (const std::string& limit : file_system.limits) {

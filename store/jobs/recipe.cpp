@@ -408,6 +408,17 @@ OpenedRecipe open_recipe(const Recipe& recipe, const IoOptions& io) {
     return open_recipe(recipe, open_by_path(recipe), io);
 }
 
+bool becomes_text(const Recipe& recipe, const std::string& destination) {
+    const auto* const format = named_array_file_format(destination);
+    return format != nullptr && format->name == "csv" && recipe.view() == nullptr && !recipe.dtype;
+}
+
+void show_as_text(OpenedRecipe& opened) {
+    const std::shared_ptr<const ArraySource> computed = std::move(opened.source);
+    opened.kept.push_back(computed);
+    opened.source = text_source(shared_source(computed, attributes_in_file(*computed, opened.from)));
+}
+
 std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> array, const Recipe& recipe) {
     return CastAsked(recipe).of(std::move(array));
 }

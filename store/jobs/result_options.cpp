@@ -8,8 +8,10 @@
 #include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/dialect.h>
+#include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
+#include <tessera/meaning.h>
 
 #include <fmt/format.h>
 
@@ -39,6 +41,17 @@ void set_fills(const Recipe& recipe, const ResultOptions& result, HierarchyOptio
             options.arrays.fill = fill;
         }
     }
+}
+
+/// A fill of an array that is packed is given as what it stands for: a missing one as NaN. Markers of others, and null,
+/// are what they are.
+Value code_of_fill(const ArraySource& array, const Value& fill) {
+    const Meaning meaning = meaning_of(array);
+    const bool signs = !(meaning.stored == meaning.held);
+    const bool counts = meaning.time && !fill.is_string();
+    if (fill.is_null() || counts || (!meaning.packing.scaled && !signs && !meaning.time)) return fill;
+    const ElementBytes code = code_from_text(meaning, fill.is_string() ? fill.as_string() : fill.dump());
+    return element_to_value(meaning.held, code.data());
 }
 
 /// Throws for options of the other kind of destination, rather than ignoring them.
@@ -155,6 +168,7 @@ HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, 
                              .reverse_dims = given.reverse_dims,
                              .io = io};
     set_fills(given, r, options);
+    options.fill_code = code_of_fill;
     if (const auto* copy = std::get_if<CopyRecipe>(&given.make)) {
         read_as_given(given, copy->source, options);
         Recipe seen = rounded_for(given, r, destination);

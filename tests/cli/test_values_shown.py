@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from program import ProgramTest, main
+from program import ProgramTest, main, module_folder
 
 try:
     import xarray as xr
@@ -21,7 +21,7 @@ COUNTS = RANDOM.integers(-3000, 3000, (5, 8)).astype("i2")
 COUNTS[0, 0], COUNTS[2, 3], COUNTS[4, 7] = -32767, -32768, -32767  # two markers
 
 
-class Meanings(ProgramTest):
+class Base(ProgramTest):
     def setUp(self):
         super().setUp()
         with netCDF4.Dataset(self.path("m.nc"), "w") as file:
@@ -53,6 +53,8 @@ class Meanings(ProgramTest):
             with xr.open_dataset(self.path(name), **kind) as data:
                 return data.load()
 
+
+class Meanings(Base):
     # ---- stats
 
     def test_statistics(self):
@@ -232,6 +234,144 @@ class Meanings(ProgramTest):
         self.tessera("set", "m.zarr/packed", "1, :", "other.nc::v", "--quiet")
         self.assertEqual(self.codes()[1].tolist(), [-315, -215, -115, -32767, 85, 185, 285, 385])
         np.testing.assert_array_equal(self.codes()[2:], before[2:])
+
+
+class Compared(Base):
+    """diff compares what elements stand for."""
+
+    def write(self, name, values, dtype, fill=None, **attributes):
+        with netCDF4.Dataset(self.path(name), "w") as file:
+            for n, length in enumerate(np.shape(values)):
+                file.createDimension(f"d{n}", length)
+            v = file.createVariable("v", dtype, [f"d{n}" for n in range(np.ndim(values))], fill_value=fill)
+            v.set_auto_maskandscale(False)
+            v.setncatts(attributes)
+            v[...] = values
+        return f"{name}::v"
+
+    def difference(self, a, b, *words):
+        result = self.run_program("diff", a, b, *words)
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        shown = json.loads(self.run_program("diff", a, b, *words, "--json").stdout)
+        self.assertEqual(shown["equal"], result.returncode == 0)
+        return result.stdout, shown
+
+    def test_other_packings(self):
+        a = self.write("a.nc", [100, 200, -999, -1], "i2", -999, scale_factor=0.1, add_offset=273.15)
+        b = self.write("b.nc", [1000, 2000, -1, -10], "i4", -1, scale_factor=0.01, add_offset=273.15)
+        text, found = self.difference(a, b)
+        self.assertEqual(text, "all 4 elements are equal\ntheir stored codes are not (--raw): <i2 is not <i4\n")
+        self.assertTrue(found["equal"])
+        self.assertIn("is not", found["codes"])
+        self.assertFalse(self.difference(a, b, "--raw")[1]["equal"])
+        self.assertFalse(self.difference(a, b, "--sel", "0:2", "--raw")[1]["equal"])
+        self.assertTrue(self.difference(a, b, "--sel", "0:2")[1]["equal"])
+        c = self.write("c.nc", [1000, 2000, 5, -10], "i4", -1, scale_factor=0.01, add_offset=273.15)
+        text, found = self.difference(a, c)
+        self.assertEqual([(place["index"], place["a"]) for place in found["first"]], [([2], None)])
+        self.assertIn("--", text)
+        self.tessera("copy", a, "decoded.zarr", "--decode-cf", "--quiet")
+        text, found = self.difference(a, "decoded.zarr")
+        self.assertTrue(found["equal"], text)
+        self.assertEqual(self.difference(a, a)[1]["codes"], None)
+
+    def test_markers_and_signs(self):
+        a = self.write("a.nc", [1, -1, -2], "i2", -1, missing_value=np.int16(-2))
+        b = self.write("b.nc", [1, -2, -1], "i2", -1, missing_value=np.int16(-2))
+        text, found = self.difference(a, b)
+        self.assertEqual((found["equal"], found["codes"]), (True, "2 of 3 differ"))
+        self.assertEqual(self.difference(a, b, "--raw")[1]["different"], 2)
+        a = self.write("u.nc", [-1, 1], "i1", _Unsigned="true")
+        np.save(self.path("u.npy"), np.array([255, 1], "u1"))
+        self.assertTrue(self.difference(a, "u.npy")[1]["equal"])
+        # --raw agrees with digest.
+        for x, y in ((a, "u.npy"), ("a.nc::v", "b.nc::v"), ("a.nc::v", "a.nc::v")):
+            same = len(set(line.split()[0] for line in self.tessera("digest", x, y).splitlines())) == 1
+            self.assertEqual(self.difference(x, y, "--raw")[1]["equal"], same)
+
+    def test_times_and_units(self):
+        a = self.write("a.nc", [0, 24], "i4", units="hours since 2000-01-01")
+        b = self.write("b.nc", [1.0, 2.0], "f8", units="days since 1999-12-31")
+        self.assertTrue(self.difference(a, b)[1]["equal"])
+        c = self.write("c.nc", [0, 25], "i4", units="hours since 2000-01-01")
+        found = self.difference(a, c)[1]
+        self.assertEqual([place["b"] for place in found["first"]], ["2000-01-02T01"])
+        d = self.write("d.nc", [0, 24], "i4", units="hours since 2000-01-01", calendar="noleap")
+        self.assertFalse(self.difference(a, d)[1]["equal"])
+        self.assertTrue(self.difference(d, d)[1]["equal"])
+        kelvin, celsius = (self.write(f"{unit}.nc", [1.0, 2.0], "f4", units=unit) for unit in ("K", "degC"))
+        text, found = self.difference(kelvin, celsius)
+        self.assertEqual((found["equal"], found["different"]), (False, 0))
+        self.assertIn("units 'K' are not 'degC'", text)
+
+    def test_groups_and_python(self):
+        for name, scale in (("a", 1), ("b", 10)):
+            self.write(f"{name}.nc", np.array([1, 2]) * scale, "i2", scale_factor=0.5 / scale)
+            self.tessera("copy", f"{name}.nc", f"{name}.zarr", "--quiet")
+        text = self.run_program("diff", "a.zarr", "b.zarr").stdout
+        self.assertIn("v: the elements are equal, their stored codes are not: 2 of 2 differ", text)
+        self.assertIn("v: the attributes differ", text)
+        sys.path.insert(0, module_folder())
+        import tessera
+        found = tessera.diff(self.path("a.zarr/v"), self.path("b.zarr/v"))
+        self.assertEqual((found.equal, found.codes), (True, "2 of 2 differ"))
+        self.assertFalse(tessera.diff(self.path("a.zarr/v"), self.path("b.zarr/v"), raw=True).equal)
+
+
+class Results(Base):
+    def test_computed_text(self):
+        self.tessera("calc", "c.csv", "v * 2", "v=m.nc::packed", "--quiet")
+        wanted = self.opened()["packed"].values * 2
+        rows = [line.split(",") for line in (self.folder / "c.csv").read_text().splitlines()]
+        for row, values in zip(rows, wanted):
+            for cell, value in zip(row, values):
+                self.assertEqual(cell == "", np.isnan(value))
+                if cell:
+                    self.assertAlmostEqual(float(cell), value, places=3)
+        self.tessera("reduce", "m.nc::packed", "r.csv", "--axis", "x", "--with", "mean", "--keep-missing", "--quiet")
+        self.assertEqual((self.folder / "r.csv").read_text().splitlines()[0], '""')  # in a single column
+        self.tessera("calc", "p.csv", "v / 0", "v=m.nc::plain", "--quiet", "--overwrite")
+        self.assertTrue((self.folder / "p.csv").read_text().startswith("nan,inf"))
+
+    def test_characters_are_texts(self):
+        words = ["Graz", "Köln", "Århus", ""]
+        for encoding in ("utf-8", "latin-1", "ISO8859-1"):
+            with netCDF4.Dataset(self.path("s.nc"), "w") as file:
+                file.createDimension("n", 4)
+                file.createDimension("length", 8)
+                variable = file.createVariable("s", "S1", ("n", "length"))
+                variable.set_auto_chartostring(False)
+                variable._Encoding = encoding
+                variable[...] = np.frombuffer(b"".join(word.encode(encoding).ljust(8, b"\0") for word in words),
+                                              "S1").reshape(4, 8)
+            self.assertEqual(self.tessera_json("get", "s.nc::s"), words)
+            self.assertEqual(json.loads(self.run_program("get", "s.nc::s", "n@1", "--json").stdout), words[1])
+            self.assertEqual(self.tessera("get", "s.nc::s", "--csv").splitlines(), words[:3] + ['""'])
+            self.assertEqual(np.shape(self.tessera_json("get", "s.nc::s", "--raw")), (4, 8))
+            with xr.open_dataset(self.path("s.nc")) as data:
+                self.assertEqual([str(word) for word in data["s"].values], words)
+
+    def test_info_names_the_valid_range(self):
+        self.assertIn("stored values from -2500 to 2500 are valid", self.tessera("info", "m.zarr/packed"))
+        self.assertIn("stored values from any to -100 are valid", self.tessera("info", "m.zarr/unsigned"))
+        self.assertNotIn("are valid", self.tessera("info", "m.zarr/real"))
+
+    def test_a_fill_is_what_it_stands_for(self):
+        self.tessera("copy", "m.nc::packed", "f.zarr", "--fill", "273.25", "--format", "v3", "--quiet")
+        self.assertEqual(self.tessera_json("info", "f.zarr")["fill_value"], 10)
+        self.tessera("copy", "m.nc::packed", "g.zarr", "--fill", "nan", "--format", "v3", "--quiet")
+        self.assertEqual(self.tessera_json("info", "g.zarr")["fill_value"], -32767)
+        self.tessera("copy", "m.nc::unsigned", "h.zarr", "--fill", "200", "--format", "v3", "--quiet")
+        self.assertEqual(self.tessera_json("info", "h.zarr")["fill_value"], -56)
+        self.tessera("copy", "m.nc::real", "i.zarr", "--fill", "1e20", "--format", "v3", "--quiet")
+        self.refused("copy", "m.nc::packed", "j.zarr", "--fill", "-9999", "--format", "v3", "--quiet", says="does not hold")
+        self.tessera("copy", "m.nc", "k.zarr", "--fill", "packed=273.25", "--format", "v3", "--quiet")
+        self.assertEqual(self.tessera_json("info", "k.zarr/packed")["fill_value"], 10)
+        sys.path.insert(0, module_folder())
+        import tessera
+        with tessera.open(self.path("m.zarr/packed")) as array:
+            tessera.copy(array, self.path("l.zarr"), fill_value=273.25)
+        self.assertEqual(self.tessera_json("info", "l.zarr")["fill_value"], 10)
 
 
 if __name__ == "__main__":

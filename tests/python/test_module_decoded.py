@@ -52,6 +52,23 @@ def test_assigning():
     assert a[1].tolist() == [100, -32768, 0]
 
 
+def test_appending():
+    group = packed()
+    a = group["t"]
+    assert a.decoded.append([[273.16, np.nan, 273.165]]) == 2
+    assert a[2].tolist() == [1, -32768, 2] and a.shape == (3, 3)
+    assert a.decoded.append([274.15, 273.15, 272.15], axis="y") == 3  # one step
+    assert a[3].tolist() == [100, 0, -100]
+    assert a.append([[7, 8, 9]]) == 4 and a[4].tolist() == [7, 8, 9]
+    for value in (1e6, 273.15 - 327.68):
+        with raises(tessera.InvalidArgument):
+            a.decoded.append([[value, 273.15, 273.15]])
+    assert a.shape == (5, 3)
+    assert group["y"].decoded.append(np.array(["2000-01-02"], "M8[D]")) == 2 and group["y"][2] == 24
+    plain = tessera.create("n.zarr", shape=3, dtype="<i4", fill_value=5, overwrite=True)
+    assert plain.decoded.append([6]) == 3 and plain[3] == 6
+
+
 def test_marks_are_kept():
     a = tessera.create("m.zarr", shape=4, dtype="<i8", fill_value=0, overwrite=True,
                        attrs={"_FillValue": -1, "missing_value": [-2]})

@@ -201,8 +201,9 @@ struct GetOptions {
 };
 
 int get(Session& session, const GetOptions& o, std::unique_ptr<ArraySource> source) {
+    if (!o.raw && !o.out.recipe.dtype) source = with_characters_as_text(std::move(source));
+    const Selection selection = chosen_part(session, o.out.source, o.selection, source);
     if (o.csv && !o.raw && !o.out.recipe.dtype) source = text_source(std::move(source));
-    const Selection selection = chosen_part(session, o.out.source, o.selection, *source);
     source = with_sequences_as_text(std::move(source));
     // What is given with --dtype is converted already.
     const Meaning meaning = o.raw || o.out.recipe.dtype ? Meaning{.stored = source->info().dtype} : meaning_of(*source);

@@ -248,7 +248,7 @@ int make_recipe(Session& session, TransferOptions o, std::string_view done) {
         return about_path(path, [&] { return given(path); });
     };
     OpenedRecipe opened = about_recipe(o, [&] { return open_recipe(o.recipe, open, session.io()); });
-    for (const std::string& note : opened.notes) session.note(note);
+    if (becomes_text(o.recipe, o.as == "csv" ? "-.csv" : o.destination)) show_as_text(opened);
     if (o.state.empty()) o.state = opened.source->name();
     o.made = std::make_shared<const OpenedRecipe>(std::move(opened));
     o.open = [made = o.made, to = o.destination] {

@@ -64,9 +64,11 @@ std::pair<py::object, std::vector<std::string>> made(const py::dict& given, cons
         const py::gil_scoped_release released;  // a server that is asked may run in this process
         asked.recipe = rounded_for(std::move(asked.recipe), asked.result, *to);
     }
-    const OpenedRecipe opened = about_keywords(
+    OpenedRecipe opened = about_keywords(
         asked, [&] { return Work(work).run([&](const IoOptions& io) { return open_recipe(asked.recipe, io); }); });
-    if (!to) return into_memory(*opened.source, work);
+    if (to && becomes_text(asked.recipe, *to)) show_as_text(opened);
+    const std::vector<std::string> told = sentences(opened.notes);
+    if (!to) return {into_memory(*opened.source, work), told};
     about_keywords(asked, [&] {
         Work(work).run([&](const IoOptions& io) {
             std::vector<std::string> notes;

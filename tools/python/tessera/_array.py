@@ -10,12 +10,30 @@ import numpy as np
 
 from . import _dask, _tessera
 from ._closing import Committing
-from ._indexing import Indexed
+from ._indexing import Decoded, Indexed
 from ._options import ProgressCallback, memory
 from ._picture import Picture, selection_text
 from ._results import ArrayInfo
 from ._sel import sel_text
 from ._serve import Shown, show
+
+
+class DecodedArray(Decoded):
+    """An array by what its elements stand for; see :attr:`Array.decoded`."""
+
+    def __init__(self, array: "Array"):
+        super().__init__(array)
+        self._whole = array
+
+    def append(self, values: Any, axis: Union[int, str] = 0) -> int:
+        """As :meth:`Array.append`, of values that are packed as the array's are.
+
+        A value that does not fit, or would be stored as a marker, raises InvalidArgument, and nothing is appended.
+        """
+        if self._decoded is None:
+            return self._whole.append(values, axis)
+        shape = np.shape(values)
+        return self._whole.append(self._codes(values, np.zeros(shape, self._whole.dtype)), axis)
 
 
 class Array(Indexed):
@@ -55,6 +73,25 @@ class Array(Indexed):
         return show(self, height, threads=threads, max_memory=max_memory)
 
     # ---- reading
+
+    @property
+    def decoded(self) -> "DecodedArray":
+        """The same array by what its elements stand for, for reading, assigning and appending; ``a[...]`` are the stored codes.
+
+        Packed numbers are unpacked, missing ones NaN (masked among integers of 64 bits), and times datetimes. Assigning
+        packs, halves to even; a value that does not fit, or would be stored as a marker, raises InvalidArgument.
+
+        Examples
+        --------
+        >>> a = tessera.create("packed.zarr", shape=3, dtype="<i2", fill_value=0, overwrite=True,
+        ...                    attrs={"scale_factor": 0.5, "_FillValue": -1})
+        >>> a.decoded[...] = [1.5, np.nan, 2]
+        >>> a[...]
+        array([ 3, -1,  4], dtype=int16)
+        >>> a.decoded.append([2.5]), a.decoded[2:]
+        (3, array([2. , 2.5]))
+        """
+        return DecodedArray(self)
 
     def sel(self, text: str = "", *, method: Optional[str] = None, **values: Any) -> Any:
         """Read by the names of dimensions and the values of their coordinates, as xarray's ``sel``.

@@ -390,7 +390,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         if picked is None or any(axis < 0 for axis in picked.axes):
             raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
     if "fill_value" in asked and isinstance(array, Array):
-        asked["fill_value"] = json_fill(asked["fill_value"], asked.get("dtype") or array.dtype)
+        asked["fill_value"] = json_fill(asked["fill_value"], asked.get("dtype") or array.decoded.dtype)
     return _tessera.copy(asked, picked, opened, new_place(destination), place, running)
 
 

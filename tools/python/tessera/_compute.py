@@ -13,8 +13,9 @@ from ._array import Array
 from ._calls import warn
 from ._errors import InvalidArgument
 from ._making import Path, json_fill, new_place
-from ._options import (ComputedOptions, LevelOptions, NewResultOptions, ProgressCallback, ResultOptions, StepOptions, absolute,
-                       over_network, over_network_of_node, without_work, work)
+from ._options import (ComputedOptions, JoinedOptions, JoiningOptions, LevelOptions, NewJoinedOptions, NewResultOptions,
+                       ProgressCallback, ResultOptions, StepOptions, absolute, over_network, over_network_of_node,
+                       without_work, work)
 from ._commands import open, open_array
 
 if TYPE_CHECKING:
@@ -225,14 +226,14 @@ def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axi
 
 @overload
 def stack(arrays: Sequence[Union[Path, Array]], destination: None = None, *, axis: int = 0,
-          **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+          **options: Unpack[JoinedOptions]) -> np.ndarray[Any, Any]: ...
 @overload
 def stack(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: int = 0,
-          **options: Unpack[NewResultOptions]) -> None: ...
+          **options: Unpack[NewJoinedOptions]) -> None: ...
 @over_network_of_node
 def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
           cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-          progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+          progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[JoiningOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Join arrays of one shape and dtype along a new axis, like numpy.stack.
 
     Parameters
@@ -243,7 +244,8 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
         Packed numbers and times become codes of the first one's packing, units and calendar, where that loses nothing;
         ``cf="decode"`` joins what they stand for.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
-        As in :func:`calc`.
+        As in :func:`calc`, and `cf`, `keep_bits`, `max_error`, `where`, `points`, `header`, `missing` and `reverse_dims` as
+        in :func:`copy`. ``as_given=True`` keeps the order of the names as text.
     axis : int
         The place of the new axis in the result.
 
@@ -260,14 +262,14 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
 
 @overload
 def concat(arrays: Sequence[Union[Path, Array]], destination: None = None, *, axis: Union[int, str] = 0,
-           **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+           **options: Unpack[JoinedOptions]) -> np.ndarray[Any, Any]: ...
 @overload
 def concat(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: Union[int, str] = 0,
-           **options: Unpack[NewResultOptions]) -> None: ...
+           **options: Unpack[NewJoinedOptions]) -> None: ...
 @over_network_of_node
 def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: Any = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+           progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[JoiningOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Join arrays along an existing axis, by number or name, like numpy.concatenate; otherwise as :func:`stack`.
 
     Examples

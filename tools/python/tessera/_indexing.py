@@ -448,14 +448,20 @@ class Decoded(Converted):
             self._array[key] = value
             return
         present = np.asarray(self._array[key])
+        self._array[key] = self._codes(value, present)
+
+    def _codes(self, value: Any, present: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The codes of values in place of those present, whose marks stay where elements are missing."""
         marked = isinstance(value, _MA.MaskedArray) and self.dtype.kind == "i" and value.dtype.kind == "i"
-        if marked:
-            value = _MA.filled(value.astype("i8"), np.iinfo("i8").min)
-        elif isinstance(value, _MA.MaskedArray) and value.dtype.kind != "M":
-            value = _MA.filled(value.astype("f8"), np.nan)
-        given = np.asarray(value, dtype="M8" if self.dtype.kind == "M" and np.asarray(value).dtype.kind == "U" else None)
+        given = self._given(_MA.filled(value.astype("i8"), np.iinfo("i8").min) if marked else value)
         values = np.ascontiguousarray(np.broadcast_to(given, present.shape)).reshape(present.shape)
-        self._array[key] = _tessera.encoded_values(self._array._handle, values, present, marked)
+        return _tessera.encoded_values(self._array._handle, values, present, marked)
+
+    def _given(self, value: Any) -> np.ndarray[Any, Any]:
+        """Values in memory, with NaN for those of floats that are masked."""
+        if isinstance(value, _MA.MaskedArray) and value.dtype.kind != "M":
+            value = _MA.filled(value.astype("f8"), np.nan)
+        return np.asarray(value, dtype="M8" if self.dtype.kind == "M" and np.asarray(value).dtype.kind == "U" else None)
 
     def __repr__(self) -> str:
         return f"<{self._array!r} decoded as {self.dtype}>"
@@ -543,25 +549,6 @@ class Indexed(Described):
         array([5., 5.], dtype=float32)
         """
         return Converted(self, dtype)
-
-    @property
-    def decoded(self) -> Decoded:
-        """The same array by what its elements stand for, for reading and assigning; ``a[...]`` are the stored codes.
-
-        Packed numbers are unpacked, missing ones NaN (masked among integers of 64 bits), and times datetimes. Assigning
-        packs, halves to even; a value that does not fit, or would be stored as a marker, raises InvalidArgument.
-
-        Examples
-        --------
-        >>> a = tessera.create("packed.zarr", shape=3, dtype="<i2", fill_value=0, overwrite=True,
-        ...                    attrs={"scale_factor": 0.5, "_FillValue": -1})
-        >>> a.decoded[...] = [1.5, np.nan, 2]
-        >>> a[...]
-        array([ 3, -1,  4], dtype=int16)
-        >>> a.decoded[:2]
-        array([1.5, nan])
-        """
-        return Decoded(self)
 
     @property
     def vindex(self) -> VIndex:

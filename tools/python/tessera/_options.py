@@ -116,6 +116,33 @@ class NewResultOptions(ResultOptions, ComputedOptions, total=False):
     overwrite: bool
 
 
+class _Viewed(TypedDict, total=False):
+    header: Optional[bool]
+    missing: Union[str, float, None]
+    points: Any
+    cf: Optional[str]
+    keep_bits: Union[int, str, None]
+    max_error: Optional[float]
+    where: Optional[str]
+
+
+class _HowToJoin(_Viewed, total=False):
+    reverse_dims: bool
+    as_given: bool
+
+
+class JoinedOptions(ResultOptions, _HowToJoin, total=False):
+    """Options of arrays that are joined into memory; see :func:`tessera.stack` and :func:`tessera.copy`."""
+
+
+class NewJoinedOptions(NewResultOptions, _HowToJoin, total=False):
+    """Options of arrays that are joined into a new one; see :func:`tessera.stack` and :func:`tessera.copy`."""
+
+
+class JoiningOptions(ComputedOptions, _HowToJoin, total=False):
+    """Options of joined arrays beside those that have usual values; see :func:`tessera.stack`."""
+
+
 class LevelOptions(TypedDict, total=False):
     """Options of the arrays of a pyramid; see :func:`tessera.pyramid`."""
 
@@ -146,17 +173,10 @@ class StepOptions(_HowToCopy, total=False):
     format: Optional[str]
 
 
-class _Copied(_HowToCopy, total=False):
+class _Copied(_HowToCopy, _Viewed, total=False):
     dims: Optional[Sequence[Optional[str]]]
     dtype: Any
     cast: Optional[str]
-    header: Optional[bool]
-    missing: Union[str, float, None]
-    points: Any
-    cf: Optional[str]
-    keep_bits: Union[int, str, None]
-    max_error: Optional[float]
-    where: Optional[str]
     overwrite: bool
     resume: bool
     verify: bool

@@ -149,6 +149,8 @@ struct HierarchyOptions {
     ArrayWishes arrays = {};
     /// Fills of individual arrays, by path below the source. They take precedence over `arrays.fill`.
     std::vector<std::pair<std::string, Value>> fills = {};
+    /// The element that stands for a fill that is given, in one of the arrays; null: the fill itself.
+    std::function<Value(const ArraySource& array, const Value& fill)> fill_code = nullptr;
     /// Copy only this part of a single array: "10:20, ::2".
     std::optional<std::string> selection = std::nullopt;
     /// Whether a node of a hierarchy is left out, with everything below it; null: none is. Called with paths below the

@@ -338,6 +338,10 @@ struct OpenedRecipe {
 
 /// The same, with ingredients opened by their paths.
 [[nodiscard]] OpenedRecipe open_recipe(const Recipe& recipe, const IoOptions& io = {});
+/// For a file of text: missing elements as no text, and times in ISO 8601.
+void show_as_text(OpenedRecipe& opened);
+/// Whether what is computed is so shown there: without a dtype, in a .csv. What is viewed is as its view says.
+[[nodiscard]] bool becomes_text(const Recipe& recipe, const std::string& destination);
 /// The array with the recipe's dtype.
 [[nodiscard]] std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> array, const Recipe& recipe);
 /// The array as the recipe's view and dtype have it. `notes` gets sentences about it.
