@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from program import Absent, ProgramTest, main, zarr
+from program import Absent, PROGRAM, ProgramTest, main, module_folder, zarr
 
 try:
     import netCDF4
@@ -195,6 +195,185 @@ class Names(Seen):
             self.assertEqual(json.loads(self.tessera("get", "u.zarr/s", "--json")), ["x", "", "", "", ""])
 
 
+class BareCodes(ProgramTest):
+    """Where attributes have no place, a note says that codes go without what they stand for."""
+
+    def setUp(self):
+        super().setUp()
+        with netCDF4.Dataset(self.path("m.nc"), "w") as file:
+            file.createDimension("x", 3)
+
+            def add(name, values, fill=None, **attributes):
+                variable = file.createVariable(name, values.dtype, ("x",), fill_value=fill)
+                variable.set_auto_maskandscale(False)
+                variable.setncatts(attributes)
+                variable[...] = values
+            add("packed", np.array([1, 2, -1], "i2"), fill=-1, scale_factor=0.5)
+            add("unsigned", np.array([1, 2, -1], "i1"), _Unsigned="true")
+            add("marked", np.array([1, 2, -1], "i8"), fill=-1)
+            add("plain", np.array([1, 2, 3], "i4"), units="m")
+            add("times", np.array([0, 1, 2], "i4"), units="hours since 2000-01-01")
+            add("noleap", np.array([0, 1, 2], "i4"), units="hours since 2000-01-01", calendar="noleap")
+        for variable in ("packed", "plain"):
+            self.tessera("copy", f"m.nc::{variable}", f"{variable}.zarr", "--quiet")
+
+    def notes(self, *words):
+        result = self.run_program(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr.splitlines()
+
+    def test_each_place_and_kind(self):
+        for target in ("t.npy", "t.npz", "t.ra", "t.safetensors", "t.mldf"):
+            for source in ("m.nc::packed", "packed.zarr", "m.nc::unsigned", "m.nc::times"):
+                lines = self.notes("copy", source, target, "--overwrite")
+                self.assertEqual(len(lines), 1, (source, target))
+                self.assertIn(f"{source}: the stored codes are copied", lines[0])
+                self.assertIn("--decode-cf copies what they stand for", lines[0])
+                if target[2:] in ("npy", "npz") or "times" not in source:  # others hold no times
+                    self.assertEqual(self.notes("copy", source, target, "--overwrite", "--decode-cf"), [])
+                self.assertEqual(self.notes("copy", source, target, "--overwrite", "--quiet"), [])
+            for source in ("m.nc::plain", "plain.zarr"):
+                self.assertEqual(self.notes("copy", source, target, "--overwrite"), [])
+            for source in ("m.nc::marked", "m.nc::noleap"):  # which --decode-cf does not help
+                lines = self.notes("copy", source, target, "--overwrite")
+                self.assertIn("the stored codes are copied", lines[0])
+                self.assertNotIn("--decode-cf", lines[0])
+        for target in ("t.nc", "t.h5", "t2.zarr", "t.csv"):
+            self.assertEqual([line for line in self.notes("copy", "m.nc::packed", target, "--overwrite") if "codes" in line], [])
+        self.assertEqual(self.notes("get", "m.nc::packed", "--out", "t.npy", "--overwrite"), [])
+        self.assertEqual(self.notes("get", "m.nc::packed", "--out", "t.npy", "--overwrite", "--raw"), [])
+
+    def test_several_arrays(self):
+        lines = self.notes("copy", "m.nc", "t.npz", "--overwrite")
+        advised = [line for line in lines if "--decode-cf" in line]
+        self.assertEqual(len(advised), 1, lines)
+        self.assertIn("(3 arrays: ", advised[0])
+        for name in ("packed", "unsigned", "times"):
+            self.assertIn(name, advised[0])
+
+    def test_pipes_and_stacks(self):
+        for words in (("export", "packed.zarr", "-", "--as", "npy"), ("stack", "m.nc::packed", "m.nc::packed", "t.npy")):
+            result = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, check=True)
+            self.assertIn(b"--decode-cf", result.stderr, words)
+        for words in (("export", "plain.zarr", "-", "--as", "npy"), ("export", "packed.zarr", "-", "--as", "csv")):
+            result = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, check=True)
+            self.assertEqual(result.stderr, b"", words)
+
+    def test_python(self):
+        sys.path.insert(0, module_folder())
+        import tessera
+        told = tessera.copy(self.path("packed.zarr"), self.path("p.npy"))
+        self.assertIn('cf="decode" copies what they stand for', " ".join(told))
+        self.assertEqual(tessera.copy(self.path("plain.zarr"), self.path("q.npy")), [])
+        with self.assertWarnsRegex(UserWarning, "the stored codes are copied"):
+            tessera.stack([self.path("packed.zarr")] * 2, self.path("s.npy"))
+
+
+class PartsOfGroups(ProgramTest):
+    """What groups and grid mappings say of the place is that of the part."""
+
+    TRANSFORM = "400000.0 30.0 0.0 5300000.0 0.0 -30.0"
+
+    def make(self, name, transform=TRANSFORM, rows=8):
+        with netCDF4.Dataset(self.path(name), "w") as file:
+            for dimension, length in (("y", rows), ("x", 6)):
+                file.createDimension(dimension, length)
+            v = file.createVariable("v", "i2", ("y", "x"))
+            v[...] = np.arange(rows * 6).reshape(rows, 6)
+            v.grid_mapping = "crs"
+            crs = file.createVariable("crs", "i4", ())
+            crs.setncatts({"GeoTransform": transform, "grid_mapping_name": "transverse_mercator"})
+
+    def transform(self, path):
+        if path.endswith(".nc"):
+            with netCDF4.Dataset(self.path(path)) as file:
+                text = file["crs"].GeoTransform
+        else:
+            text = json.loads(self.tessera("attrs", f"{path}/crs", "--json"))["GeoTransform"]
+        return [float(number) for number in text.split()]
+
+    def test_selected(self):
+        self.make("g.nc")
+        for form in ("v3", "v2"):
+            self.tessera("copy", "g.nc", f"{form}.zarr", "--format", form, "--quiet")
+        for source in ("g.nc", "v3.zarr", "v2.zarr"):
+            for target in ("p.zarr", "p.nc"):
+                self.tessera("copy", source, target, "--sel", "y=2:8:2, x=3:6", "--overwrite", "--quiet")
+                self.assertEqual(self.transform(target), [400090, 30, 0, 5299940, 0, -60], (source, target))
+                self.tessera("copy", source, target, "--overwrite", "--quiet")
+                self.assertEqual(self.transform(target), [float(n) for n in self.TRANSFORM.split()])
+
+    def test_attributes_of_a_group(self):
+        self.make("g.nc")
+        self.tessera("copy", "g.nc", "g.zarr", "--format", "v3", "--quiet")
+        for name, value in (("spatial:dimensions", ["y", "x"]), ("spatial:transform", [30.0, 0, 400000, 0, -30.0, 5300000]),
+                            ("spatial:shape", [8, 6]), ("proj:code", "EPSG:32633")):
+            self.tessera("attrs", "g.zarr", "set", name, json.dumps(value), "--quiet")
+        self.tessera("copy", "g.zarr", "p.zarr", "--sel", "y=2:8, x=3:6", "--quiet")
+        found = json.loads(self.tessera("attrs", "p.zarr", "--json"))
+        self.assertEqual(found["spatial:transform"], [30, 0, 400090, 0, -30, 5299940])
+        self.assertEqual(found["spatial:shape"], [6, 3])
+
+    def test_joined_places(self):
+        self.make("a.nc")
+        self.make("b.nc", "400000.0 30.0 0.0 5299760.0 0.0 -30.0")  # below it
+        self.tessera("concat", "a.nc::v", "b.nc::v", "c.zarr", "--axis", "y", "--quiet")
+        self.refused("concat", "a.nc::v", "a.nc::v", "d.zarr", "--axis", "y", "--quiet", says="georeference")
+        self.tessera("stack", "a.nc::v", "a.nc::v", "s.zarr", "--quiet")
+        self.refused("stack", "a.nc::v", "b.nc::v", "d.zarr", "--quiet", says="georeference")
+
+
+class ChunksByNames(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.data = xr.Dataset({"t": (("time", "lat"), np.arange(24.0).reshape(6, 4)), "orog": (("lat",), np.ones(4)),
+                                "scalar": ((), 5.0)},
+                               coords={"time": np.arange(6), "lat": np.arange(4.0)})
+        self.data.to_netcdf(self.path("d.nc"))
+        for form in ("v2", "v3"):
+            self.tessera("copy", "d.nc", f"{form}.zarr", "--format", form, "--quiet")
+
+    def chunks(self, path):
+        return {name: self.tessera_json("info", f"{path}/{name}")["chunks"] for name in ("t", "orog", "time", "lat")}
+
+    def test_groups(self):
+        for source in ("v2.zarr", "v3.zarr", "d.nc"):
+            self.tessera("rechunk", source, "r.zarr", "--chunks", "time=3,lat=2", "--overwrite", "--quiet")
+            self.assertEqual(self.chunks("r.zarr"), {"t": [3, 2], "orog": [2], "time": [3], "lat": [2]})
+            self.tessera("copy", source, "c.zarr", "--chunks", "lat=100", "--overwrite", "--quiet")
+            found = self.chunks("c.zarr")
+            self.assertEqual((found["t"][1], found["lat"], found["orog"]), (4, [4], [4]))
+            np.testing.assert_array_equal(np.array(self.tessera_json("get", "r.zarr/t")), self.data.t)
+        self.tessera("copy", "v3.zarr", "s.zarr", "--chunks", "time=2", "--sel", "time=0:3", "--quiet")
+        self.assertEqual(self.chunks("s.zarr")["t"], [2, 4])
+
+    def test_arrays(self):
+        self.tessera("rechunk", "v3.zarr/t", "t.zarr", "--chunks", "lat=3", "--quiet")
+        self.assertEqual(self.tessera_json("info", "t.zarr")["chunks"], [6, 3])
+        self.tessera("reduce", "v3.zarr/t", "m.zarr", "--axis", "time", "--with", "mean", "--chunks", "lat=2", "--quiet")
+        self.assertEqual(self.tessera_json("info", "m.zarr")["chunks"], [2])
+        self.tessera("create", "n.zarr", "--shape", "6,4", "--dtype", "f4", "--dims", "time,y", "--chunks", "time=2", "--quiet")
+        self.assertEqual(self.tessera_json("info", "n.zarr")["chunks"], [2, 4])
+
+    def test_other_words_are_refused(self):
+        self.refused("rechunk", "v3.zarr", "x.zarr", "--chunks", "depth=3", "--quiet", says=("'depth'", "lat, time"))
+        self.refused("rechunk", "v3.zarr/t", "x.zarr", "--chunks", "depth=3", "--quiet", says=("'depth'", "lat, time"))
+        self.refused("create", "x.zarr", "--shape", "6", "--dtype", "f4", "--dims", "time", "--chunks", "depth=2", "--quiet",
+                     says=("'depth'", "time"))
+        for wrong in ("time=", "time=0", "=3", "time=2,5", "time=a"):
+            self.refused("rechunk", "v3.zarr", "x.zarr", "--chunks", wrong, "--quiet", says="--chunks")
+        self.assertFalse((self.folder / "x.zarr").exists())
+
+    def test_python(self):
+        sys.path.insert(0, module_folder())
+        import tessera
+        for chunks in ({"time": 3, "lat": 2}, "time=3,lat=2"):
+            tessera.copy(self.path("v3.zarr"), self.path("p.zarr"), chunks=chunks, overwrite=True)
+            self.assertEqual(self.chunks("p.zarr")["t"], [3, 2])
+            tessera.stack([self.path("v3.zarr/t")] * 2, self.path("q.zarr"), chunks={"lat": 2}, overwrite=True)
+            self.assertEqual(self.tessera_json("info", "q.zarr")["chunks"][-1], 2)
+
+
 @unittest.skipUnless(shutil.which("gdal_translate"), "GDAL is not installed")
 class Rasters(ProgramTest):
     def make(self, name, values, nodata, options=()):
@@ -251,6 +430,36 @@ class Rasters(ProgramTest):
         self.assertEqual([name for name in attributes if name.startswith("spatial")], [])
         self.assertEqual([entry["name"] for entry in attributes["zarr_conventions"]], ["proj"])
         self.tessera("verify", "--geo", "row.zarr")
+
+    def test_growing_along_y_and_x(self):
+        values = np.arange(70 * 64, dtype="f4").reshape(70, 64)
+        self.make("d.tif", values, -9999)
+        for form in ("v3", "v2"):
+            self.tessera("copy", "d.tif", f"{form}.zarr", "--format", form, "--quiet")
+            attributes = lambda: json.loads(self.tessera("attrs", f"{form}.zarr", "--json"))
+            self.tessera("attrs", f"{form}.zarr", "set", "spatial:bbox", "[400000, 5297900, 401920, 5300000]", "--quiet")
+            self.tessera("append", f"{form}.zarr", self.save("more.npy", values[:10]), "--axis", "y", "--quiet")
+            self.assertEqual(attributes()["spatial:shape"], [80, 64])
+            self.assertEqual(attributes()["spatial:bbox"], [400000, 5297600, 401920, 5300000])
+            self.tessera("undo", f"{form}.zarr", "--quiet")
+            self.assertEqual(attributes()["spatial:shape"], [70, 64])
+            self.tessera("verify", "--geo", f"{form}.zarr")
+            self.tessera("resize", f"{form}.zarr", "70,60", "--quiet")
+            self.assertEqual(attributes()["spatial:shape"], [70, 60])
+            self.tessera("verify", "--geo", f"{form}.zarr")
+
+    def test_nodata_of_few_digits(self):
+        """As GDAL compares where the text has fewer digits than the dtype."""
+        values = np.array([[1, -9999, -9999.001, -9999.002], [2, -9999.01, -9998.9, np.nan]], "f4")
+        self.make("d.tif", values, -9999)
+        file = gdal.Open(self.path("d.tif"))
+        mask = file.GetRasterBand(1).GetMaskBand().ReadAsArray() == 0
+        self.assertEqual((mask & ~np.isnan(values)).sum(), 3)
+        mask |= np.isnan(values)  # which some GDAL leave
+        self.tessera("copy", "d.tif", "d.zarr", "--quiet")
+        for path in ("d.tif", "d.zarr"):
+            found = self.tessera_json("get", path)
+            np.testing.assert_array_equal([[cell in (None, "NaN") for cell in row] for row in found], mask)
 
 
 if __name__ == "__main__":

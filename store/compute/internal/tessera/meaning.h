@@ -25,6 +25,8 @@ struct Meaning {
     DType held = stored;  ///< without that sign: the array's dtype in host order
     /// The elements that stand for missing ones, beside NaN and NaT: of `stored`.
     std::vector<ElementBytes> missing = {};
+    /// Reals within this part of one of them are missing, too: of GDAL's nodata, written with few digits.
+    double tolerance = 0;
     /// Whether NaN is said to stand for missing ones.
     bool marks_nan = false;
     Packing packing = {};
