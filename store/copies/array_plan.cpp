@@ -155,6 +155,12 @@ Conversion convert(const ArrayMetadata& m, const std::optional<Value>& attribute
     }
 }
 
+/// In v3. An array of no dimensions says that it has no names by an empty list.
+void name_dimensions(ArrayMetadata& m, std::vector<std::optional<std::string>> names) {
+    if (names.empty()) m.spelling.set("dimension_names", Value::array());
+    m.dimension_names = std::move(names);
+}
+
 /// Sets dimension names at the dialect's place for them.
 void set_dimensions(PlannedArray& plan, const ArrayWishes& o) {
     std::vector<std::optional<std::string>> names = *o.dimension_names;
@@ -165,7 +171,7 @@ void set_dimensions(PlannedArray& plan, const ArrayWishes& o) {
     }
     if (plan.attributes) plan.attributes->erase(dimensions_attribute);
     if (plan.dialect->dimension_names) {
-        plan.metadata.dimension_names = std::move(names);
+        name_dimensions(plan.metadata, std::move(names));
         return;
     }
     if (!plan.attributes) plan.attributes = Value::object();
@@ -251,11 +257,10 @@ void move_dimensions(ArrayMetadata& m, std::optional<Value>& attributes, const D
     attributes->set(dimensions_attribute, dimension_names_json(names));
     if (!to.dimension_names) return;
     attributes->erase(dimensions_attribute);
-    m.dimension_names = std::move(names);
+    name_dimensions(m, std::move(names));
 }
 
-/// netCDF's fill becomes the fill. Where xarray takes the fill for that attribute, it is one of these only; but a fill
-/// of zero is the default there, and marks nothing by itself.
+/// netCDF's fill becomes the fill. The attribute stays, because the fill marks nothing in images and where it is zero.
 void take_fill(ArrayMetadata& m, std::optional<Value>& attributes, const Dialect& to) {
     const Value* const given = attributes ? attributes->find(fill_attribute) : nullptr;
     if (given == nullptr) return;
@@ -264,7 +269,7 @@ void take_fill(ArrayMetadata& m, std::optional<Value>& attributes, const Dialect
     } catch (const Error&) {
         return;  // a fill of another type is only an attribute
     }
-    if (to.fill_is_missing && m.fill.bytes != zero_element(m.dtype)) attributes->erase(fill_attribute);
+    if (to.fill_is_missing) erase_nan_mark(*attributes);
 }
 
 /// xarray takes the fill of `to` for missing elements, and not that of `from`: it becomes what the attribute says.

@@ -44,6 +44,11 @@ void fill_attribute_as_number(const DType& dtype, Value& attributes) {
     attributes.set(fill_attribute, std::bit_cast<double>(load_little<std::uint64_t>(bytes->data())));
 }
 
+void erase_nan_mark(Value& attributes) {
+    const Value* const mark = attributes.find(fill_attribute);
+    if (mark != nullptr && mark->is_double() && std::isnan(mark->as_double())) attributes.erase(fill_attribute);
+}
+
 std::optional<Value> missing_by_fill(const ArrayMetadata& m, const Dialect& dialect, const Value& attributes) {
     if (!dialect.fill_is_missing || !is_number(m.dtype) || !m.fill.bytes) return std::nullopt;
     const bool packed = attributes.find("scale_factor") != nullptr || attributes.find("add_offset") != nullptr;
@@ -59,13 +64,7 @@ void move_missing(const ArrayMetadata& m, const Dialect& from, const Dialect& to
         if (fill && !nan && attributes.find(fill_attribute) == nullptr) attributes.set(fill_attribute, *fill);
     } else if (attributes.find(fill_attribute) != nullptr && attributes.find(null_fill_attribute) == nullptr) {
         fill_attribute_as_number(m.dtype, attributes);
-        try {
-            if (missing_by_fill(m, to, attributes) &&
-                element_from_value(m.dtype, attributes.at(fill_attribute), Assign::exact) == *m.fill.bytes) {
-                attributes.erase(fill_attribute);
-            }
-        } catch (const Error&) {  // of another type
-        }
+        if (missing_by_fill(m, to, attributes)) erase_nan_mark(attributes);
     }
 }
 

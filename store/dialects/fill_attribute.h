@@ -18,8 +18,11 @@ void fill_attribute_as_number(const DType& dtype, Value& attributes);
 [[nodiscard]] std::optional<Value> missing_by_fill(const ArrayMetadata& metadata, const Dialect& dialect,
                                                    const Value& attributes);
 
-/// Where the fill marks missing elements in one of two dialects, the attribute does in the other. NaN needs
-/// none. For arrays with names of dimensions, which xarray opens.
+/// NaN needs no mark, and v2's attributes would have it as a bare NaN, which is no JSON.
+void erase_nan_mark(Value& attributes);
+
+/// Where the fill marks missing elements in one of two dialects, the attribute does in the other. It stays beside the
+/// fill, which marks nothing in images. NaN needs none. For arrays with names of dimensions, which xarray opens.
 void move_missing(const ArrayMetadata& metadata, const Dialect& from, const Dialect& to, Value& attributes);
 
 }  // namespace tessera

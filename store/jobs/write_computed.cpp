@@ -43,6 +43,13 @@ private:
     std::optional<Value> attributes_;
 };
 
+/// Whether its dimensions have names, also where it has none: xarray requires an empty list there.
+bool says_names(const ArraySource& array) {
+    const auto* const chunked = as_array(array);
+    return !dimension_names_of(array).empty() || array.attribute_values().find(dimensions_attribute) != nullptr ||
+           (chunked != nullptr && chunked->metadata().spelling.find("dimension_names") != nullptr);
+}
+
 }  // namespace
 
 std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of, std::optional<Value> attributes) {
@@ -56,12 +63,13 @@ ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const Arr
     for (const CalcOperand& operand : operands) {
         if (!from.dimension_names.empty() || operand.array->info().shape != result.shape) continue;
         from.dimension_names = dimension_names_of(*operand.array);
+        from.named = says_names(*operand.array);
     }
     return from;
 }
 
 ComputedFrom reduced_from(const ArraySource& array, const ReduceOptions& options) {
-    ComputedFrom from{.like = &array};
+    ComputedFrom from{.like = &array, .named = says_names(array)};
     const auto names = dimension_names_of(array);
     const auto rank = static_cast<int>(names.size());
     for (int d = 0; d < rank; ++d) {
@@ -88,8 +96,9 @@ ComputedFrom coarsened_from(const ArraySource& array, const Shape& result) {
 }
 
 ComputedFrom joined_from(const ArraySource& first, const JoinOptions& options) {
-    ComputedFrom from{.like = &first, .dimension_names = dimension_names_of(first)};
-    if (options.new_axis && !from.dimension_names.empty()) {
+    ComputedFrom from{.like = &first, .dimension_names = dimension_names_of(first), .named = says_names(first)};
+    const bool all_named = from.named && std::cmp_equal(from.dimension_names.size(), first.info().shape.rank());
+    if (options.new_axis && all_named) {
         from.dimension_names.insert(from.dimension_names.begin() + options.axis, std::nullopt);
     }
     if (const auto* array = as_array(first)) {
@@ -124,9 +133,8 @@ void complete_wishes(ArrayWishes& wishes, const std::string& destination, int ra
         }
     }
     if (!wishes.fill) wishes.fill = from.fill;
-    if (rank == 0) return;
-    if (!wishes.chunks && !wishes.edges && from.chunks.rank() == rank) wishes.chunks = from.chunks;
-    if (!wishes.dimension_names && std::cmp_equal(from.dimension_names.size(), rank)) {
+    if (rank > 0 && !wishes.chunks && !wishes.edges && from.chunks.rank() == rank) wishes.chunks = from.chunks;
+    if (!wishes.dimension_names && (rank > 0 || from.named) && std::cmp_equal(from.dimension_names.size(), rank)) {
         wishes.dimension_names = from.dimension_names;
     }
 }

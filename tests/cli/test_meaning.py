@@ -1,6 +1,7 @@
 """What elements stand for, in what is computed: random files of netCDF4-python, beside xarray."""
 
 import contextlib
+import json
 import warnings
 
 import netCDF4
@@ -136,6 +137,39 @@ class Meaning(ProgramTest):
         self.tessera("reduce", "a.zarr", "r.zarr", "--axis", "x", "--with", "max", "--quiet")
         self.tessera("calc", "a.zarr", "where(a < 99, a, a)", "a=a.zarr", "--in-place", "--raw", "--quiet")
 
+    def test_marked_integers_are_neither_true_nor_false(self):
+        self.save("a.npy", np.array([[99, 0, 5], [99, 99, 0]], "i8"))
+        self.tessera("import", "a.npy", "a.zarr", "--format", "v3", "--dims", "y,x", "--quiet")
+        self.tessera("attrs", "a.zarr", "set", "_FillValue", "99", "--quiet")
+        for word, wanted in ("any", [False, False, True]), ("all", [True, False, False]):
+            self.assertEqual(self.computed("reduce", "a.zarr", "out.npy", "--axis", "y", "--with", word).tolist(), wanted)
+            kept = self.computed("reduce", "a.zarr", "out.npy", "--axis", "y", "--with", word, "--keep-missing").tolist()
+            self.assertEqual(kept, [True, word == "any", word == "any"])
+        self.save("b.npy", np.array([2**53 + 1, 99], "i8"))
+        self.tessera("import", "b.npy", "b.zarr", "--format", "v3", "--quiet")
+        self.tessera("attrs", "b.zarr", "set", "_FillValue", "99", "--quiet")
+        self.refused("calc", "no.npy", "b / 2", "b=b.zarr", says="--dtype f8 takes it")
+
+    def test_results_without_dimensions_are_opened_by_xarray(self):
+        """It requires an empty list of names."""
+        self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
+        with netCDF4.Dataset(self.path("s.nc"), "w") as file:
+            file.createVariable("s", "f4", ())[...] = 2
+        for n, (words, wanted) in enumerate((
+                (("reduce", "f.nc::v", "DST", "--with", "count"), ()), (("reduce", "f.nc::v", "DST", "--with", "any"), ()),
+                (("reduce", "f.nc::v", "DST", "--with", "mean"), ()), (("calc", "DST", "s + 1", "s=s.nc::s"), ()),
+                (("stack", "s.nc::s", "s.nc::s", "DST", "--dims", "n"), ("n",)))):
+            for kind in "v2", "v3":
+                self.tessera("group", f"{n}.{kind}", "--format", kind, "--quiet")
+                self.tessera(*[f"{n}.{kind}/r" if word == "DST" else word for word in words], "--quiet")
+                if kind == "v3":
+                    document = json.loads((self.folder / f"{n}.v3/r/zarr.json").read_text())
+                    self.assertEqual((document["dimension_names"], document["attributes"].get("_ARRAY_DIMENSIONS")),
+                                     (list(wanted), None))
+                    continue
+                with xr.open_zarr(self.path(f"{n}.v2"), consolidated=False) as data:
+                    self.assertEqual(data.r.dims, wanted)
+
     def test_in_place_packs_what_it_computes(self):
         self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
         self.tessera("copy", "f.nc", "f.zarr", "--format", "v2", "--quiet")
@@ -183,6 +217,28 @@ class Meaning(ProgramTest):
             warnings.simplefilter("ignore")
             wanted = values.astype("f8").coarsen(t=2, x=2, boundary="pad").mean().values
         np.testing.assert_allclose(np.load(self.path("level.npy")), wanted, atol=0.0011)
+
+    def test_levels_keep_their_marks_in_each_format(self):
+        """The fill of Zarr v2 marks nothing in an image: the attribute does."""
+        with netCDF4.Dataset(self.path("f.nc"), "w") as file:
+            file.createDimension("y", 4)
+            file.createDimension("x", 4)
+            for name, packing in ("v", {}), ("p", {"scale_factor": 0.5}):
+                v = file.createVariable(name, "i2", ("y", "x"), fill_value=-99)
+                v.set_auto_maskandscale(False)
+                v.setncatts(packing)
+                v[:] = np.where(np.arange(16).reshape(4, 4) % 8 < 2, -99, 4)
+                v[2:, 2:] = -99
+        for kind in "v2", "v3":
+            for name, value in ("v", 4.0), ("p", 2.0):
+                self.tessera("pyramid", f"f.nc::{name}", f"{kind}.zarr", "--levels", "2", "--by", "2,2", "--axes", "y,x",
+                             "--format", kind, "--overwrite", "--quiet")
+                self.assertEqual(self.tessera_json("get", f"{kind}.zarr/1"), [[value, value], [value, None]])
+                self.assertEqual(self.tessera_json("stats", f"{kind}.zarr/0")["missing"], 8)
+        self.tessera("copy", "v3.zarr", "two.zarr", "--format", "v2", "--quiet")
+        self.assertEqual(self.tessera_json("stats", "two.zarr/0")["missing"], 8)
+        self.tessera("coarsen", "f.nc::v", "c.zarr", "--by", "1,1", "--with", "nearest", "--format", "v2", "--dims", "a,b", "--quiet")
+        self.assertEqual(self.tessera_json("stats", "c.zarr")["missing"], 8)
 
     def test_bounds_count_as_their_coordinate(self):
         with netCDF4.Dataset(self.path("f.nc"), "w") as file:

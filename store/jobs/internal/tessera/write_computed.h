@@ -23,6 +23,7 @@ struct ComputedFrom {
     const ArraySource* like = nullptr;    ///< its format is the default; nullptr: the usual one
     Shape chunks = {};                    ///< empty: about 1 MiB
     std::vector<std::optional<std::string>> dimension_names = {};  ///< empty: none
+    bool named = false;                                            ///< whether that is said of no dimensions, too
     std::optional<Value> fill = std::nullopt;                      ///< nullopt: the default one
 };
 
