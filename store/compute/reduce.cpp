@@ -223,14 +223,15 @@ private:
 
 /// Whether elements are not zero, as booleans; NaN is not.
 std::unique_ptr<ArraySource> truth_source(std::unique_ptr<ArraySource> array, Reduction with, bool skip_nan) {
-    const bool has_nan = !is_time(array->info().dtype) && array->info().dtype.kind() != Kind::boolean && skip_nan;
-    const char* expression = "a != 0";
-    if (array->info().dtype.kind() == Kind::boolean) return array;
-    if (array->info().marks_missing) {
-        const bool any = with == Reduction::any || !skip_nan;
-        expression = any ? "(a != 0) & (a != -9223372036854775808)" : "(a != 0) | (a == -9223372036854775808)";
+    const ArrayInfo info = array->info();
+    if (info.dtype.kind() == Kind::boolean) return array;
+    const bool any = with == Reduction::any;
+    const char* expression = "a != 0";  // true of NaN and of the least integer, which marks missing ones
+    if (skip_nan && info.marks_missing) {
+        if (any) expression = "(a != 0) & (a >= -9223372036854775807)";
+    } else if (skip_nan && !is_time(info.dtype)) {
+        expression = any ? "(a != 0) & ~isnan(a)" : "(a != 0) | isnan(a)";
     }
-    if (has_nan) expression = with == Reduction::any ? "(a != 0) & ~isnan(a)" : "(a != 0) | isnan(a)";
     return calc_source(expression, {{"a", std::shared_ptr<const ArraySource>(std::move(array))}});
 }
 
