@@ -472,7 +472,7 @@ std::unique_ptr<ArraySource> marks_as_nan(std::unique_ptr<ArraySource> array, bo
             if (!lossy && v != missing_integer && (number == beyond || static_cast<std::int64_t>(number) != v)) {
                 throw invalid_argument("the integer {} loses digits as a float, which missing elements beside it need",
                                        v)
-                    .advising(Action::cast, "takes it", "f8");
+                    .advising(Action::dtype, "takes it", "f8");
             }
             store_number(to, i, v == missing_integer ? std::numeric_limits<double>::quiet_NaN() : number);
         }
@@ -559,14 +559,31 @@ DType decoded_dtype(const Meaning& meaning) {
                                    : meaning.decoded();
 }
 
-void keep_marks(const Meaning& meaning, NDArray present, NDArray& codes) {
+bool several_codes(const Meaning& meaning) {
+    const bool real = meaning.stored.kind() == Kind::real;
+    if (meaning.packing.scaled && (real || meaning.stored.size() == 8)) return true;
+    return !meaning.missing.empty() && (real || meaning.missing.size() > 1);
+}
+
+void keep_codes(const Meaning& meaning, NDArray present, NDArray& codes) {
     const NDArray there = in_host_order(std::move(present));
     const std::vector<bool> was = missing_among(meaning, there, true);
     const std::vector<bool> becomes = missing_among(meaning, codes, true);
+    const auto number = to_doubles(meaning.stored);
     const std::int64_t size = meaning.stored.size();
+    const auto value = [&](const NDArray& of, std::int64_t at) {
+        double code = 0;
+        number(of.bytes().data() + at, 1, &code);
+        return meaning.packing.decoded(code);
+    };
+    const auto are_one = [&](std::int64_t at) {
+        const double a = value(there, at), b = value(codes, at);
+        return a == b || std::nextafter(a, b) == b;  // packing it again rounds
+    };
     for (std::size_t i = 0; i < was.size(); ++i) {
         const std::int64_t at = static_cast<std::int64_t>(i) * size;
-        if (was[i] && becomes[i]) std::copy_n(there.bytes().data() + at, size, codes.bytes().data() + at);
+        const bool same = was[i] ? becomes[i] : !becomes[i] && meaning.packing.scaled && are_one(at);
+        if (same) std::copy_n(there.bytes().data() + at, size, codes.bytes().data() + at);
     }
 }
 

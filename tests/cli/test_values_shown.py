@@ -197,6 +197,23 @@ class Meanings(Base):
                     self.tessera("set", f"m.zarr/{variable}", "...", f"p.{form}", "--quiet")
                     np.testing.assert_array_equal(self.codes(variable), before)
 
+    def test_codes_that_stand_for_one_value_stay(self):
+        """Unpacking rounds wide integers, and floats with an offset: what is set as it is keeps its code."""
+        codes = {"wide": np.array([10500172982046736435, 7, 2**63 + 12345, 2**53 + 1], "u8"),
+                 "real": np.array([1e-7, 3.3e-12, 5.0, -2.2e-7], "f4"), "double": np.array([0.1, 1 / 3, 1e-17, 7e5], "f8")}
+        packing = {"wide": (-0.1, 0), "real": (1, 260), "double": (0.3, 0)}
+        for name, values in codes.items():
+            scale, offset = packing[name]
+            self.tessera("import", self.save("c.npy", values), f"{name}.zarr", "--format", "v3", "--quiet")
+            for key, value in ("scale_factor", scale), ("add_offset", offset):
+                self.tessera("attrs", f"{name}.zarr", "set", key, str(value), "--quiet")
+            self.tessera("get", f"{name}.zarr", "--out", "p.npy", "--overwrite", "--quiet")
+            self.tessera("set", f"{name}.zarr", "...", "p.npy", "--quiet")
+            np.testing.assert_array_equal(self.exported(f"{name}.zarr"), values)
+            self.tessera("set", f"{name}.zarr", "1", "--quiet", "--", np.load(self.path("p.npy"))[3])
+            shown = np.array(self.tessera_json("get", f"{name}.zarr"))
+            self.assertEqual(shown[1], shown[3])
+
     def test_setting_marks(self):
         self.tessera("set", "m.zarr/packed", "...", "NaN", "--quiet")
         codes = self.codes()

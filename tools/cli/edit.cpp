@@ -80,13 +80,12 @@ std::unique_ptr<ArraySource> named_source(const ArrayFileOptions& options, const
     return nullptr;
 }
 
-/// Codes that replace a part: where missing elements stay missing, and may be marked in several ways, as they are.
+/// Codes that replace a part: where they stand for what is there already, the codes that are there.
 template <class Target>
-void keep_present_marks(const Target& array, const Selection& part, const Meaning& meaning, NDArray& codes,
+void keep_present_codes(const Target& array, const Selection& part, const Meaning& meaning, NDArray& codes,
                         const IoOptions& io) {
     if constexpr (std::is_base_of_v<ArraySource, Target>) {
-        const bool several = meaning.missing.size() > 1 || meaning.stored.kind() == Kind::real;
-        if (!meaning.missing.empty() && several) keep_marks(meaning, read_selection(array, part, io), codes);
+        if (several_codes(meaning)) keep_codes(meaning, read_selection(array, part, io), codes);
     }
 }
 
@@ -130,7 +129,7 @@ void set_from_file(Session& session, Target& array, const Selection& selection, 
         const Region in_file = without_dropped(box, selection);
         NDArray part(source.info().dtype, in_file.extent);
         source.read_into(in_file, part.view(), quiet);
-        keep_present_marks(array, selection.part(box), meaning, part, quiet);
+        keep_present_codes(array, selection.part(box), meaning, part, quiet);
         array.write(selection.part(box), as_stored(array, part), quiet);
         if (io.progress != nullptr) io.progress->advance(byte_count(in_file.extent, array.dtype().size()));
     });
@@ -147,7 +146,7 @@ void set_to_value(Session& session, Target& array, const Selection& selection, c
         for_each_box(selection, array.info(), most, [&](const Region& box) {
             NDArray part(meaning.stored, without_dropped(box, selection).extent);
             fill_elements(part, meaning.stored, code.data());
-            keep_present_marks(array, selection.part(box), meaning, part, io);
+            keep_present_codes(array, selection.part(box), meaning, part, io);
             array.write(selection.part(box), as_stored(array, part), io);
         });
         return;

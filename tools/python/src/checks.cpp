@@ -223,7 +223,7 @@ py::array encoded_values(ArrayHandle& handle, const py::array& values, const py:
     const auto encoded = encoded_source(std::move(source), meaning, Value::object());
     NDArray codes(encoded->info().dtype, encoded->info().shape);
     encoded->read_into(Region::whole(codes.shape()), codes.view(), {});
-    keep_marks(meaning, elements_of(present, handle.dtype_of(present)), codes);
+    keep_codes(meaning, elements_of(present, handle.dtype_of(present)), codes);
     return to_numpy(codes, native_dtype(handle.dtype()));
 }
 

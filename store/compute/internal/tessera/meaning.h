@@ -115,9 +115,10 @@ struct DecodedElements {
 /// Throws as encoded_source().
 [[nodiscard]] ElementBytes code_from_text(const Meaning& meaning, std::string_view text);
 
-/// Gives back to `codes` that are to replace those present, and are missing, the marks that are there, which may be
-/// others.
-void keep_marks(const Meaning& meaning, NDArray present, NDArray& codes);
+/// Whether several codes stand for one value: marks, or floats and wide integers where unpacking rounds.
+[[nodiscard]] bool several_codes(const Meaning& meaning);
+/// Gives back to `codes` that are to replace those present, and stand for the same, the codes that are there.
+void keep_codes(const Meaning& meaning, NDArray present, NDArray& codes);
 
 /// For files of text: what elements stand for, missing ones as no text, and times in ISO 8601; as it is where its
 /// elements are no more than their codes.
