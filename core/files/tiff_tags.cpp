@@ -16,6 +16,7 @@
 #include <tessera/geo_reference.h>
 #include <tessera/nodata.h>
 
+#include "gdal_metadata.h"
 #include "tiff_text.h"
 
 namespace tessera {
@@ -23,7 +24,8 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view tiff_attribute = "tiff";
-constexpr std::string_view fill_name = "_FillValue";
+constexpr std::string_view fill_name = "_FillValue", scale_name = "scale_factor", offset_name = "add_offset";
+constexpr std::string_view gdal_metadata_name = "GDAL_METADATA";
 constexpr std::uint16_t text_type = 2, short_type = 3, long_type = 4, rational_type = 5, double_type = 12;
 constexpr std::size_t most_listed = 4096;  // numbers in an attribute
 
@@ -122,6 +124,7 @@ public:
                                              row.tag == TiffTag::transformation));
             if (!said && tiff_.tags.contains(row.tag)) rest.set(row.name, value(row));
         }
+        take_packing(page, rest, attributes);
         constexpr int white_is_zero = 0, palette = 3;
         if (page.photometric == palette || (page.photometric == white_is_zero && page.bits == 1)) {
             rest.set("PhotometricInterpretation", page.photometric);
@@ -130,6 +133,21 @@ public:
     }
 
 private:
+    /// Where all bands are packed in one way.
+    static void take_packing(const TiffPage& page, Value& rest, Value& attributes) {
+        const Value* const told = rest.find(gdal_metadata_name);
+        if (told == nullptr) return;
+        const std::string text = told->as_string();
+        const auto packing = gdal_packing(text, page.samples);
+        if (!packing) return;
+        if (packing->scale != 1) attributes.set(scale_name, packing->scale);
+        if (packing->offset != 0) attributes.set(offset_name, packing->offset);
+        rest.erase(gdal_metadata_name);
+        if (std::string left = without_gdal_packing(text); !left.empty()) {
+            rest.set(gdal_metadata_name, std::move(left));
+        }
+    }
+
     std::vector<double> doubles(TiffTag tag) {
         return tiff_.tags.contains(tag) ? tiff_doubles(file_, tiff_, tiff_.tags.at(tag)) : std::vector<double>{};
     }
@@ -220,6 +238,21 @@ bool is_for(std::string_view description, std::int64_t pages, std::int64_t heigh
     return !is_ome_xml(description) || pages == 1 || !tiff_axes(description, pages, height, width).lengths.empty();
 }
 
+/// The attribute "tiff", with GDAL's items of how the array is packed.
+Value stored_tags(const Value& attributes, std::int64_t samples) {
+    const Value* const tiff = attributes.find(tiff_attribute);
+    Value stored = tiff != nullptr && tiff->is_object() ? *tiff : Value::object();
+    const Value* const scale = attributes.find(scale_name);
+    const Value* const offset = attributes.find(offset_name);
+    if (scale == nullptr && offset == nullptr) return stored;
+    const GdalPacking packing{.scale = scale != nullptr && scale->is_number() ? scale->as_double() : 1,
+                              .offset = offset != nullptr && offset->is_number() ? offset->as_double() : 0};
+    const Value* const text = stored.find(gdal_metadata_name);
+    const std::string others = text != nullptr && text->is_string() ? without_gdal_packing(text->as_string()) : "";
+    stored.set(gdal_metadata_name, with_gdal_packing(others, packing, samples));
+    return stored;
+}
+
 }  // namespace
 
 Value tiff_attributes(const ByteSource& file, const TiffFile& tiff, const TiffImage& image) {
@@ -245,11 +278,9 @@ TiffValues text_tag(TiffTag tag, std::string text) {
 }
 
 std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType& dtype, std::int64_t height,
-                                           std::int64_t width, std::int64_t pages) {
+                                           std::int64_t width, std::int64_t pages, std::int64_t samples) {
     std::vector<TiffValues> tags;
-    const Value* const tiff = attributes.find(tiff_attribute);
-    const Value none = Value::object();
-    const Value& stored = tiff != nullptr && tiff->is_object() ? *tiff : none;
+    const Value stored = stored_tags(attributes, samples);
     const GeoReference geo = geo_reference_in(attributes).value_or(GeoReference{});
     const bool placed = !geo.shape || *geo.shape == std::array{height, width};
     const Value* const code = geo.crs.find("proj:code");

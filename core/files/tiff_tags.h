@@ -18,13 +18,15 @@ struct TiffValues {
     std::string bytes;
 };
 
-/// The attributes of an image: _ARRAY_DIMENSIONS, and of the first one _FillValue, GeoZarr's "spatial:…" and "proj:…",
-/// and what these do not say as "tiff": {NAME OF A TAG: value}.
+/// The attributes of an image: _ARRAY_DIMENSIONS, and of the first one _FillValue, scale_factor and add_offset (GDAL's,
+/// where all bands have the same), GeoZarr's "spatial:…" and "proj:…", and what these do not say as "tiff": {NAME OF A
+/// TAG: value}.
 [[nodiscard]] Value tiff_attributes(const ByteSource& file, const TiffFile& tiff, const TiffImage& image);
 
 /// The reverse, for a new image. A georeference for another size ("spatial:shape") is left out.
 [[nodiscard]] std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType& dtype,
-                                                         std::int64_t height, std::int64_t width, std::int64_t pages);
+                                                         std::int64_t height, std::int64_t width, std::int64_t pages,
+                                                         std::int64_t samples);
 
 /// Integers of 2 bytes (type 3), 4 (type 4) or 8 (type 16).
 [[nodiscard]] TiffValues integer_tag(TiffTag tag, std::uint16_t type, const std::vector<std::uint64_t>& numbers);

@@ -195,7 +195,7 @@ private:
 
     static std::vector<TiffValues> first_tags(const TiffLayout& layout, const Value& attributes) {
         std::vector<TiffValues> tags =
-            tags_of_attributes(attributes, layout.dtype, layout.height, layout.width, layout.pages);
+            tags_of_attributes(attributes, layout.dtype, layout.height, layout.width, layout.pages, layout.samples);
         const bool described = std::ranges::count(tags, TiffTag::description, &TiffValues::tag) > 0;
         const int in_front = layout.y - (layout.planar ? 1 : 0);
         if (in_front > 1 && !described) {

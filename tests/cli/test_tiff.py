@@ -175,6 +175,40 @@ class Tiff(ProgramTest):
         self.write("n.tif", [page], tags={42113: text("none")})
         self.assertNotIn("_FillValue", self.attributes("n.tif"))
 
+    def test_numbers_that_gdal_packs(self):
+        page = np.array([[1, -9, 300]], "<i2")
+        item = '  <Item name="{}" sample="{}" role="{}">{}</Item>\n'
+
+        def metadata(*bands):
+            items = "".join(item.format("OFFSET", n, "offset", offset) + item.format("SCALE", n, "scale", scale)
+                            for n, (scale, offset) in enumerate(bands))
+            return text(f'<GDALMetadata>\n  <Item name="A">x</Item>\n{items}</GDALMetadata>\n')
+        self.write("n.tif", [page], tags={42112: metadata((0.5, 10)), 42113: text("-9")})
+        self.assertEqual(json.loads(self.tessera("get", "n.tif", "--json")), [[10.5, None, 160.0]])
+        self.assertEqual(json.loads(self.tessera("get", "n.tif", "--raw", "--json")), page.tolist())
+        attributes = self.attributes("n.tif")
+        self.assertEqual((attributes["scale_factor"], attributes["add_offset"]), (0.5, 10.0))
+        self.assertEqual(attributes["tiff"]["GDAL_METADATA"].count("<Item"), 1)
+        self.tessera("copy", "n.tif", "n.zarr", "--quiet")
+        self.tessera("copy", "n.zarr", "back.tif", "--quiet")
+        self.assertEqual(self.attributes("back.tif"), attributes)
+        self.tessera("calc", "twice.tif", "n * 2", "n=n.tif", "--quiet")
+        self.assertNotIn("scale_factor", self.attributes("twice.tif"))
+        self.assertEqual(json.loads(self.tessera("get", "twice.tif", "--json")), [[21.0, None, 320.0]])
+        if shutil.which("gdalinfo"):
+            for name, wanted in (("n.tif", 1), ("back.tif", 1), ("twice.tif", 0)):
+                told = subprocess.run(["gdalinfo", name], cwd=self.folder, capture_output=True, text=True, check=True).stdout
+                self.assertEqual(told.count("Offset: 10,   Scale:0.5"), wanted)
+                self.assertEqual("A=x" in told, wanted == 1)
+        # Bands that are packed in two ways stay codes, and keep what GDAL says of them.
+        two = np.stack([page, page], 2)
+        for bands in ((0.5, 10), (0.5, 10)), ((0.5, 10), (0.5, 11)):
+            self.write("b.tif", [two], tags={42112: metadata(*bands)})
+            self.assertEqual("scale_factor" in self.attributes("b.tif"), bands[0] == bands[1])
+            self.tessera("copy", "b.tif", "b.zarr", "--quiet", "--overwrite")
+            self.tessera("copy", "b.zarr", "c.tif", "--quiet", "--overwrite")
+            self.assertEqual(self.attributes("c.tif"), self.attributes("b.tif"))
+
     def test_overviews_are_members(self):
         base = np.arange(64, dtype="u1").reshape(8, 8)
         self.write("p.tif", [base, base[::2, ::2], base[::4, ::4]], subfiles=[0, 1, 1])
