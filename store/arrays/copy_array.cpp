@@ -186,31 +186,41 @@ std::int64_t memory_given(const CopyOptions& options) {
     return static_cast<std::int64_t>(std::min<std::uint64_t>(given, INT64_MAX));
 }
 
+/// What the sink writes as a whole, else the source's chunks, as far as they lie in the shape.
+Shape whole_unit(const Shape& shape, const Side& source, const Side& sink) {
+    const int rank = shape.rank();
+    Shape unit = Shape::filled(rank, 1);
+    if (!sink.plain(rank)) {
+        unit = sink.unit();
+    } else if (!source.plain(rank)) {
+        unit = source.chunks;
+    }
+    for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], shape[d]));
+    return unit;
+}
+
 Planned planned(const Shape& shape, std::int64_t item, const Side& source, const Side& sink,
                 const CopyOptions& options) {
     Planned p{.shape = shape, .item = item, .source = source, .sink = sink};
-    // A source that computes has half of the memory.
-    p.share = std::int64_t{options.held} * (source.working > 0 ? 2 : 1);
-    p.memory = memory_given(options) / p.share;
     // A chunk of the source, decoded and encoded; a chunk of the sink, assembled at the edge, encoded, and its old
     // value.
     p.per_thread = checked_add(checked_add(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
                                            checked_multiply(3, chunk_bytes(sink, shape, item), "memory"), "memory"),
                                source.working, "memory");
     p.working = working_bytes(source, shape, item) + working_bytes(sink, shape, item);
+    // A source that computes has half of the memory, unless one chunk needs more.
+    const std::int64_t held = options.held;
+    p.share = held * (source.working != 0 ? 2 : 1);
+    const std::int64_t least = checked_add(p.bytes(whole_unit(shape, source, sink)), p.per_thread, "memory");
+    if (least > memory_given(options) / p.share) p.share = held;
+    p.memory = memory_given(options) / p.share;
     return p;
 }
 
-/// The unit that blocks are multiples of: what the sink writes as a whole, else the source's chunks.
+/// The unit that blocks are multiples of.
 Shape unit_of(const Planned& p) {
     const int rank = p.shape.rank();
-    Shape unit = Shape::filled(rank, 1);
-    if (!p.sink.plain(rank)) {
-        unit = p.sink.unit();
-    } else if (!p.source.plain(rank)) {
-        unit = p.source.chunks;
-    }
-    for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], p.shape[d]));
+    Shape unit = whole_unit(p.shape, p.source, p.sink);
     if (!p.sink.plain(rank)) return unit;
     // Small blocks do not slow down a plain sink, so a source's chunk may be divided to meet the budget.
     const std::int64_t most = std::max(p.item, std::min(p.memory / 2, p.memory - p.per_thread));

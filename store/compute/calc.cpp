@@ -72,6 +72,8 @@ public:
             info_.working = std::max(info_.working, reading_memory(from));
         }
         info_.working += slice_memory(info_, item_) + static_cast<std::int64_t>(program_.rows) * row_bytes;
+        // A copy counts a chunk of this source twice, of which there is none.
+        if (!info_.chunks.empty()) info_.working -= 2 * byte_count(info_.chunks, info_.dtype.size());
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }

@@ -34,11 +34,12 @@ public:
           info_(from_) {
         info_.dtype = dtype;
         info_.marks_missing = marks_missing;
-        // Whoever reads this source counts a chunk of it twice (reading_memory), of which there is none.
+        // Whoever reads this source counts a chunk of it twice (reading_memory), of which there is none. Of elements
+        // that become wider that is more than is taken, so that the number may be negative.
         ArrayInfo none = info_;
         none.working = 0;
         const std::int64_t needed = slice_memory(from_, native_.size()) + reading_memory(from_);
-        info_.working = std::max<std::int64_t>(row_bytes, needed - reading_memory(none)) + working;
+        info_.working = needed - reading_memory(none) + row_bytes + working;
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
