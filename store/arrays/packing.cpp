@@ -31,10 +31,4 @@ std::optional<Packing> packing_of(const Value& attributes) {
     return packing;
 }
 
-std::optional<Packing> packing_of(const ArraySource& source) {
-    const Kind kind = source.info().dtype.kind();
-    if (kind != Kind::integer && kind != Kind::unsigned_integer && kind != Kind::real) return std::nullopt;
-    return packing_of(source.attribute_values());
-}
-
 }  // namespace tessera

@@ -238,6 +238,14 @@ Rgb value_colour(ColourMap map, double value, std::pair<double, double> range) {
     return map_colour(map, std::clamp(k, 0.0, others) / others);
 }
 
+Rgb cell_colour(const Picture& picture, std::int64_t row, std::int64_t column, ColourMap map,
+                std::pair<double, double> range) {
+    if (!picture.colours) return value_colour(map, picture.value(row, column), range);
+    const std::span<const std::uint8_t> levels = picture.colours->values<std::uint8_t>();
+    const auto at = 3 * static_cast<std::size_t>(row * picture.columns.cells() + column);
+    return {levels[at], levels[at + 1], levels[at + 2]};
+}
+
 std::pair<double, double> picture_range(const Picture& picture, std::string_view range, ColourMap map) {
     std::optional<std::pair<Bound, Bound>> bounds;
     if (!range.empty()) {

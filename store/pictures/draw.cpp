@@ -11,6 +11,7 @@
 
 #include <tessera/error_text.h>
 
+#include "axis_marks.h"
 #include "canvas.h"
 
 namespace tessera {
@@ -188,56 +189,65 @@ private:
     Canvas canvas_;
 };
 
-/// Calls mark(pixel, text) for round indices of an axis.
-template <class Mark>
-void mark_indices(const PictureAxis& axis, std::int64_t most, const Mark& mark) {
-    mark_axis(axis, most,
-              [&](std::int64_t cell, const std::string& text) { mark(cell * axis.zoom + axis.zoom / 2, text); });
+/// Letters of the labels beside a plot, and below it.
+constexpr std::int64_t letters_beside = 7, letters_below = 19;
+
+/// Marks round places below a plot that is so many pixels wide.
+void mark_columns(Drawing& drawing, const PictureAxis& axis, std::int64_t width) {
+    const std::int64_t label = widest_mark(axis, letters_below) * drawing.at().letter + 2 * drawing.at().letter;
+    mark_axis(axis, width / label, letters_below, [&](double at, const std::string& text) {
+        const auto x = static_cast<std::int64_t>(at * static_cast<double>(width) / static_cast<double>(axis.cells()));
+        drawing.mark_below(std::min(x, width - 1), text);
+    });
+    drawing.name_below(axis.title());
 }
 
-/// Marks round indices below a plot that is so many pixels wide.
-void mark_columns(Drawing& drawing, const PictureAxis& axis, std::int64_t width) {
-    const std::int64_t last = std::max(axis.start, axis.start + axis.step * (axis.count - 1));
-    const std::int64_t label = text_width(fmt::format("{}", last), drawing.at().scale) + 2 * drawing.at().letter;
-    mark_axis(axis, width / label, [&](std::int64_t cell, const std::string& text) {
-        drawing.mark_below((2 * cell + 1) * width / (2 * axis.cells()), text);
+void mark_rows(Drawing& drawing, const PictureAxis& axis) {
+    const std::int64_t most = axis.pixels() / (2 * std::int64_t{drawing.at().text});
+    mark_axis(axis, most, letters_beside, [&](double at, const std::string& text) {
+        const auto y = static_cast<std::int64_t>(at * static_cast<double>(axis.zoom));
+        drawing.mark_left(std::min(y, axis.pixels() - 1), text);
     });
-    drawing.name_below(axis.name);
+    drawing.name_left(axis.title());
+}
+
+void draw_cells(Canvas& canvas, const Layout& at, const Picture& picture, ColourMap map,
+                std::pair<double, double> range) {
+    const std::int64_t down = picture.rows.zoom;
+    const std::int64_t across = picture.columns.zoom;
+    for (std::int64_t y = 0; y < picture.rows.pixels(); y += down) {
+        const std::int64_t i = picture.rows.cell_at(y);
+        for (std::int64_t x = 0; x < picture.columns.pixels(); x += across) {
+            const std::int64_t j = picture.columns.cell_at(x);
+            switch (picture.state(i, j)) {
+                case CellState::missing:
+                    canvas.chequer(at.left + x, at.top + y, across, down);
+                    break;
+                case CellState::nan:
+                    canvas.box(at.left + x, at.top + y, across, down, nan_colour);
+                    break;
+                case CellState::value:
+                    canvas.box(at.left + x, at.top + y, across, down, cell_colour(picture, i, j, map, range));
+                    break;
+            }
+        }
+    }
 }
 
 NDArray draw_slice(const Picture& picture, const DrawOptions& options) {
     const std::pair<double, double> range = picture_range(picture, options.range, options.map);
     const Layout at(options);
-    const BarMarks marks = bar_marks(picture, range, at, std::max(picture.rows.pixels(), bar_height_of(at)));
-    const std::int64_t beside = at.beside_bar() + marks.width + at.gap + at.text + at.gap;
+    const bool bar = !picture.colours;
+    const BarMarks marks =
+        bar ? bar_marks(picture, range, at, std::max(picture.rows.pixels(), bar_height_of(at))) : BarMarks{};
+    const std::int64_t beside = bar ? at.beside_bar() + marks.width + at.gap + at.text + at.gap : 0;
     Drawing drawing(options, picture.rows.pixels(), picture.columns.pixels(), beside, needs_legend(picture));
-    Canvas& canvas = drawing.canvas();
-    const std::int64_t down = picture.rows.zoom;
-    const std::int64_t across = picture.columns.zoom;
-    for (std::int64_t i = 0; i < picture.rows.cells(); ++i) {
-        for (std::int64_t j = 0; j < picture.columns.cells(); ++j) {
-            const std::int64_t x = at.left + j * across;
-            const std::int64_t y = at.top + i * down;
-            switch (picture.state(i, j)) {
-                case CellState::missing:
-                    canvas.chequer(x, y, across, down);
-                    break;
-                case CellState::nan:
-                    canvas.box(x, y, across, down, nan_colour);
-                    break;
-                case CellState::value:
-                    canvas.box(x, y, across, down, value_colour(options.map, picture.value(i, j), range));
-                    break;
-            }
-        }
-    }
+    draw_cells(drawing.canvas(), at, picture, options.map, range);
     drawing.border();
     drawing.title(picture.name + " " + picture.slice, picture.how);
     mark_columns(drawing, picture.columns, picture.columns.pixels());
-    mark_indices(picture.rows, picture.rows.pixels() / (2 * at.text),
-                 [&](std::int64_t y, const std::string& text) { drawing.mark_left(y, text); });
-    drawing.name_left(picture.rows.name);
-    drawing.colour_bar(picture, range, options.map, marks);
+    mark_rows(drawing, picture.rows);
+    if (bar) drawing.colour_bar(picture, range, options.map, marks);
     drawing.legend(picture);
     return std::move(drawing).take();
 }
@@ -311,19 +321,6 @@ NDArray draw_line(const Picture& picture, const DrawOptions& options) {
 }
 
 }  // namespace
-
-void mark_axis(const PictureAxis& axis, std::int64_t most,
-               const std::function<void(std::int64_t cell, const std::string& text)>& mark) {
-    const std::int64_t last = axis.start + axis.step * (axis.count - 1);
-    const Ticks ticks =
-        round_ticks(static_cast<double>(std::min(axis.start, last)), static_cast<double>(std::max(axis.start, last)),
-                    static_cast<int>(std::clamp<std::int64_t>(most, 1, 10)), true);
-    for (const double v : ticks.at) {
-        const auto index = static_cast<std::int64_t>(v);
-        const std::int64_t cell = (index - axis.start) / axis.step / axis.window;
-        if (cell >= 0 && cell < axis.cells()) mark(cell, fmt::format("{}", index));
-    }
-}
 
 std::pair<std::int64_t, std::int64_t> drawing_room(const DrawOptions& options) {
     const Layout at(options);

@@ -1,6 +1,7 @@
 #include <tessera/picture.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -13,11 +14,10 @@
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/numbers.h>
-#include <tessera/packing.h>
 #include <tessera/slices.h>
 
-#include "missing.h"
 #include "picture_plan.h"
+#include "shown_elements.h"
 #include "windows.h"
 
 namespace tessera {
@@ -26,20 +26,30 @@ namespace {
 
 constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 
-CellState state_of(const Window& cell) {
-    if (cell.count > 0) return CellState::value;
-    return cell.has_missing ? CellState::missing : CellState::nan;
+Shape without(const Shape& shape, int dimension) {
+    Shape rest;
+    for (int d = 0; d < shape.rank(); ++d) {
+        if (d != dimension) rest.push_back(shape[d]);
+    }
+    return rest;
 }
 
 /// Takes blocks of the slice, from several threads, and sums them up cell by cell.
 class CellSink final : public ArraySink {
 public:
-    /// `windows`: of each dimension of the slice.
-    CellSink(ArrayInfo info, std::string name, const Shape& windows, std::vector<double> missing)
-        : info_(std::move(info)), name_(std::move(name)), windows_(windows), missing_(std::move(missing)) {
-        grid_ = coarsened(info_.shape, windows_);
-        held_.add(static_cast<std::uint64_t>(byte_count(grid_, sizeof(Window))));
-        cells_.resize(static_cast<std::size_t>(element_count(grid_)));
+    /// `plan` has windows of each dimension of the slice. Elements are read as `meaning.stored`.
+    CellSink(ArrayInfo info, std::string name, const PicturePlan& plan, const Meaning& meaning,
+             std::vector<double> missing)
+        : info_(std::move(info)),
+          name_(std::move(name)),
+          stored_(meaning.stored),
+          colours_(plan.colours ? plan.colours_at : -1),
+          windows_(without(plan.windows, colours_)),
+          missing_(std::move(missing)) {
+        grid_ = coarsened(without(info_.shape, colours_), windows_);
+        const std::int64_t channels = colours_ < 0 ? 1 : info_.shape[colours_];
+        held_.add(static_cast<std::uint64_t>(byte_count(grid_, sizeof(Window)) * channels));
+        cells_.resize(static_cast<std::size_t>(element_count(grid_) * channels));
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
@@ -48,6 +58,25 @@ public:
 
     void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
         if (region.empty()) return;
+        if (colours_ < 0) return add(region, in, 0);
+        const Region plane(without(region.start, colours_), without(region.extent, colours_));
+        for (std::int64_t k = 0; k < region.extent[colours_]; ++k) {
+            ArrayView channel = in;
+            channel.data += k * in.strides[colours_];
+            channel.shape = plane.extent;
+            channel.strides = without(in.strides, colours_);
+            add(plane, channel, region.start[colours_] + k);
+        }
+    }
+
+    /// Cell i in C order, of one channel of colours.
+    [[nodiscard]] const Window& at(std::int64_t i, std::int64_t channel = 0) const {
+        return cells_[static_cast<std::size_t>(channel * element_count(grid_) + i)];
+    }
+    [[nodiscard]] const Shape& grid() const { return grid_; }
+
+private:
+    void add(const Region& region, const ArrayView& in, std::int64_t channel) {
         Region box = region;  // of cells
         for (int d = 0; d < region.rank(); ++d) {
             box.start[d] = region.start[d] / windows_[d];
@@ -55,7 +84,7 @@ public:
         }
         const MemoryHold held(static_cast<std::uint64_t>(byte_count(box.extent, sizeof(Window))));
         std::vector<Window> part(static_cast<std::size_t>(box.count()));
-        NumberRows rows(info_.dtype);
+        NumberRows rows(stored_);
         const bool flat = region.rank() == 1;
         const int across = flat ? 0 : 1;
         for (std::int64_t i = 0; i < (flat ? 1 : region.extent[0]); ++i) {
@@ -69,19 +98,15 @@ public:
                                            });
                        });
         }
-        merge(box, part);
+        merge(box, part, channel * element_count(grid_));
     }
 
-    [[nodiscard]] const Window& at(std::int64_t i) const { return cells_[static_cast<std::size_t>(i)]; }
-    [[nodiscard]] const Shape& grid() const { return grid_; }
-
-private:
-    void merge(const Region& box, const std::vector<Window>& part) {
+    void merge(const Region& box, const std::vector<Window>& part, std::int64_t first) {
         const bool flat = box.rank() == 1;
         const int across = flat ? 0 : 1;
         const std::lock_guard lock(mutex_);
         for (std::int64_t i = 0; i < (flat ? 1 : box.extent[0]); ++i) {
-            const std::int64_t to = (flat ? 0 : (box.start[0] + i) * grid_[1]) + box.start[across];
+            const std::int64_t to = first + (flat ? 0 : (box.start[0] + i) * grid_[1]) + box.start[across];
             for (std::int64_t j = 0; j < box.extent[across]; ++j) {
                 cells_[static_cast<std::size_t>(to + j)].merge(
                     part[static_cast<std::size_t>(i * box.extent[across] + j)]);
@@ -91,6 +116,8 @@ private:
 
     ArrayInfo info_;
     std::string name_;
+    DType stored_;
+    int colours_;  ///< the dimension of the slice that holds them, or -1
     Shape windows_, grid_;
     std::vector<double> missing_;
     MemoryHold held_;
@@ -126,49 +153,102 @@ std::string text_attribute(const Value& attributes, std::initializer_list<const 
     return "";
 }
 
-/// Copies the sink's cells, whose dimensions are in the array's order, to the rows and columns of the picture.
-void take_cells(const CellSink& sink, Picture& picture, Coarsening with) {
-    const Shape cells{picture.rows.cells(), picture.columns.cells()};
-    picture.values = NDArray(DType::of<double>(), cells);
-    picture.states = NDArray(DType::of<std::uint8_t>(), cells);
-    if (picture.line) {
-        picture.low = NDArray(DType::of<double>(), cells);
-        picture.high = NDArray(DType::of<double>(), cells);
+/// What becomes of cells: how their elements are reduced, and decoded.
+struct Decoding {
+    Coarsening with = Coarsening::mean;
+    LinearPart decoded;
+    bool marks_nan = false;
+
+    [[nodiscard]] CellState state(const Window& cell) const {
+        if (cell.count > 0) return CellState::value;
+        return cell.has_missing || marks_nan ? CellState::missing : CellState::nan;
     }
+};
+
+/// Calls each(row, column, number of the cell in C order of the array's dimensions).
+template <class Each>
+void for_each_cell(const Picture& picture, const Each& each) {
+    const Shape cells{picture.rows.cells(), picture.columns.cells()};
     const bool turned = !picture.line && picture.rows.dimension > picture.columns.dimension;
-    const auto values = picture.values.values<double>();
-    const auto states = picture.states.values<std::uint8_t>();
     for (std::int64_t i = 0; i < cells[0]; ++i) {
         for (std::int64_t j = 0; j < cells[1]; ++j) {
-            const Window& cell = sink.at(turned ? j * cells[0] + i : i * cells[1] + j);
-            const auto to = static_cast<std::size_t>(i * cells[1] + j);
-            values[to] = cell.value(with);
-            // The mean of both infinities is undefined.
-            const bool undefined = cell.count > 0 && values[to] != values[to];
-            states[to] = static_cast<std::uint8_t>(undefined ? CellState::nan : state_of(cell));
-            if (!picture.line) continue;
-            picture.low.values<double>()[to] = cell.count > 0 ? cell.low : nothing;
-            picture.high.values<double>()[to] = cell.count > 0 ? cell.high : nothing;
+            each(static_cast<std::size_t>(i * cells[1] + j), turned ? j * cells[0] + i : i * cells[1] + j);
         }
     }
 }
 
-/// Cells as what the stored numbers stand for. Means of packed numbers are packed means.
-void unpack(Picture& picture, const Packing& packing) {
-    if (picture.line && packing.scale < 0) std::swap(picture.low, picture.high);
-    const auto states = picture.states.values<std::uint8_t>();
-    for (NDArray* cells : {&picture.values, &picture.low, &picture.high}) {
-        if (cells->count() != picture.values.count()) continue;
-        const auto values = cells->values<double>();
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            const bool outside = (packing.valid_min && values[i] < *packing.valid_min) ||
-                                 (packing.valid_max && values[i] > *packing.valid_max);
-            if (outside && cells == &picture.values && states[i] == static_cast<std::uint8_t>(CellState::value)) {
-                states[i] = static_cast<std::uint8_t>(CellState::missing);
-            }
-            values[i] = outside ? nothing : packing.decoded(values[i]);
-        }
+/// Copies the sink's cells, whose dimensions are in the array's order, to the rows and columns of the picture.
+void take_cells(const CellSink& sink, Picture& picture, const Decoding& how) {
+    const Shape cells = picture.values.shape();
+    if (picture.line) {
+        picture.low = NDArray(DType::of<double>(), cells);
+        picture.high = NDArray(DType::of<double>(), cells);
     }
+    const auto values = picture.values.values<double>();
+    const auto states = picture.states.values<std::uint8_t>();
+    for_each_cell(picture, [&](std::size_t to, std::int64_t from) {
+        const Window& cell = sink.at(from);
+        values[to] = how.decoded(cell.value(how.with));
+        // The mean of both infinities is undefined.
+        const bool undefined = cell.count > 0 && values[to] != values[to];
+        states[to] = static_cast<std::uint8_t>(undefined ? CellState::nan : how.state(cell));
+        if (!picture.line) return;
+        const bool any = cell.count > 0;
+        std::pair ends{any ? how.decoded(cell.low) : nothing, any ? how.decoded(cell.high) : nothing};
+        if (how.decoded.scale < 0) std::swap(ends.first, ends.second);
+        picture.low.values<double>()[to] = ends.first;
+        picture.high.values<double>()[to] = ends.second;
+    });
+}
+
+/// The same of an array of colours. What is not opaque shines on white.
+void take_colours(const CellSink& sink, Picture& picture, const Decoding& how, const ColourAxis& axis) {
+    constexpr double white = 255;
+    constexpr std::array<double, 3> luminance{0.2126, 0.7152, 0.0722};
+    picture.colours.emplace(DType::of<std::uint8_t>(), Shape{picture.rows.cells(), picture.columns.cells(), 3});
+    const auto levels = picture.colours->values<std::uint8_t>();
+    const auto level = [&](const Window& cell) {
+        return cell.count == 0 ? 0 : white * std::clamp(cell.value(how.with) / axis.full, 0.0, 1.0);
+    };
+    for_each_cell(picture, [&](std::size_t to, std::int64_t from) {
+        Window all;
+        for (std::int64_t k = 0; k < axis.count; ++k) all.merge(sink.at(from, k));
+        const double opaque = axis.count == 4 && sink.at(from, 3).count > 0 ? level(sink.at(from, 3)) / white : 1;
+        double sum = 0;
+        for (std::size_t k = 0; k < 3; ++k) {
+            const double shown =
+                std::round(white + (level(sink.at(from, static_cast<std::int64_t>(k))) - white) * opaque);
+            levels[3 * to + k] = static_cast<std::uint8_t>(shown);
+            sum += luminance.at(k) * shown;
+        }
+        const CellState state = how.state(all);
+        picture.states.values<std::uint8_t>()[to] = static_cast<std::uint8_t>(state);
+        picture.values.values<double>()[to] = state == CellState::value ? sum : nothing;
+    });
+}
+
+/// The picture without its cells.
+Picture described(const ArraySource& source, const Meaning& meaning, const PicturePlan& plan,
+                  const PictureOptions& options) {
+    const bool dates = options.dates && meaning.has_datetimes();
+    Picture picture{.name = source.name(),
+                    .slice = plan.slice,
+                    .dtype = dates ? decoded_dtype(meaning) : meaning.decoded(),
+                    .stored_dtype = source.info().dtype,
+                    .rows = plan.rows,
+                    .columns = plan.columns,
+                    .line = plan.line,
+                    .sampled = plan.sampled,
+                    .how = plan.how};
+    if (picture.dtype == meaning.held) picture.dtype = source.info().dtype;
+    const Value attributes = source.attribute_values();
+    picture.label = text_attribute(attributes, {"long_name", "standard_name"});
+    if (!is_time(picture.dtype)) picture.units = text_attribute(attributes, {"units", "unit"});
+    if (!meaning.missing.empty() || meaning.marks_nan) picture.missing_name = "missing";
+    const Shape cells{plan.rows.cells(), plan.columns.cells()};
+    picture.values = NDArray(DType::of<double>(), cells);
+    picture.states = NDArray(DType::of<std::uint8_t>(), cells);
+    return picture;
 }
 
 }  // namespace
@@ -193,6 +273,9 @@ bool has_picture(const DType& dtype) {
 
 void take_logarithms(Picture& picture) {
     if (is_time(picture.dtype)) throw unsupported("{}: times have no logarithm", picture.name);
+    if (picture.colours) {
+        throw unsupported("{}: colours have no logarithm; a selection such as '..., 0' shows one of them", picture.name);
+    }
     const std::span<std::uint8_t> states = picture.states.values<std::uint8_t>();
     const auto take = [&](NDArray& cells, std::size_t i) {
         double& v = cells.values<double>()[i];
@@ -221,29 +304,25 @@ Picture read_picture(const ArraySource& source, const PictureOptions& options, c
         throw unsupported("{}: elements of {} are no numbers that a picture could show", source.name(),
                           info.dtype.to_string());
     }
-    const PicturePlan plan = plan_picture(source, options);
-    Picture picture{.name = source.name(),
-                    .slice = plan.slice,
-                    .dtype = info.dtype,
-                    .rows = plan.rows,
-                    .columns = plan.columns,
-                    .line = plan.line,
-                    .sampled = plan.sampled,
-                    .how = plan.how};
-    const Value attributes = source.attribute_values();
-    picture.label = text_attribute(attributes, {"long_name", "standard_name"});
-    if (!is_time(info.dtype)) picture.units = text_attribute(attributes, {"units", "unit"});
-
+    const Meaning meaning = shown_meaning(source, options.raw);
+    const PicturePlan plan = plan_picture(source, meaning, options);
+    Picture picture = described(source, meaning, plan, options);
     const ArrayInfo slice = slice_info(info, plan);
-    CellSink sink(slice, source.name(), plan.windows, missing_values(source, options.missing));
+    const std::string missing = options.raw && options.missing == "auto" ? "none" : options.missing;
+    CellSink sink(slice, source.name(), plan, meaning, missing_codes(source, meaning, missing));
     if (plan.stepped) {
         const NDArray elements = read_stepped(source, plan.selection, slice.dtype, io);
         sink.write(Region::whole(slice.shape), elements.view(), io);
     } else {
         copy_array(source, sink, {.io = io, .selection = plan.selection, .ample = passing_block, .repeatable = false});
     }
-    take_cells(sink, picture, plan.with);
-    if (const auto packing = packing_of(source)) unpack(picture, *packing);
+    const Decoding how{reduction_of_codes(meaning, plan.with), linear_part(meaning, options.dates),
+                       meaning.marks_nan && missing == "auto"};
+    if (plan.colours) {
+        take_colours(sink, picture, how, *plan.colours);
+    } else {
+        take_cells(sink, picture, how);
+    }
     return picture;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ int parse_axis(const std::string& word, const std::vector<std::optional<std::str
 
 /// The dimensions that are shown, down and across, or one for a line.
 std::vector<int> shown_axes(const PictureOptions& options, const std::vector<std::optional<std::string>>& names,
-                            const Axes& axes) {
+                            const Axes& axes, int colours) {
     std::vector<int> shown;
     for (const std::string& word : options.axes) shown.push_back(parse_axis(word, names, axes));
     if (shown.size() > 2 || (shown.size() == 2 && shown[0] == shown[1])) {
@@ -40,7 +41,7 @@ std::vector<int> shown_axes(const PictureOptions& options, const std::vector<std
     if (!shown.empty()) return shown;
     std::vector<int> all;
     for (int d = 0; d < static_cast<int>(axes.size()); ++d) {
-        if (axes[static_cast<std::size_t>(d)].dropped) continue;
+        if (axes[static_cast<std::size_t>(d)].dropped || d == colours) continue;
         all.push_back(d);
         if (axes[static_cast<std::size_t>(d)].count > 1) shown.push_back(d);
     }
@@ -77,7 +78,8 @@ public:
     /// Whether all elements of the slice can be read. A stream is read to its end whatever part of it is needed.
     bool whole_fits() {
         if (info_.access != Access::any) return true;
-        const double elements = static_cast<double>(plan_.rows.count) * static_cast<double>(plan_.columns.count);
+        const double elements = static_cast<double>(plan_.rows.count) * static_cast<double>(plan_.columns.count) *
+                                (plan_.colours ? static_cast<double>(plan_.colours->count) : 1);
         if (!chunked()) return elements * item() <= limit_;
         // Absent chunks are not decoded, but filled.
         constexpr double filled = 4;
@@ -95,7 +97,7 @@ private:
     [[nodiscard]] double item() const { return static_cast<double>(info_.dtype.size()); }
 
     bool chunks_fit(std::int64_t row_window, std::int64_t column_window) {
-        const double chunks = along(plan_.rows, row_window) * along(plan_.columns, column_window);
+        const double chunks = along(plan_.rows, row_window) * along(plan_.columns, column_window) * of_colours();
         bytes_ = chunks * static_cast<double>(byte_count(info_.chunks, info_.dtype.size()));
         // In a sparse array few chunks are decoded, but each still has to be looked up.
         if (chunks > most_chunks_) return false;
@@ -106,6 +108,10 @@ private:
     [[nodiscard]] double along(const PictureAxis& axis, std::int64_t window) const {
         if (axis.dimension < 0) return 1;
         return touched(ceil_div(axis.count, window), std::abs(axis.step) * window, info_.chunks[axis.dimension]);
+    }
+    [[nodiscard]] double of_colours() const {
+        if (!plan_.colours) return 1;
+        return static_cast<double>(ceil_div(plan_.colours->count, info_.chunks[plan_.colours->dimension]));
     }
     double stored_part() {
         if (stored_part_) return *stored_part_;
@@ -167,6 +173,48 @@ void choose_reading(const ArraySource& source, const PictureOptions& options, Pi
     }
 }
 
+/// Whether all colours are selected, in their order.
+bool is_whole(const SliceAxes& slice, const ColourAxis& colours) {
+    const Selection::Axis& axis = slice.axes[static_cast<std::size_t>(colours.dimension)];
+    return !axis.dropped && axis.step == 1 && axis.count == colours.count;
+}
+
+/// Coordinates along the axes, by which a slice is drawn with north up and east on the right.
+void find_coordinates(const ArraySource& source, PicturePlan& plan) {
+    for (PictureAxis* const axis : {&plan.rows, &plan.columns}) {
+        if (axis->dimension < 0) continue;
+        auto facts = find_axis_facts(source, axis->dimension);
+        if (!facts) continue;
+        // Of columns the last element is on the right by itself.
+        const bool from_last = facts->up && *facts->up == (axis->step > 0);
+        if (!plan.line && facts->up) axis->reversed = axis == &plan.rows ? from_last : !from_last;
+        axis->facts = std::make_shared<const AxisFacts>(std::move(*facts));
+    }
+}
+
+/// The elements that are read, and the slice as text.
+void select_cells(Axes axes, PicturePlan& plan) {
+    for (int d = 0; d < static_cast<int>(axes.size()); ++d) {
+        Selection::Axis& axis = axes[static_cast<std::size_t>(d)];
+        const bool colours = plan.colours && d == plan.colours->dimension;
+        plan.slice += d == 0 ? "" : ", ";
+        if (colours) plan.colours_at = static_cast<int>(plan.windows.rank());
+        if (d == plan.rows.dimension || d == plan.columns.dimension || colours) {
+            const std::int64_t window = colours                       ? 1
+                                        : d == plan.columns.dimension ? plan.columns.window
+                                                                      : plan.rows.window;
+            plan.slice += Selection({axis}).to_string();
+            if (plan.stepped) axis = {axis.start, axis.step * window, ceil_div(axis.count, window)};
+            plan.windows.push_back(plan.stepped ? 1 : window);
+        } else {
+            axis = {axis.start + axis.step * (axis.count / 2), 1, 1, true};
+            plan.slice += std::to_string(axis.start);
+        }
+    }
+    plan.slice = "[" + plan.slice + "]";
+    plan.selection = Selection(std::move(axes));
+}
+
 }  // namespace
 
 void fit_axes(PictureAxis& rows, PictureAxis& columns, std::int64_t height, std::int64_t width) {
@@ -185,12 +233,12 @@ void fit_axes(PictureAxis& rows, PictureAxis& columns, std::int64_t height, std:
     widen(columns, width);
 }
 
-SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options) {
+SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options, int colours) {
     const ArrayInfo info = source.info();
     SliceAxes slice{.axes = {}, .names = dimension_names_of(source), .rows = {}, .columns = {}};
     const Selection given = parse_selection(options.selection, source);
     slice.axes = given.axes();
-    const std::vector<int> shown = shown_axes(options, slice.names, slice.axes);
+    const std::vector<int> shown = shown_axes(options, slice.names, slice.axes, colours);
     if (shown.empty()) {
         throw invalid_argument(source.name() + ": one element has no dimension that a picture could show");
     }
@@ -212,9 +260,14 @@ SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options) {
     return slice;
 }
 
-PicturePlan plan_picture(const ArraySource& source, const PictureOptions& options) {
-    SliceAxes slice = slice_axes(source, options);
+PicturePlan plan_picture(const ArraySource& source, const Meaning& meaning, const PictureOptions& options) {
     PicturePlan plan;
+    plan.colours = options.colours && options.axes.empty() ? find_colour_axis(source, meaning) : std::nullopt;
+    SliceAxes slice = slice_axes(source, options, plan.colours ? plan.colours->dimension : -1);
+    if (plan.colours && (slice.line || !is_whole(slice, *plan.colours))) {
+        plan.colours.reset();
+        slice = slice_axes(source, options);
+    }
     plan.rows = slice.rows;
     plan.columns = slice.columns;
     plan.line = slice.line;
@@ -225,22 +278,9 @@ PicturePlan plan_picture(const ArraySource& source, const PictureOptions& option
     } else {
         fit_axes(plan.rows, plan.columns, options.height, options.width);
     }
+    find_coordinates(source, plan);
     choose_reading(source, options, plan);
-
-    for (int d = 0; d < static_cast<int>(slice.axes.size()); ++d) {
-        Selection::Axis& axis = slice.axes[static_cast<std::size_t>(d)];
-        if (d == plan.rows.dimension || d == plan.columns.dimension) {
-            const std::int64_t window = d == plan.columns.dimension ? plan.columns.window : plan.rows.window;
-            plan.slice += (d == 0 ? "" : ", ") + Selection({axis}).to_string();
-            if (plan.stepped) axis = {axis.start, axis.step * window, ceil_div(axis.count, window)};
-            plan.windows.push_back(plan.stepped ? 1 : window);
-        } else {
-            axis = {axis.start + axis.step * (axis.count / 2), 1, 1, true};
-            plan.slice += (d == 0 ? "" : ", ") + std::to_string(axis.start);
-        }
-    }
-    plan.slice = "[" + plan.slice + "]";
-    plan.selection = Selection(std::move(slice.axes));
+    select_cells(std::move(slice.axes), plan);
     return plan;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/axis_facts.h>
+#include <tessera/meaning.h>
 #include <tessera/picture.h>
 #include <tessera/selection.h>
 
@@ -20,6 +22,8 @@ struct PicturePlan {
     bool sampled = false;
     Coarsening with = Coarsening::mean;
     std::string slice, how;
+    std::optional<ColourAxis> colours;
+    int colours_at = -1;  ///< which dimension of the selection holds them
 };
 
 /// The slice that options choose, before its axes are fitted into the picture.
@@ -30,12 +34,13 @@ struct SliceAxes {
     bool line = false;
 };
 
-/// Throws as read_picture().
-[[nodiscard]] SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options);
+/// `colours`: a dimension that is not shown as one of the two, or -1. Throws as read_picture().
+[[nodiscard]] SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options, int colours = -1);
 /// Sets windows and zoom: the same along both axes, unless one of them would then be a mere line.
 void fit_axes(PictureAxis& rows, PictureAxis& columns, std::int64_t height, std::int64_t width);
 
 /// Throws as read_picture().
-[[nodiscard]] PicturePlan plan_picture(const ArraySource& source, const PictureOptions& options);
+[[nodiscard]] PicturePlan plan_picture(const ArraySource& source, const Meaning& meaning,
+                                       const PictureOptions& options);
 
 }  // namespace tessera

@@ -15,6 +15,7 @@
 #include <tessera/error_text.h>
 #include <tessera/fnv.h>
 
+#include "shown_elements.h"
 #include "tile_array.h"
 #include "tile_cache.h"
 #include "tile_plane.h"
@@ -373,7 +374,7 @@ private:
             return read_version(block, block.box);
         }
         const Region region = array_.chunk_of(slice_, block.row, block.column);
-        NDArray elements = store_.fresh(array_.native, {block.box.rows, block.box.columns});
+        NDArray elements = store_.fresh(array_.meaning.stored, {block.box.rows, block.box.columns});
         if (const auto known = store_.find(key_of_chunk(block, region))) {
             array_.copy_slice(known->elements, region, slice_, block.box, elements);
             return elements;
@@ -390,7 +391,7 @@ private:
     }
 
     [[nodiscard]] NDArray read_version(TileBlock& block, const TileBox& box) const {
-        NDArray elements = store_.fresh(array_.native, {box.rows, box.columns});
+        NDArray elements = store_.fresh(array_.meaning.stored, {box.rows, box.columns});
         read_versioned(block, [&] { array_.read_into(slice_, box, elements, alone_); });
         return elements;
     }
@@ -552,7 +553,7 @@ TileSource::TileSource(std::shared_ptr<const ArraySource> source, std::shared_pt
 TileSource::~TileSource() = default;
 
 DType TileSource::dtype(Coarsening with, int row_level, int column_level) const {
-    const DType& from = array_->native;
+    const DType& from = array_->meaning.stored;
     const bool mean = with == Coarsening::mean && (row_level > 0 || column_level > 0);
     switch (from.kind()) {
         case Kind::boolean:
@@ -574,6 +575,10 @@ const std::vector<double>& TileSource::missing() const {
     return array_->missing;
 }
 
+const Meaning& TileSource::meaning() const {
+    return array_->meaning;
+}
+
 Tile TileSource::tile(const TileRequest& request, const IoOptions& io) const {
     const auto level = [](int l) { return l >= 0 && l <= most_tile_level; };
     if (!level(request.row_level) || !level(request.column_level)) {
@@ -581,8 +586,10 @@ Tile TileSource::tile(const TileRequest& request, const IoOptions& io) const {
                                request.column_level);
     }
     if (request.with == Coarsening::mode) throw invalid_argument("tiles are mean, min, max or nearest, found 'mode'");
+    TileRequest codes = request;
+    codes.with = reduction_of_codes(array_->meaning, request.with);
     Work work(*array_, *array_->cache->store_, request.slice, io);
-    return work.tile(request, dtype(request.with, request.row_level, request.column_level));
+    return work.tile(codes, dtype(request.with, request.row_level, request.column_level));
 }
 
 TilePreview TileSource::preview(const TileSlice& slice, const IoOptions& io) const {

@@ -16,8 +16,8 @@
 #include <tessera/slices.h>
 
 #include "array_access.h"
-#include "missing.h"
 #include "region_io.h"
+#include "shown_elements.h"
 #include "stored_chunks.h"
 
 namespace tessera {
@@ -58,7 +58,8 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
       cache(std::move(c)),
       identity(std::move(name)),
       info(source->info()),
-      native(native_dtype(info.dtype)) {
+      native(native_dtype(info.dtype)),
+      meaning(shown_meaning(*source, false)) {
     if (!has_picture(info.dtype)) {
         throw unsupported("{}: elements of {} are not numbers, so there are no tiles", source->name(),
                           info.dtype.to_string());
@@ -67,7 +68,7 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
         throw invalid_argument("{}: tiles take two dimensions, the shape is {}", source->name(),
                                info.shape.to_string());
     }
-    missing = missing_values(*source, "auto");
+    missing = missing_codes(*source, meaning, "auto");
     std::erase_if(missing, [](double v) { return v != v; });
     const auto* array = as_array(*source);
     if (const auto* field = dynamic_cast<const ArrayField*>(source.get())) {
@@ -167,7 +168,7 @@ double TileArray::fill_number() const {
     }
     ElementBytes element = zero_element(dtype);
     if (loaded) std::memcpy(element.data(), loaded->fill() + offset, element.size());
-    return element_number(dtype, element);
+    return element_number(dtype, meaning.stored, element);
 }
 
 Region TileArray::region_of(const TileSlice& slice, const TileBox& box) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tessera/array.h>
+#include <tessera/meaning.h>
 #include <tessera/tile.h>
 
 #include "array_state.h"
@@ -29,7 +30,8 @@ struct TileArray {
     std::string identity;
     ArrayInfo info;
     DType native;
-    std::vector<double> missing;
+    Meaning meaning;
+    std::vector<double> missing;  ///< codes, as doubles
     /// Of an array of chunks in a store, or of a field of one; nullptr for any other source.
     const ArrayState* state = nullptr;
     std::shared_ptr<const LoadedArray> loaded;
@@ -52,7 +54,7 @@ struct TileArray {
     [[nodiscard]] std::optional<std::string> version_of(const Index& value) const;
     /// What elements of a chunk that is not stored read as, as a number. Throws as reading them does.
     [[nodiscard]] double fill_number() const;
-    /// Reads elements of the slice into (rows, columns) of `native`, which is in host order.
+    /// Reads elements of the slice into (rows, columns) of `meaning.stored`, which is `native` but for the sign.
     void read_into(const TileSlice& slice, const TileBox& box, NDArray& elements, const IoOptions& io) const;
     /// Whether a chunk is decoded whole for a slice of it, and small enough to be kept for its other slices.
     [[nodiscard]] bool keeps_chunks(const TileSlice& slice) const;

@@ -1,5 +1,6 @@
 """Tiles, values and rows of `tessera serve` against NumPy."""
 
+import json
 import os
 import urllib.parse
 
@@ -100,6 +101,50 @@ class Tiles(ServeTest):
         for field, code in (("nothing", 404), ("name", 501)):
             self.assertEqual(server.get(f"api/tile?path=fields.zarr&field={field}&axes=0,1&level=0,0&tile=0,0").status, code)
         self.assertEqual(server.get("api/value?path=&field=x&at=0,0").status, 400)
+
+    def test_what_elements_stand_for(self):
+        """Tiles hold codes; api/picture says what they stand for, by the rules of every command."""
+        codes = np.arange(-20, 20, dtype="i1").reshape(5, 8)
+        self.save("codes.npy", codes)
+        packed = {"scale_factor": -0.5, "add_offset": 10, "_FillValue": -20, "missing_value": [-19, -18], "valid_min": 5}
+        for name, attributes in (("packed", packed), ("unsigned", {"_Unsigned": "true", "_FillValue": -1}), ("plain", {})):
+            self.tessera("import", "codes.npy", f"m/{name}", "--format", "v3", "--chunks", "3,3", "--quiet")
+            for key, value in attributes.items():
+                self.tessera("attrs", f"m/{name}", "set", key, json.dumps(value), "--quiet")
+        server = self.serve("m")
+
+        def ask(route, **parameters):
+            answer = server.get(f"api/{route}?{urllib.parse.urlencode(parameters)}")
+            self.assertEqual(answer.status, 200, answer.body)
+            return answer
+
+        facts = ask("picture", path="packed").json()
+        self.assertEqual((facts["packing"], facts["missing"]), ({"scale": -0.5, "offset": 10}, [-20, -19, -18]))
+        self.assertEqual(ask("value", path="packed", at="0,1").json(), {"at": [0, 1], "text": "-19", "missing": True})
+        self.assertEqual(ask("value", path="packed", at="1,1").json(), {"at": [1, 1], "text": "-11", "missing": False})
+        rows = ask("rows", path="packed", axes="0,1", rows=1, columns=4).json()["rows"]
+        self.assertEqual(rows, [[None, None, None, "-17"]])
+        line = ask("profile", path="packed", axis=1, at="0,0").json()["values"]
+        self.assertEqual(line, [None, None, None, *(10 - 0.5 * codes[0, 3:])])
+        # A negative scale turns the greatest code into the least value.
+        tile = ask("tile", path="packed", axes="0,1", level="1,1", tile="0,0", **{"with": "min"})
+        self.assertEqual(np.frombuffer(tile.body, tile.headers["X-Tessera-Dtype"])[-1], codes.max())
+        facts = ask("picture", path="unsigned").json()
+        self.assertEqual((facts["packing"], facts["missing"]), (None, [255]))
+        tile = ask("tile", path="unsigned", axes="0,1", level="0,0", tile="0,0")
+        self.assertEqual(tile.headers["X-Tessera-Dtype"], "|u1")
+        np.testing.assert_array_equal(np.frombuffer(tile.body, "u1"), codes.view("u1").ravel())
+        self.assertEqual(ask("value", path="unsigned", at="0,0").json()["text"], "236")
+        self.assertEqual(ask("rows", path="unsigned", axes="0,1", row=2, column=2, rows=1, columns=3).json()["rows"], [["254", None, "0"]])
+        facts = ask("picture", path="plain").json()
+        self.assertEqual((facts["packing"], facts["missing"], facts["time"], facts["colours"]), (None, [], None, None))
+
+    def test_which_arrays_are_colours(self):
+        for name, shape, dtype, wanted in (("a", (6, 8, 3), "u1", {"axis": 2, "count": 3, "full": 255}),
+                                           ("b", (4, 6, 8), "u1", {"axis": 0, "count": 4, "full": 255}),
+                                           ("c", (6, 8, 3), "u2", None), ("d", (6, 8, 5), "u1", None), ("e", (2, 6, 3), "u1", None)):
+            np.save(self.path(f"{name}.npy"), np.zeros(shape, dtype))
+            self.assertEqual(self.serve(f"{name}.npy").get("api/picture?path=").json()["colours"], wanted)
 
     def test_names_that_are_not_utf8(self):
         name = b"caf\xe9.npy"

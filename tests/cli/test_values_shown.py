@@ -166,6 +166,79 @@ class Meanings(Base):
         self.assertEqual(found[0], None)
         self.assertAlmostEqual(found[1], self.opened()["packed"].values[0, 1], 3)
 
+    # ---- view
+
+    def cells(self, *words):
+        """What is shown, NaN where it is missing."""
+        shown = self.tessera_json("view", *words, "--size", "80x20")
+        return shown, np.array(shown["values"], "f8")
+
+    def test_pictures(self):
+        wanted = self.opened()
+        for variable in ("packed", "unsigned", "real", "plain"):
+            for path in (f"m.nc::{variable}", f"m.zarr/{variable}"):
+                with self.subTest(path=path):
+                    _, cells = self.cells(path)
+                    values = wanted[variable].values.astype("f8")
+                    np.testing.assert_allclose(cells, values.reshape(cells.shape), rtol=1e-6)
+        shown, _ = self.cells("m.nc::packed")
+        self.assertEqual((shown["dtype"], shown["stored_dtype"]), ("<f8", "<i2"))
+        self.assertAlmostEqual(shown["range"][0], np.nanmin(wanted["packed"].values), 4)
+        self.assertIn("blank: missing", self.tessera("view", "m.nc::packed", "--size", "80x20"))
+        shown, cells = self.cells("m.nc::packed", "--raw")
+        np.testing.assert_array_equal(cells, COUNTS)
+        self.assertEqual((shown["dtype"], shown["stored_dtype"]), ("<i2", "<i2"))
+        self.assertEqual(self.cells("m.zarr/unsigned", "--raw")[1].tolist(), [[1, -1, -128, 0, 5, 6, 7, 8]])
+        _, cells = self.cells("m.nc::packed", "--missing", f"{COUNTS[1, 1] * 0.01 + 273.15:.2f}")
+        self.assertEqual(np.argwhere(np.isnan(cells)).tolist(), np.argwhere(COUNTS == COUNTS[1, 1]).tolist())
+
+    def test_pictures_of_scalars_and_marked_nan(self):
+        line = self.tessera("view", "m.nc::packed", "1, 1").splitlines()
+        self.assertTrue(line[0].endswith("<f8"), line)
+        self.assertAlmostEqual(float(line[-1].split()[1]), self.opened()["packed"].values[1, 1], 4)
+        self.assertEqual(int(self.tessera("view", "m.nc::packed", "1, 1", "--raw").split()[-1]), COUNTS[1, 1])
+        self.tessera("import", self.save("n.npy", np.array([[1.0, np.nan]])), "n.zarr")
+        self.assertEqual(self.tessera_json("view", "n.zarr")["values"], [[1.0, "NaN"]])
+        self.tessera("attrs", "n.zarr", "set", "_FillValue", "NaN")
+        self.assertEqual(self.tessera_json("view", "n.zarr")["values"], [[1.0, None]])
+
+    def test_pictures_of_extremes(self):
+        """A negative scale turns the least code into the greatest value."""
+        with netCDF4.Dataset(self.path("n.nc"), "w") as file:
+            file.createDimension("y", 4)
+            file.createDimension("x", 6)
+            variable = file.createVariable("v", "i2", ("y", "x"), fill_value=-9)
+            variable.scale_factor = -0.5
+            variable[...] = -0.5 * np.arange(24).reshape(4, 6)
+        values = self.opened("n.nc")["v"].values
+        for word, function in (("min", np.min), ("max", np.max), ("mean", np.mean)):
+            shown = self.tessera_json("view", "n.nc::v", "--size", "6x2", "--with", word)
+            self.assertEqual((shown["rows"]["window"], shown["columns"]["window"]), (2, 2))
+            wanted = function(values.reshape(2, 2, 3, 2).transpose(0, 2, 1, 3).reshape(2, 3, 4), axis=2)
+            np.testing.assert_allclose(np.array(shown["values"], "f8"), wanted)
+
+    def test_pictures_of_times(self):
+        wanted = self.opened()["y"].values.astype("M8[h]").astype("i8")
+        shown, cells = self.cells("m.nc::y")
+        self.assertEqual((shown["dtype"], shown["stored_dtype"], shown["units"]), ("<M8[h]", "<i4", ""))
+        np.testing.assert_array_equal(cells[0], wanted)
+        self.assertIn("2000-03-01 ", self.tessera("view", "m.nc::y", "--size", "60x4"))
+        self.assertEqual(self.cells("m.nc::y", "--raw")[1].tolist(), [[0, 12, 24, 36, 48]])
+        self.assertEqual(self.cells("m.nc::noleap")[0]["dtype"], "<i4")
+
+    def test_pictures_of_marks_in_other_formats(self):
+        self.save("dem.npy", np.array([[1, 2, -9999], [-9999, 5, 6]], "f4"))
+        self.tessera("import", "dem.npy", "dem.zarr", "--format", "v3", "--quiet")
+        self.tessera("attrs", "dem.zarr", "set", "_FillValue", "-9999", "--quiet")
+        self.tessera("copy", "dem.zarr", "dem.tif", "--quiet")
+        for path in ("dem.zarr", "dem.tif"):
+            self.assertEqual(self.tessera_json("view", path)["values"], [[1, 2, None], [None, 5, 6]])
+        # Zarr v2's fill of packed numbers marks them where xarray opens the array, zero too.
+        self.save("codes.npy", np.array([[0, 1], [2, 0]], "i2"))
+        self.tessera("import", "codes.npy", "g/v", "--format", "v2", "--fill", "0", "--dims", "y,x", "--quiet")
+        self.tessera("attrs", "g/v", "set", "scale_factor", "0.5", "--quiet")
+        self.assertEqual(self.tessera_json("view", "g/v")["values"], [[None, 0.5], [1, None]])
+
     # ---- set
 
     def codes(self, variable="packed"):

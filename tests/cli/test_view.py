@@ -306,6 +306,167 @@ class Png(View):
                 self.assertEqual(pixels[y, x].tolist(), [level] * 3)
 
 
+class Axes(View):
+    """Coordinates along the axes, north up, as on the page."""
+
+    def grid(self, latitudes, longitudes, group="g", **attributes):
+        self.values = RANDOM.integers(0, 100, (len(latitudes), len(longitudes))).astype("i4")
+        arrays = {"air": (self.values, "lat,lon", {"units": "K"}),
+                  "lat": (np.array(latitudes, "f8"), "lat", attributes.get("lat", {"units": "degrees_north"})),
+                  "lon": (np.array(longitudes, "f8"), "lon", attributes.get("lon", {"units": "degrees_east"}))}
+        self.tessera("group", group, "--format", "v3", "--quiet")
+        for name, (values, dims, attrs) in arrays.items():
+            self.tessera("import", self.save("one.npy", values), f"{group}/{name}", "--dims", dims, "--quiet")
+            for key, value in attrs.items():
+                self.tessera("attrs", f"{group}/{name}", "set", key, json.dumps(value), "--quiet")
+        return f"{group}/air"
+
+    def drawn(self, values):
+        """How characters show an array without coordinates."""
+        self.save("plain.npy", values)
+        size = f"{2 * values.shape[1]}x{values.shape[0]}"
+        return [line[:2 * values.shape[1]] for line in self.tessera("view", "plain.npy", "--size", size).splitlines()[2:2 + len(values)]]
+
+    def lines(self, path, *words):
+        return self.tessera("view", path, "--size", "60x9", *words).splitlines()
+
+    def test_north_is_up_and_east_on_the_right(self):
+        south, north = np.linspace(-40, 40, 9), np.linspace(40, -40, 9)
+        east, west = np.linspace(0, 290, 30), np.linspace(290, 0, 30)
+        for number, (lat, lon, turned) in enumerate(((south, east, np.s_[::-1, :]), (north, east, np.s_[:, :]),
+                                                     (north, west, np.s_[:, ::-1]), (south, west, np.s_[::-1, ::-1]))):
+            with self.subTest(number=number):
+                path = self.grid(lat, lon, f"g{number}")
+                lines = self.lines(path)
+                self.assertEqual(lines[1], "down: lat (°N) 40 … -40   across: lon (°E) 0 … 290")
+                self.assertEqual([line[:60] for line in lines[2:11]], self.drawn(self.values[turned]))
+                # A step backwards turns nothing round, because north stays north.
+                self.assertEqual(self.lines(path, "::-1, ::-1")[1], "down: lat (°N) 40 … -40   across: lon (°E) 0 … 290"
+                                 if lon is west else "down: lat (°N) 40 … -40   across: lon (°E) 290 … 0")
+                shown = self.tessera_json("view", path, "--size", "60x9")
+                np.testing.assert_array_equal(shown["values"], self.values)  # in the order of the array
+                self.assertEqual((shown["rows"]["title"], float(shown["rows"]["first"]), float(shown["rows"]["last"])),
+                                 ("lat (°N)", lat[0], lat[-1]))
+
+    def test_which_axes_are_turned(self):
+        up = {"positive": "up", "units": "m"}
+        for number, (attributes, name) in enumerate(((up, "lat (m)"), ({"axis": "Y"}, "lat"), ({"standard_name": "latitude"}, "lat"),
+                                                     ({"standard_name": "projection_y_coordinate"}, "lat"), ({}, "lat"))):
+            path = self.grid(np.arange(5.0), np.arange(6.0), f"u{number}", lat=attributes, lon={})
+            self.assertIn(f"down: {name} 4 … 0 ", self.lines(path)[1])
+        self.save("v.npy", np.arange(30).reshape(5, 6))
+        self.save("y.npy", np.arange(5.0))
+        self.tessera("import", "v.npy", "h/v", "--format", "v3", "--dims", "y,x", "--quiet")
+        self.tessera("import", "y.npy", "h/y", "--format", "v3", "--dims", "y", "--quiet")
+        self.assertEqual(self.lines("h/v")[1], "down: y 0 … 4   across: x 0 … 5")
+
+    def test_marks_stand_where_the_coordinates_are(self):
+        path = self.grid(np.linspace(-44, 44, 23), np.linspace(2, 60, 30))
+        lines = self.tessera("view", path, "--size", "60x23").splitlines()
+        rows = {float(line[60:]): n for n, line in enumerate(lines[2:25]) if line[60:].strip()}
+        self.assertGreater(len(rows), 3)
+        for latitude, n in rows.items():
+            self.assertAlmostEqual(44 - 4 * n, latitude, delta=2)
+        ruler = lines[25]
+        found = list(re.finditer(r"[\d.]+", ruler))
+        self.assertGreater(len(found), 3)
+        for mark in found:
+            middle = (mark.start() + mark.end() - 1) / 2
+            self.assertAlmostEqual(2 + 2 * (middle - 0.5) / 2, float(mark[0]), delta=2.1)  # two characters an element
+
+    def test_members_of_files(self):
+        """As netCDF has them."""
+        path = self.grid(np.linspace(-40, 40, 9), np.linspace(0, 290, 30))
+        self.tessera("copy", "g", "g.nc", "--quiet")
+        self.assertEqual(self.lines("g.nc::air")[1:], self.lines(path)[1:])
+        self.assertEqual(self.tessera("view", "g.nc::lat", "--size", "60x4").splitlines()[-1].strip(), "lat 0 … 8    (degrees_north)")
+
+    def test_dates(self):
+        self.save("v.npy", np.arange(60.0))
+        self.tessera("import", "v.npy", "t/v", "--format", "v3", "--dims", "time", "--quiet")
+        self.tessera("import", self.save("time.npy", np.arange(60)), "t/time", "--format", "v3", "--dims", "time", "--quiet")
+        self.tessera("attrs", "t/time", "set", "units", '"days since 2000-01-01"', "--quiet")
+        lines = self.tessera("view", "t/v", "--size", "90x5").splitlines()
+        self.assertIn("time 2000-01-01 … 2000-02-29", lines[-1])
+        self.assertRegex(lines[-2], r"2000-01-\d\d +2000-0")
+
+    def test_pixels(self):
+        self.needs_png()
+        path = self.grid(np.linspace(-40, 40, 9), np.linspace(0, 290, 30))
+        _, pixels = self.png(path, "--map", "grey")
+        self.save("turned.npy", self.values[::-1])
+        _, turned = self.png("turned.npy", "--map", "grey")
+        zoom = min(HEIGHT // 9, WIDTH // 30)
+        box = np.s_[TOP:TOP + 9 * zoom, LEFT:LEFT + 30 * zoom]
+        np.testing.assert_array_equal(pixels[box], turned[box])
+        self.assertTrue((pixels[:, :LEFT - 20] != turned[:, :LEFT - 20]).any())  # the axes are labelled otherwise
+
+
+class Colours(View):
+    """Red, green and blue, as on the page."""
+
+    def colours(self, *words):
+        return np.array(self.tessera_json("view", *words)["values"])
+
+    def test_bytes(self):
+        values = RANDOM.integers(0, 256, (7, 9, 3)).astype("u1")
+        self.save("a.npy", values)
+        np.testing.assert_array_equal(self.colours("a.npy", "--size", "18x7"), values)
+        self.assertEqual(self.tessera_json("view", "a.npy", "--size", "18x7")["slice"], "[0:7, 0:9, 0:3]")
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "3,4,2", "--quiet")
+        np.testing.assert_array_equal(self.colours("a.zarr", "--size", "18x7"), values)
+        np.testing.assert_array_equal(self.colours("a.zarr", "1:5, 2:9", "--size", "18x7"), values[1:5, 2:9])
+        self.save("first.npy", np.moveaxis(values, 2, 0).copy())
+        np.testing.assert_array_equal(self.colours("first.npy", "--size", "18x7"), values)
+        # One of them, or a slice that is asked for, is numbers.
+        np.testing.assert_array_equal(self.colours("a.npy", "..., 1", "--size", "18x7"), values[..., 1])
+        np.testing.assert_array_equal(self.colours("a.npy", "--axes", "0,2", "--size", "18x7"), values[:, 4])
+
+    def test_means_and_samples(self):
+        values = RANDOM.integers(0, 256, (40, 60, 3)).astype("u1")
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "7,9,3", "--quiet")
+        wanted = values.reshape(10, 4, 15, 4, 3).mean((1, 3))
+        np.testing.assert_allclose(self.colours("a.zarr", "--size", "30x10"), wanted, atol=0.51)
+        found = self.colours("a.zarr", "--size", "30x10", "--with", "nearest")
+        np.testing.assert_array_equal(found, values[::4, ::4])
+
+    def test_opacity_words_and_floats(self):
+        values = RANDOM.integers(0, 256, (6, 8, 4)).astype("u1")
+        self.save("a.npy", values)
+        opaque = values[..., 3:] / 255
+        wanted = 255 + (values[..., :3] - 255.0) * opaque
+        np.testing.assert_allclose(self.colours("a.npy", "--size", "16x6"), wanted, atol=0.51)
+        for dtype, full in (("u2", 65535), ("f4", 1)):
+            colours = (values[..., :3] / 255 * full).astype(dtype)
+            self.save("b.npy", colours)
+            self.assertEqual(self.colours("b.npy", "--size", "16x6").ndim, 2)  # nothing says that these are colours
+            self.tessera("import", "b.npy", "b.zarr", "--dims", "y,x,band", "--format", "v3", "--overwrite", "--quiet")
+            np.testing.assert_allclose(self.colours("b.zarr", "--size", "16x6"), values[..., :3], atol=1.01)
+
+    def test_images(self):
+        self.needs_png()
+        values = RANDOM.integers(0, 256, (7, 9, 3)).astype("u1")
+        self.save("a.npy", values)
+        for name in "a.png", "a.tif":
+            self.tessera("copy", "a.npy", name, "--quiet")
+            _, pixels = self.png(name)
+            zoom = min(HEIGHT // 7, WIDTH // 9)
+            np.testing.assert_array_equal(pixels[TOP:TOP + 7 * zoom:zoom, LEFT:LEFT + 9 * zoom:zoom], values)
+
+    def test_terminals(self):
+        values = np.array([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [255, 255, 255]]], "u1").repeat(3, 0).repeat(3, 1)
+        self.save("a.npy", values)
+        text = self.tessera("view", "a.npy", "--size", "6x3", "--color", "always")
+        self.assertIn("\x1b[38;2;255;0;0m", text)
+        self.assertIn("\x1b[48;2;255;255;255m", text)
+        lines = self.tessera("view", "a.npy", "--size", "12x6").splitlines()
+        self.assertEqual([line[:12] for line in lines[2:8]], ["::::::######"] * 3 + ["......@@@@@@"] * 3)
+        self.assertIn("red, green and blue", lines[-1])
+        self.refused("view", "a.npy", "--log", says="colours")
+        self.assertIn("█", self.tessera("view", "a.npy", "--hist"))
+
+
 class Chunks(View):
     def chunk_cells(self, *words, code=0):
         shown = json.loads(self.tessera("view", *words, "--chunks", "--json", code=code))

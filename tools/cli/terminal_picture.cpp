@@ -27,9 +27,9 @@ constexpr char nan_character = '?';
 /// The colour of a pixel; nullopt if its value is missing.
 std::optional<Rgb> pixel_colour(const Picture& picture, std::int64_t y, std::int64_t x, std::pair<double, double> range,
                                 ColourMap map) {
-    const std::int64_t i = y / picture.rows.zoom;
-    const std::int64_t j = x / picture.columns.zoom;
     if (y >= picture.rows.pixels()) return std::nullopt;
+    const std::int64_t i = picture.rows.cell_at(y);
+    const std::int64_t j = picture.columns.cell_at(x);
     switch (picture.state(i, j)) {
         case CellState::missing:
             return std::nullopt;
@@ -38,35 +38,49 @@ std::optional<Rgb> pixel_colour(const Picture& picture, std::int64_t y, std::int
         case CellState::value:
             break;
     }
-    return value_colour(map, picture.value(i, j), range);
+    return cell_colour(picture, i, j, map, range);
 }
 
-/// Round indices below a picture, each under the middle of its cell; a cell is `cell` characters wide.
+/// Round places below a picture, each label under its own; a cell is `cell` characters wide.
 std::string ruler(const PictureAxis& axis, double cell, std::size_t indent) {
     constexpr std::int64_t narrow = 20;  // the line above names both ends
     std::string line;
     const auto width = static_cast<std::int64_t>(cell * static_cast<double>(axis.cells()));
     if (width < narrow) return line;
+    const std::int64_t letters = std::min<std::int64_t>(19, width / 2);
+    std::vector<std::pair<std::int64_t, std::string>> marks;
+    const auto find = [&](std::int64_t most) {
+        marks.clear();
+        mark_axis(axis, most, letters, [&](double at, const std::string& text) {
+            marks.emplace_back(static_cast<std::int64_t>(at * cell), text);
+        });
+    };
     const std::int64_t last = std::max(axis.start, axis.start + axis.step * (axis.count - 1));
-    const auto room = static_cast<std::int64_t>(std::to_string(last).size()) + 3;
-    mark_axis(axis, width / room, [&](std::int64_t at, const std::string& text) {
-        const auto middle = static_cast<std::int64_t>((static_cast<double>(at) + 0.5) * cell);
+    std::size_t widest = std::to_string(last).size();
+    if (axis.facts) {
+        find(width / 4);
+        for (const auto& mark : marks) widest = std::max(widest, mark.second.size());
+    }
+    find(width / (static_cast<std::int64_t>(widest) + 3));
+    for (const auto& [middle, text] : marks) {
         const auto from =
             static_cast<std::size_t>(std::max<std::int64_t>(0, middle - static_cast<std::int64_t>(text.size()) / 2));
-        if (indent + from < line.size() + (line.empty() ? 0 : 1)) return;  // no room beside the one before
+        if (indent + from < line.size() + (line.empty() ? 0 : 1)) continue;  // no room beside the one before
         line.resize(indent + from, ' ');
-        line += text;
-    });
+        line += printable(text);
+    }
     return line + "\n";
 }
 
-/// The round indices of rows, by line of text; a line is `rows` rows of pixels.
+/// The round places of rows, by line of text; a line is `rows` rows of pixels.
 std::vector<std::string> row_labels(const PictureAxis& axis, std::int64_t rows) {
     std::vector<std::string> labels(static_cast<std::size_t>((axis.pixels() + rows - 1) / rows));
     constexpr std::ptrdiff_t low = 8;
     if (axis.dimension < 0 || std::ssize(labels) < low) return labels;
-    mark_axis(axis, std::ssize(labels) / 3, [&](std::int64_t cell, const std::string& text) {
-        labels[static_cast<std::size_t>((cell * axis.zoom + axis.zoom / 2) / rows)] = " " + text;
+    constexpr std::int64_t letters = screen_columns_beside_picture - 1;
+    mark_axis(axis, std::ssize(labels) / 3, letters, [&](double at, const std::string& text) {
+        const auto pixel = std::min(static_cast<std::int64_t>(at * static_cast<double>(axis.zoom)), axis.pixels() - 1);
+        labels[static_cast<std::size_t>(pixel / rows)] = " " + printable(text).substr(0, letters);
     });
     return labels;
 }
@@ -97,8 +111,8 @@ char character_of(double place) {
 std::string character_row(const Picture& picture, std::int64_t y, std::pair<double, double> range) {
     std::string line;
     for (std::int64_t x = 0; x < picture.columns.pixels(); ++x) {
-        const std::int64_t i = y / picture.rows.zoom;
-        const std::int64_t j = x / picture.columns.zoom;
+        const std::int64_t i = picture.rows.cell_at(y);
+        const std::int64_t j = picture.columns.cell_at(x);
         char c = ' ';
         if (picture.state(i, j) == CellState::nan) c = nan_character;
         if (picture.state(i, j) == CellState::value) c = character_of(place_in_range(picture.value(i, j), range));
@@ -108,6 +122,11 @@ std::string character_row(const Picture& picture, std::int64_t y, std::pair<doub
 }
 
 std::string axis_text(const PictureAxis& axis) {
+    if (axis.facts) {
+        const std::string first = axis.text(axis.reversed ? axis.count - 1 : 0);
+        const std::string last = axis.text(axis.reversed ? 0 : axis.count - 1);
+        return printable(fmt::format("{} {} … {}", axis.title(), first, last));
+    }
     return fmt::format("{} {} … {}{}", printable(axis.name), axis.start, axis.start + axis.step * (axis.count - 1),
                        axis.step == 1 ? "" : fmt::format(" in steps of {}", axis.step));
 }
@@ -116,8 +135,24 @@ std::string units_text(const Picture& picture) {
     return picture.units.empty() ? "" : " " + printable(picture.units);
 }
 
+/// How NaN and missing values are drawn.
+std::string states_text(const Picture& picture, const Screen& screen) {
+    std::string text;
+    if (picture.has(CellState::nan)) {
+        text += screen.colour ? "   " + paper_code(nan_colour, screen) + "  " + plain_code
+                              : fmt::format("   {}", nan_character);
+        text += " " + picture.nan_name;
+    }
+    if (picture.has(CellState::missing)) text += "   blank: " + picture.missing_name;
+    return text;
+}
+
 /// "236 …scale… 1076 m", and how NaN and missing values are drawn.
 std::string range_line(const Picture& picture, std::pair<double, double> range, ColourMap map, const Screen& screen) {
+    if (picture.colours) {
+        const std::string label = picture.label.empty() ? "red, green and blue" : printable(picture.label);
+        return label + (screen.colour ? "" : " as lightness") + states_text(picture, screen) + "\n";
+    }
     const double step = (range.second - range.first) / 100;
     std::string line = picture_text(picture, range.first, step) + " ";
     constexpr int wide = 24;
@@ -125,13 +160,7 @@ std::string range_line(const Picture& picture, std::pair<double, double> range, 
     line += screen.colour ? std::string(plain_code) : std::string(characters);
     line += " " + picture_text(picture, range.second, step) + units_text(picture);
     if (!picture.label.empty()) line += "  " + printable(picture.label);
-    if (picture.has(CellState::nan)) {
-        line += screen.colour ? "   " + paper_code(nan_colour, screen) + "  " + plain_code
-                              : fmt::format("   {}", nan_character);
-        line += " " + picture.nan_name;
-    }
-    if (picture.has(CellState::missing)) line += "   blank: " + picture.missing_name;
-    return line + "\n";
+    return line + states_text(picture, screen) + "\n";
 }
 
 /// Dots, eight to a character.
@@ -197,6 +226,7 @@ std::string line_plot(const Picture& picture, std::pair<double, double> range, c
             label = picture_text(picture, range.first + (range.second - range.first) * middle, step);
         }
         if (label.size() > label_columns - 1) label.resize(label_columns - 1);
+        if (label.ends_with('T')) label.pop_back();  // of a date whose time has no room
         text += fmt::format("{:>{}} {}\n", label, label_columns - 1, plot.row(y));
     }
     return text;

@@ -6,8 +6,10 @@
 #include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
+#include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/json.h>
+#include <tessera/meaning.h>
 #include <tessera/measure.h>
 #include <tessera/picture.h>
 #include <tessera/place.h>
@@ -38,6 +40,7 @@ struct ViewOptions {
     std::string path, selection, range, map = "viridis", missing = "auto", color, limit = "2G", bins = "32";
     std::optional<std::string> axes, with, size, png;
     bool hist = false;
+    bool raw = false;
     bool chunks = false;
     bool overwrite = false;
     bool log = false;
@@ -71,8 +74,11 @@ std::vector<std::string> parse_axis_words(const std::optional<std::string>& text
 }
 
 PictureOptions picture_options(const ViewOptions& o) {
-    PictureOptions options{
-        .selection = o.selection, .axes = parse_axis_words(o.axes), .with = std::nullopt, .missing = o.missing};
+    PictureOptions options{.selection = o.selection,
+                           .axes = parse_axis_words(o.axes),
+                           .with = std::nullopt,
+                           .missing = o.missing,
+                           .raw = o.raw};
     if (o.with) {
         options.with = in_context([] { return "--with"; }, [&] { return parse_coarsening(*o.with); });
         if (options.with == Coarsening::mode) {
@@ -110,6 +116,11 @@ Value axis_value(const PictureAxis& axis) {
     value.set("count", axis.count);
     value.set("window", axis.window);
     value.set("cells", axis.cells());
+    if (axis.facts) {
+        value.set("title", path_value(axis.title()));
+        value.set("first", path_value(axis.text(0)));
+        value.set("last", path_value(axis.text(axis.count - 1)));
+    }
     return value;
 }
 
@@ -118,6 +129,7 @@ Value picture_value(const std::string& path, const Picture& picture, std::pair<d
     value.set("path", path_value(path));
     value.set("slice", picture.slice);
     value.set("dtype", picture.dtype.to_string());
+    value.set("stored_dtype", picture.stored_dtype.to_string());
     value.set("label", picture.label);
     value.set("units", picture.units);
     value.set("rows", picture.line ? Value() : axis_value(picture.rows));
@@ -131,13 +143,23 @@ Value picture_value(const std::string& path, const Picture& picture, std::pair<d
     return value;
 }
 
-/// Rows of values: "nan", or null where the fill value is.
+Value colours_value(const Picture& picture, std::int64_t row, std::int64_t column) {
+    const Rgb colour = cell_colour(picture, row, column, ColourMap::viridis, {});
+    return Value::Array{std::int64_t{colour.red}, std::int64_t{colour.green}, std::int64_t{colour.blue}};
+}
+
+/// Rows of values, or of colours: "nan", or null where elements are missing.
 Value cells_value(const Picture& picture) {
     Value rows = Value::array();
     for (std::int64_t i = 0; i < picture.rows.cells(); ++i) {
         Value row = Value::array();
         for (std::int64_t j = 0; j < picture.columns.cells(); ++j) {
-            row.push_back(picture.state(i, j) == CellState::missing ? Value() : Value(picture.value(i, j)));
+            const CellState state = picture.state(i, j);
+            if (state == CellState::value && picture.colours) {
+                row.push_back(colours_value(picture, i, j));
+            } else {
+                row.push_back(state == CellState::missing ? Value() : Value(picture.value(i, j)));
+            }
         }
         rows.push_back(std::move(row));
     }
@@ -232,6 +254,7 @@ int view_histogram(Session& session, const ViewOptions& o, const ArraySource& so
     options.height = options.width = side;
     options.line_width = side * side;
     options.with = Coarsening::nearest;
+    options.colours = false;
     Picture picture = read_slice(session, o, source, options);
     picture.name = o.path;
     picture.sampled = !picture.how.empty();
@@ -336,6 +359,12 @@ int view_chunks(Session& session, const ViewOptions& o) {
     return code;
 }
 
+/// As text where a number has no spelling for what is missing.
+std::unique_ptr<ArraySource> shown_elements(std::unique_ptr<ArraySource> source) {
+    if (!has_picture(source->info().dtype)) return source;
+    return meaning_of(*source).marks_missing() ? text_source(std::move(source)) : decoded(std::move(source));
+}
+
 int view_table(Session& session, const ViewOptions& o, const ArraySource& source) {
     const DType dtype = source.info().dtype;
     const Selection selection = about_path(o.path, [&] { return parse_selection(o.selection, source); });
@@ -360,7 +389,10 @@ int view(Session& session, const ViewOptions& o, const Located& at) {
     if (o.chunks) return view_chunks(session, o);
     auto source = about_path(o.path, [&] { return open_source(at); });
     const Shape shape = chosen_part(session, o.path, o.selection, source).shape();
-    if (!has_picture(source->info().dtype) || shape.empty()) return view_table(session, o, *source);
+    if (!has_picture(source->info().dtype) || shape.empty()) {
+        if (!o.raw) source = shown_elements(std::move(source));
+        return view_table(session, o, *source);
+    }
     return o.hist ? view_histogram(session, o, *source) : view_slice(session, o, *source);
 }
 
@@ -388,9 +420,10 @@ Run declare_view(CLI::App& app) {
     app.add_flag("--log", o->log,
                  "a logarithmic axis of a line, logarithmic colours of a slice; what is not above 0 is missing");
     app.add_option("--missing", o->missing,
-                   "values shown as missing: fill (the fill value), none, a number, or auto: the fill value\n"
-                   "unless that is 0, and the attributes _FillValue and missing_value (default auto)")
+                   "values shown as missing: fill (the fill value), none, a number, or auto: those that are marked\n"
+                   "(_FillValue, missing_value, nodata), and the fill value unless that is 0 (default auto)")
         ->option_text("VALUE");
+    app.add_flag("--raw", o->raw, raw_text);
     app.add_option("--map", o->map,
                    "colours: viridis (default), plasma, inferno, magma, dusk, ocean, forest, copper, rose, grey,\n"
                    "diverging, cyclic or labels; with _r at the end, viridis_r, reversed")

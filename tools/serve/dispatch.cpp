@@ -39,12 +39,12 @@ const Route* find_route(const std::vector<std::string>& segments) {
     return best;
 }
 
-struct Meaning {
+struct Refusal {
     int status;
     std::string_view code;
 };
 
-Meaning meaning_of(ErrorCode code) {
+Refusal refusal_of(ErrorCode code) {
     switch (code) {
         case ErrorCode::invalid_argument:
         case ErrorCode::out_of_bounds:
@@ -66,9 +66,9 @@ Meaning meaning_of(ErrorCode code) {
 }  // namespace
 
 HttpResponse response_for(const Served& served, const Error& error) {
-    const Meaning meaning = meaning_of(error.code());
-    HttpResponse response = error_response(meaning.status, meaning.code, served.shown_text(error.what()));
-    if (meaning.status == 503) response.headers["Retry-After"] = "1";
+    const Refusal refusal = refusal_of(error.code());
+    HttpResponse response = error_response(refusal.status, refusal.code, served.shown_text(error.what()));
+    if (refusal.status == 503) response.headers["Retry-After"] = "1";
     return response;
 }
 

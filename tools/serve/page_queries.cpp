@@ -8,14 +8,16 @@
 
 #include <fmt/format.h>
 
+#include <tessera/axis_facts.h>
 #include <tessera/calendar.h>
 #include <tessera/complex_part.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/meaning.h>
 #include <tessera/node_facts.h>
 #include <tessera/numbers.h>
-#include <tessera/packing.h>
 #include <tessera/picture.h>
+#include <tessera/slices.h>
 
 #include "dimension_facts.h"
 #include "http.h"
@@ -163,32 +165,59 @@ std::string open_path(const ServedNode& node) {
 }
 
 /// How the numbers are packed; null if they are not.
-Value packing_value(const ArraySource& source) {
-    const auto packing = packing_of(source);
-    if (!packing) return nullptr;
-    const auto number = [](const std::optional<double>& v) { return v ? Value(*v) : Value(nullptr); };
-    return Value{{"scale", packing->scale},
-                 {"offset", packing->offset},
-                 {"valid_min", number(packing->valid_min)},
-                 {"valid_max", number(packing->valid_max)}};
+Value packing_value(const Meaning& meaning) {
+    const Packing& packing = meaning.packing;
+    if (!packing.scaled) return nullptr;
+    return Value{{"scale", packing.scale}, {"offset", packing.offset}};
 }
 
 /// How numbers count time by the CF conventions, in days of their calendar; null if they do not.
-Value time_value(const ArraySource& source) {
-    if (!is_number(source.info().dtype)) return nullptr;
-    const Value attributes = source.attribute_values();
-    const auto text = [&](const char* name) {
-        const Value* value = attributes.find(name);
-        return value != nullptr && value->is_string() ? value->as_string() : std::string();
-    };
-    const auto cf = parse_cf_time(text("units"), text("calendar"));
-    if (!cf) return nullptr;
+Value time_value(const Meaning& meaning) {
+    if (!meaning.time) return nullptr;
     const auto days = [](Int128 time) {
         return static_cast<double>(static_cast<long double>(time) / attoseconds_of_day);
     };
-    return Value{
-        {"calendar", std::string(calendar_name(cf->calendar))}, {"start", days(cf->start)}, {"unit", days(cf->unit)}};
+    return Value{{"calendar", std::string(calendar_name(meaning.time->calendar))},
+                 {"start", days(meaning.time->start)},
+                 {"unit", days(meaning.time->unit)}};
 }
+
+/// Which dimension holds colours, how many, and the number of full intensity; null if none does.
+Value colours_value(const ArraySource& source, const Meaning& meaning) {
+    const auto colours = find_colour_axis(source, meaning);
+    if (!colours) return nullptr;
+    return Value{{"axis", colours->dimension}, {"count", colours->count}, {"full", colours->full}};
+}
+
+/// Elements as the page lists them: codes, with their sign, and null where they are missing.
+class ListedElements {
+public:
+    ListedElements(const ArraySource& source, NDArray elements)
+        : meaning_(meaning_of(source)), stored_(elements.dtype()), elements_(std::move(elements)) {
+        const DType native = native_dtype(stored_);
+        if (meaning_.says_more(native)) missing_ = decoded_elements(meaning_, NDArray::copy_of(elements_.view())).missing;
+        if (stored_ == native) {
+            stored_ = meaning_.stored;
+        } else if (!(meaning_.stored == meaning_.held)) {
+            stored_ = meaning_.stored.with_order(stored_.order());
+        }
+    }
+
+    [[nodiscard]] const NDArray& elements() const { return elements_; }
+    [[nodiscard]] Value text(std::int64_t i) const {
+        if (!missing_.empty() && missing_[static_cast<std::size_t>(i)]) return nullptr;
+        return code(i);
+    }
+    [[nodiscard]] std::string code(std::int64_t i) const {
+        return shortened(element_to_text(stored_, elements_.bytes().data() + i * stored_.size()));
+    }
+
+private:
+    Meaning meaning_;
+    DType stored_;
+    NDArray elements_;
+    std::vector<bool> missing_;
+};
 
 /// The fields, of nested structures too, that can be shown as pictures or lines: "close", "position.x".
 void add_pictured(Value& names, const DType& dtype, const std::string& before) {
@@ -256,6 +285,7 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
     const int rank = info.shape.rank();
     const auto names = dimension_names_of(source);
     const Value attributes = source.attribute_values();
+    const Meaning meaning = meaning_of(source);
     const bool pictured = has_picture(info.dtype);
     Value labels = Value::array();
     Value axes = Value::array();
@@ -302,8 +332,9 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
                                {"missing", std::move(missing)},
                                {"label", attribute_of(attributes, {"long_name", "standard_name"})},
                                {"units", attribute_of(attributes, {"units", "unit"})},
-                               {"packing", packing_value(source)},
-                               {"time", time_value(source)},
+                               {"packing", packing_value(meaning)},
+                               {"time", time_value(meaning)},
+                               {"colours", colours_value(source, meaning)},
                                {"dimensions", dimension_facts(served, *node, source)},
                                {"mapped", node->array.has_value()},
                                {"open_path", utf8_text(open_path(*node))},
@@ -324,9 +355,10 @@ HttpResponse answer_value(Served& served, const HttpRequest& request) {
     const Shown shown = shown_by(served, request);
     const ArraySource& source = *shown.source;
     const Index at = index_of(request, source.info().shape);
-    const NDArray element = read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request));
+    const ListedElements element(
+        source, read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request)));
     return json_response(
-        Value{{"at", shape_value(at)}, {"text", shortened(element_to_text(element.dtype(), element.bytes().data()))}});
+        Value{{"at", shape_value(at)}, {"text", element.code(0)}, {"missing", element.text(0).is_null()}});
 }
 
 HttpResponse answer_rows(Served& served, const HttpRequest& request) {
@@ -348,18 +380,19 @@ HttpResponse answer_rows(Served& served, const HttpRequest& request) {
     Value list = Value::array();
     const bool structured = flat && info.dtype.kind() == Kind::structure;
     if (rows.count > 0 && columns.count > 0) {
-        const NDArray elements = read_region(source, region, served.io(request));
+        const ListedElements listed(source, read_region(source, region, served.io(request)));
+        const NDArray& elements = listed.elements();
+        const std::int64_t size = elements.dtype().size();
         Strides strides = elements.view().strides;
         for (std::int64_t i = 0; i < rows.count; ++i) {
-            const std::byte* at = elements.bytes().data() + (rank == 0 ? 0 : i * strides[slice.rows]);
+            const std::int64_t at = rank == 0 ? 0 : i * strides[slice.rows];
             if (structured) {
-                list.push_back(row_of_fields(elements.dtype(), at));
+                list.push_back(row_of_fields(elements.dtype(), elements.bytes().data() + at));
                 continue;
             }
             Value row = Value::array();
             for (std::int64_t j = 0; j < columns.count; ++j) {
-                row.push_back(
-                    shortened(element_to_text(elements.dtype(), at + (flat ? 0 : j * strides[slice.columns]))));
+                row.push_back(listed.text((at + (flat ? 0 : j * strides[slice.columns])) / size));
             }
             list.push_back(std::move(row));
         }
@@ -379,6 +412,7 @@ HttpResponse answer_profile(Served& served, const HttpRequest& request) {
     options.width = options.line_width = request.integer("width", 512, 1, 4096);
     options.limit = most_profiled;
     options.most_chunks = most_looked_for;
+    options.dates = false;  // the page knows more calendars
     const Picture line = read_picture(source, options, served.io(request));
     return json_response(Value{{"axis", axis},
                                {"name", line.columns.name},

@@ -26,6 +26,7 @@ struct Wanted {
     int width = 0;
     int height = 0;
     std::int64_t limit = 0;
+    bool raw = false;
 };
 
 py::bytes draw(ArrayHandle& handle, const std::string& name, const Wanted& wanted, const WorkOptions& options) {
@@ -36,6 +37,7 @@ py::bytes draw(ArrayHandle& handle, const std::string& name, const Wanted& wante
                           .axes = wanted.axes,
                           .with = std::nullopt,
                           .missing = wanted.missing,
+                          .raw = wanted.raw,
                           .limit = wanted.limit};
     if (!wanted.with.empty()) picked.with = parse_coarsening(wanted.with);
     std::tie(picked.height, picked.width) = drawing_room(drawing);
@@ -55,7 +57,7 @@ void bind_pictures(py::module_& module) {
         [](ArrayHandle& handle, const std::string& name, const std::string& selection,
            const std::vector<std::string>& axes, const std::string& with, const std::string& range,
            const std::string& map, const std::string& missing, std::pair<int, int> size, std::int64_t limit,
-           const WorkOptions& options) {
+           bool raw, const WorkOptions& options) {
             return draw(handle, name,
                         {.selection = selection,
                          .axes = axes,
@@ -65,11 +67,13 @@ void bind_pictures(py::module_& module) {
                          .missing = missing,
                          .width = size.first,
                          .height = size.second,
-                         .limit = limit},
+                         .limit = limit,
+                         .raw = raw},
                         options);
         },
         py::arg("handle"), py::arg("name"), py::arg("selection"), py::arg("axes"), py::arg("with_"), py::arg("range"),
-        py::arg("map"), py::arg("missing"), py::arg("size"), py::arg("limit"), py::arg("options"));
+        py::arg("map"), py::arg("missing"), py::arg("size"), py::arg("limit"), py::arg("raw"),
+        py::arg("options"));
 }
 
 }  // namespace tessera::python

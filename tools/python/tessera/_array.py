@@ -155,10 +155,11 @@ class Array(Indexed):
     def view(self, selection: Any = "", *, axes: Sequence[Union[int, str]] = (), reduce: Optional[str] = None,
              range: Optional[tuple[Union[float, str], Union[float, str]]] = None, map: str = "viridis",
              missing: Union[float, str] = "auto", size: tuple[int, int] = (960, 720), limit: Union[int, str] = "2G",
-             threads: int = 0, max_memory: Union[int, str] = 0) -> Picture:
+             raw: bool = False, threads: int = 0, max_memory: Union[int, str] = 0) -> Picture:
         """A slice as a picture, drawn as by ``tessera view --png``; a notebook displays it.
 
-        Only what the picture needs is read, whatever the size of the array.
+        It shows what elements stand for: packed numbers unpacked, and coordinates along the axes. Only what the picture
+        needs is read, whatever the size of the array.
 
         Parameters
         ----------
@@ -176,11 +177,14 @@ class Array(Indexed):
             The colours: "viridis", "plasma", "inferno", "magma", "dusk", "ocean", "forest", "copper", "rose", "grey",
             "diverging", "cyclic" or "labels", each also reversed: "viridis_r".
         missing : float or str
-            Elements that are shown differently: a number, "fill", "none" or "auto", the fill value unless it is 0.
+            Elements that are shown differently: a number, "fill", "none" or "auto": those that are marked as missing,
+            and the fill value unless it is 0.
         size : (width, height)
             The largest size of the whole picture, in pixels.
         limit : int or str
             Bytes of elements that may be decoded; a slice that would take more is sampled.
+        raw : bool
+            The stored codes, not what they stand for.
 
         Examples
         --------
@@ -193,7 +197,7 @@ class Array(Indexed):
         data = _tessera.draw(self._handle, os.path.basename(self._path), selection_text(selection),
                              [str(axis) for axis in axes],
                              reduce or "", ends, map, str(missing), (int(size[0]), int(size[1])), memory(limit),
-                             self._work(threads, max_memory))
+                             raw, self._work(threads, max_memory))
         return Picture(data)
 
     def to_dask(self, chunks: Any = None, limit: Any = None) -> Any:

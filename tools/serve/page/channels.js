@@ -1,27 +1,15 @@
 // Pictures of several channels: arrays that hold red, green and blue, and images of OME-Zarr whose channels have
 // colours of their own.
 
-const named = /^(c|ch|channels?|rgba?|bands?|colou?rs?)$/i;
 const usual = [0x0000ff, 0x00ff00, 0xff0000, 0xff00ff, 0x00ffff, 0xffff00, 0xffffff];
 const most = 7;
 
-/** The number that is full intensity of red, green or blue. */
-function fullOf(dtype) {
-  return { '|u1': 255, '<u2': 65535, '>u2': 65535 }[dtype] ?? 1;
-}
-
-/** The composite of an array of 3 or 4 colours along its first or last axis; null for any other. */
+/** The composite of an array of red, green, blue and perhaps opacity; null for any other. */
 export function colourComposite(info) {
-  const { shape, names, dtype } = info;
-  if (info.kind !== 'number' || shape.length < 3 || info.packing || !/^(\|u1|[<>]u2|[<>]f[48])$/.test(dtype)) return null;
-  const axis = [shape.length - 1, 0].find((d) => {
-    const others = shape.filter((_, k) => k !== d);
-    return (shape[d] === 3 || shape[d] === 4) && others.filter((n) => n > 4).length >= 2 && (dtype === '|u1' || named.test(names[d]));
-  });
-  if (axis === undefined) return null;
-  const range = [0, fullOf(dtype)];
+  if (!info.colours) return null;
+  const { axis, count, full } = info.colours;
   const colours = [0xff0000, 0x00ff00, 0x0000ff, null];
-  return { axis, fixed: true, channels: colours.slice(0, shape[axis]).map((colour, index) => ({ index, colour, range, on: true })) };
+  return { axis, fixed: true, channels: colours.slice(0, count).map((colour, index) => ({ index, colour, range: [0, full], on: true })) };
 }
 
 const rgbOf = (text) => (/^[0-9a-f]{6}$/i.test(text ?? '') ? parseInt(text, 16) : null);

@@ -181,8 +181,8 @@ export class Compare {
     const asking = (this.asking = new AbortController());
     const at = [...this.view.at];
     [at[this.view.axes[0]], at[this.view.axes[1]]] = [row, column];
-    json('api/value', { path: this.view.other, field: this.field, at: at.join(',') }, asking.signal).then(({ text }) => {
-      byId('beside').textContent = `${this.view.other}: ${this.others.element(text).text}`;
+    json('api/value', { path: this.view.other, field: this.field, at: at.join(',') }, asking.signal).then(({ text, missing }) => {
+      byId('beside').textContent = `${this.view.other}: ${this.others.element(text, missing).text}`;
     }, (error) => aborted(error) || this.events.failed(error));
   }
 }

@@ -328,7 +328,8 @@ class Page {
     if (view.tab === 'members') this.members.show(view.path, this.node);
     if (view.tab === 'line') this.showLine();
     if (view.tab === 'table' && this.whole.complex) this.table.show(this.whole, { ...slice, field: null });
-    else if (view.tab === 'table') this.table.show(this.columned() ? this.whole : this.info, this.columned() ? { ...slice, field: null, at: this.whole.middle } : slice);
+    else if (view.tab === 'table' && this.columned()) this.table.show(this.whole, { ...slice, field: null, at: this.whole.middle });
+    else if (view.tab === 'table') this.table.show(this.info, slice, this.quantity);
     if (view.tab === 'chunks') this.chunks.show(this.whole, this.whole.shape.length === this.info.shape.length ? slice : { ...slice, axes: this.whole.axes, at: this.whole.middle });
     if (view.tab === 'details') this.showDetails();
   }
@@ -858,7 +859,7 @@ class Page {
     try {
       const answer = await json('api/value', { path: view.from, field: view.field, at: at.join(',') }, this.reading.signal);
       const place = byId('value');
-      const shown = this.quantity.element(answer.text);
+      const shown = this.quantity.element(answer.text, answer.missing);
       place.textContent = shown.text;
       place.classList.remove('old');
       const cell = this.cell;

@@ -34,8 +34,7 @@ export class Quantity {
   decoded(v) {
     const { packing } = this;
     if (!packing || v === null) return v;
-    const valid = v === v && !this.raw.includes(v) && (packing.valid_min === null || v >= packing.valid_min) && (packing.valid_max === null || v <= packing.valid_max);
-    return valid ? v * packing.scale + packing.offset : NaN;
+    return v === v && !this.raw.includes(v) ? v * packing.scale + packing.offset : NaN;
   }
 
   /** A number as text, among others that lie within `span`. */
@@ -64,17 +63,21 @@ export class Quantity {
     return text.trim() === '' ? NaN : Number(text.replace('−', '-'));
   }
 
-  /** An element as the server writes it, decoded and with its units; and as it is stored, where that is something else. */
-  element(text) {
-    const raw = Number(text);
-    if (this.packing && text !== '' && Number.isFinite(raw)) {
-      const value = this.decoded(raw);
-      if (this.moments) return { text: Number.isNaN(value) ? 'missing' : this.text(value), raw: `stored as ${text}` };
-      const decimals = Math.max(0, Math.min(12, Math.ceil(-Math.log10(Math.abs(this.packing.scale)) - 1e-9)));
-      const shown = Number.isNaN(value) ? 'missing' : value.toFixed(decimals) + (this.units ? ` ${this.units}` : '');
-      return { text: shown, raw: `stored as ${text}` };
-    }
-    if (this.moments && text !== '' && Number.isFinite(raw)) return { text: this.text(raw), raw: `stored as ${text}` };
-    return { text: this.units && !this.moments ? `${text} ${this.units}` : text, raw: '' };
+  /** An element as the server writes it, null where it is missing, as it is meant: without its units. */
+  plain(text) {
+    if (text === null) return 'missing';
+    const code = Number(text);
+    if (text === '' || !Number.isFinite(code)) return text;
+    if (this.moments) return this.text(this.decoded(code));
+    if (!this.packing) return text;
+    const decimals = Math.max(0, Math.min(12, Math.ceil(-Math.log10(Math.abs(this.packing.scale)) - 1e-9)));
+    return this.decoded(code).toFixed(decimals);
+  }
+
+  /** The same with its units; and the element as it is stored, where that is something else. */
+  element(text, missing = false) {
+    const plain = this.plain(missing ? null : text);
+    const shown = this.units && !this.moments && !missing ? `${plain} ${this.units}` : plain;
+    return { text: shown, raw: plain === text ? '' : `stored as ${text}` };
   }
 }

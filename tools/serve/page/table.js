@@ -27,9 +27,10 @@ export class Table {
     onResize(element, () => this.draw());
   }
 
-  /** `slice`: {path, field, axes, at, version}; a structure has its fields as columns. */
-  show(info, slice) {
+  /** `slice`: {path, field, axes, at, version}; a structure has its fields as columns. `quantity`: what numbers mean. */
+  show(info, slice, quantity = null) {
     this.info = info;
+    this.quantity = quantity;
     this.slice = slice;
     this.pages = new Map();
     this.controller?.abort();
@@ -103,7 +104,8 @@ export class Table {
   cell(row, column) {
     const page = this.pages.get(this.pageOf(row, column));
     if (!page) return undefined;
-    return page[row % pageRows]?.[this.fields ? column : column % pageColumns];
+    const text = page[row % pageRows]?.[this.fields ? column : column % pageColumns];
+    return text === undefined || !this.quantity ? text : this.quantity.plain(text);
   }
 
   draw() {

@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include <tessera/array_io.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -12,7 +11,7 @@ struct Packing {
     double scale = 1;
     double offset = 0;
     bool scaled = false;  ///< whether there is a scale or an offset
-    /// What lies outside, as stored, is missing.
+    /// What is valid, as stored: said by statistics, but not applied.
     std::optional<double> valid_min = {}, valid_max = {};
     [[nodiscard]] double decoded(double stored) const { return stored * scale + offset; }
 };
@@ -20,7 +19,5 @@ struct Packing {
 /// From the attributes scale_factor, add_offset, valid_min, valid_max and valid_range; those that are no finite
 /// numbers, or lists of one, do not count. nullopt if there are none.
 [[nodiscard]] std::optional<Packing> packing_of(const Value& attributes);
-/// The same of an array of integers or reals; nullopt for others.
-[[nodiscard]] std::optional<Packing> packing_of(const ArraySource& source);
 
 }  // namespace tessera

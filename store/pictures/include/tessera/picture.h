@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +21,9 @@
 
 namespace tessera {
 
-/// One axis of a picture.
+struct AxisFacts;
+
+/// One axis of a picture. Its cells are in the order of the array.
 struct PictureAxis {
     int dimension = -1;       ///< of the array; -1 for the rows of a line, which has none
     std::string name;         ///< "y", or "axis 0"
@@ -29,14 +32,25 @@ struct PictureAxis {
     std::int64_t count = 1;   ///< elements
     std::int64_t window = 1;  ///< elements that one cell represents; the last cell may represent fewer
     std::int64_t zoom = 1;    ///< pixels along one cell
+    bool reversed = false;    ///< drawn from its last cell, so that north is up, and east on the right
+    /// The coordinate that stands along the dimension; null: the indices.
+    std::shared_ptr<const AxisFacts> facts = nullptr;
     [[nodiscard]] std::int64_t cells() const { return count / window + (count % window != 0 ? 1 : 0); }
     [[nodiscard]] std::int64_t pixels() const { return cells() * zoom; }
+    /// The cell that is drawn at a pixel.
+    [[nodiscard]] std::int64_t cell_at(std::int64_t pixel) const {
+        return reversed ? cells() - 1 - pixel / zoom : pixel / zoom;
+    }
+    /// "longitude (°E)"; without a coordinate the name.
+    [[nodiscard]] std::string title() const;
+    /// The coordinate of an element of the axis, or its index.
+    [[nodiscard]] std::string text(std::int64_t element) const;
 };
 
 enum class CellState : std::uint8_t {
     value,
     nan,      ///< all elements are NaN or NaT
-    missing,  ///< no element is a number, and not all are NaN, because some are the fill value
+    missing,  ///< no element is a number, and not all are NaN, or NaN is said to stand for missing ones
 };
 
 struct PictureOptions {
@@ -50,20 +64,27 @@ struct PictureOptions {
     /// The value of a cell: the mean, min or max of its elements, or nearest, which is the first one. nullopt: the mean
     /// if that takes no more than `limit`, else the first element.
     std::optional<Coarsening> with = std::nullopt;
-    /// Elements that are shown differently, and excluded from means and ranges. "auto": the fill value unless it is 0,
-    /// and the attributes _FillValue and missing_value; "fill": the fill value; "none"; or a number.
+    /// Elements that are shown differently, and excluded from means and ranges. "auto": those that are marked as missing
+    /// (_FillValue, missing_value, nodata), and the fill value unless it is 0, but none with `raw`; "fill": the fill
+    /// value; "none"; or a number.
     std::string missing = "auto";
+    bool raw = false;    ///< the stored codes, not what they stand for
+    bool dates = true;   ///< times that are counted by the attribute `units` become datetimes; else they stay counts
+    /// An array of red, green and blue along its first or last dimension is shown in colours, unless `axes` are given.
+    bool colours = true;
     /// The most that may be decoded, in bytes of elements. A picture that would take more shows fewer elements.
     std::int64_t limit = std::int64_t{2} << 30;
     /// The most chunks that may be looked for, stored or not, in the same way.
     std::int64_t most_chunks = 100'000;
 };
 
-/// A slice of an array as numbers. Complex numbers are shown by their magnitude, times as counts of their unit.
+/// A slice of an array as numbers: what elements stand for. Complex numbers are shown by their magnitude, times as counts
+/// of their unit.
 struct Picture {
-    std::string name = {};   ///< of the array
-    std::string slice = {};  ///< "[5, :, :]"
-    DType dtype = {};
+    std::string name = {};    ///< of the array
+    std::string slice = {};   ///< "[5, :, :]"
+    DType dtype = {};         ///< of what elements stand for
+    DType stored_dtype = {};  ///< of their codes
     std::string label = {};  ///< the quantity, from the attributes: "elevation"; may be empty
     std::string units = {};  ///< "m"; may be empty
     PictureAxis rows = {};
@@ -74,6 +95,9 @@ struct Picture {
     std::string how = {};          ///< the meaning of a cell: "mean of 3×3 elements"; empty if it is one element
     NDArray values = {};           ///< f8, (cells of rows, cells of columns); NaN where the state is not `value`
     NDArray low = {}, high = {};   ///< for a line: the extremes of each cell
+    /// u1, (cells of rows, cells of columns, 3): red, green and blue on white, where the array holds colours. `values`
+    /// are their luminance then, from 0 to 255.
+    std::optional<NDArray> colours = {};
     std::string nan_name = "NaN";  ///< names of the states in the legend
     std::string missing_name = "fill value";
     NDArray states = {};  ///< u1, CellState
@@ -139,9 +163,13 @@ inline constexpr Rgb nan_colour{235, 95, 225};
 [[nodiscard]] std::pair<double, double> picture_range(const Picture& picture, std::string_view range, ColourMap map);
 /// The position of a value in a range, from 0 to 1; 0.5 if both ends are equal.
 [[nodiscard]] double place_in_range(double value, std::pair<double, double> range);
-/// Round indices of an axis, at most `most`: calls mark(cell, text) for each.
-void mark_axis(const PictureAxis& axis, std::int64_t most,
-               const std::function<void(std::int64_t cell, const std::string& text)>& mark);
+/// The colour of a cell whose state is `value`.
+[[nodiscard]] Rgb cell_colour(const Picture& picture, std::int64_t row, std::int64_t column, ColourMap map,
+                              std::pair<double, double> range);
+/// Round coordinates or indices of an axis, at most `most`: calls mark(at, text) for each. `at` counts cells as they are
+/// drawn: 0.5 is the middle of the first one. `letters`: longer dates are shortened.
+void mark_axis(const PictureAxis& axis, std::int64_t most, std::int64_t letters,
+               const std::function<void(double at, const std::string& text)>& mark);
 /// A value as text for people: a date for times; else a number with enough digits to distinguish values that differ by
 /// `step`.
 [[nodiscard]] std::string picture_text(const Picture& picture, double value, double step);
@@ -166,8 +194,8 @@ inline constexpr int most_drawing = 8192;
 /// The pixels (height, width) of a drawing of this size that are for the slice itself; request this size from
 /// read_picture(). Throws invalid_argument for a size out of bounds.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> drawing_room(const DrawOptions& options);
-/// u1 pixels (height, width, 3): the picture with a title, its axes in indices, a bar of colours, and a legend for NaN
-/// and the fill value. `options` as for drawing_room().
+/// u1 pixels (height, width, 3): the picture with a title, coordinates or indices along its axes, a bar of colours, and a
+/// legend for NaN and the fill value. `options` as for drawing_room().
 [[nodiscard]] NDArray draw_picture(const Picture& picture, const DrawOptions& options);
 /// The position (row, column) of the slice's first pixel in a drawing.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> drawing_origin(const DrawOptions& options);

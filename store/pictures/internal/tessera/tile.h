@@ -20,6 +20,8 @@
 
 namespace tessera {
 
+struct Meaning;
+
 /// The number of values along each side of a tile; fewer at the end of the array.
 inline constexpr std::int64_t tile_side = 256;
 /// The largest level: windows of 2^40 elements.
@@ -39,7 +41,7 @@ struct TileRequest {
     int column_level = 0;
     std::int64_t row = 0;  ///< the tile's number along each dimension, from 0
     std::int64_t column = 0;
-    Coarsening with = Coarsening::mean;  ///< mean, min, max or nearest
+    Coarsening with = Coarsening::mean;  ///< of what codes stand for: mean, min, max or nearest
 };
 
 struct Tile {
@@ -93,8 +95,10 @@ public:
     /// other dtypes become f8: integers of 64 bits are rounded, complex numbers become magnitudes, and times become
     /// counts of their unit.
     [[nodiscard]] DType dtype(Coarsening with, int row_level, int column_level) const;
-    /// The elements that are excluded from means and extremes: see PictureOptions::missing.
+    /// The codes that are excluded from means and extremes: see PictureOptions::missing.
     [[nodiscard]] const std::vector<double>& missing() const;
+    /// What the numbers of tiles, which are codes and means of codes, stand for.
+    [[nodiscard]] const Meaning& meaning() const;
 
     /// Reads a tile. Decodes at most 128 chunks or 512 MiB of them; if it would take more, the result is `sampled`.
     /// Shows each chunk in one version. Throws out_of_bounds for a tile outside the array, invalid_argument for other
