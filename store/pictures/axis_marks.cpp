@@ -18,11 +18,10 @@ namespace {
 
 std::string_view unit_text(std::string_view units) {
     using Pair = std::pair<std::string_view, std::string_view>;
-    static constexpr std::array<Pair, 10> texts{Pair{"degrees_north", "°N"}, Pair{"degrees_east", "°E"},
-                                                Pair{"degree_north", "°N"},  Pair{"degree_east", "°E"},
-                                                Pair{"micrometer", "µm"},    Pair{"micrometre", "µm"},
-                                                Pair{"nanometer", "nm"},     Pair{"millimeter", "mm"},
-                                                Pair{"meter", "m"},          Pair{"second", "s"}};
+    static constexpr std::array<Pair, 10> texts{
+        Pair{"degrees_north", "°N"}, Pair{"degrees_east", "°E"}, Pair{"degree_north", "°N"}, Pair{"degree_east", "°E"},
+        Pair{"micrometer", "µm"},    Pair{"micrometre", "µm"},   Pair{"nanometer", "nm"},    Pair{"millimeter", "mm"},
+        Pair{"meter", "m"},          Pair{"second", "s"}};
     for (const auto& [word, text] : texts) {
         if (word == units) return text;
     }
@@ -62,25 +61,39 @@ double middle_of_cell(const PictureAxis& axis, std::int64_t index) {
     return static_cast<double>(axis.reversed ? axis.cells() - 1 - cell : cell) + 0.5;
 }
 
-/// Without what all have in common: midnight, and the year where there is no room for it.
+constexpr std::size_t whole_day = 10, whole_month = 7, whole_year = 4;  // letters of "2000-01-31" and its beginnings
+
+bool is_date(const Mark& mark) {
+    return mark.text.size() >= whole_day && mark.text[whole_year] == '-' && mark.text[whole_month] == '-';
+}
+
+bool is_midnight(const Mark& mark) {
+    return std::string_view(mark.text).substr(whole_day).find_first_not_of("T0:.") == std::string_view::npos;
+}
+
+bool have_in_common(const std::vector<Mark>& marks, std::size_t letters) {
+    return std::ranges::all_of(
+        marks, [&](const Mark& mark) { return mark.text.compare(0, letters, marks.front().text, 0, letters) == 0; });
+}
+
+/// Without midnight, and where there is no room without what all have in common, or what says least.
 void shorten_dates(std::vector<Mark>& marks, std::int64_t letters) {
-    const auto is_date = [](const Mark& m) { return m.text.size() >= 10 && m.text[4] == '-' && m.text[7] == '-'; };
     if (marks.empty() || !std::ranges::all_of(marks, is_date)) return;
-    const auto midnight = [](const Mark& m) {
-        return m.text.size() == 10 || std::string_view(m.text).substr(10).find_first_not_of("T0:.") == std::string::npos;
-    };
-    const bool days = std::ranges::all_of(marks, midnight);
-    const auto room = static_cast<std::size_t>(std::max<std::int64_t>(4, letters));
-    const std::string year = marks.front().text.substr(0, 5);
-    const bool one_year = std::ranges::all_of(marks, [&](const Mark& m) { return m.text.starts_with(year); });
+    const bool days = std::ranges::all_of(marks, is_midnight);
+    const auto room = static_cast<std::size_t>(letters);
+    const bool one_day = marks.size() > 1 && have_in_common(marks, whole_day);
+    const bool one_year = have_in_common(marks, whole_year);
     for (Mark& mark : marks) {
-        if (days) mark.text.resize(10);
+        if (days) mark.text.resize(whole_day);
         if (mark.text.size() <= room) continue;
-        if (one_year && mark.text.size() - 5 <= room) {
-            mark.text.erase(0, 5);
+        if (one_day) {
+            mark.text = mark.text.substr(whole_day + 1, room);
+        } else if (room >= whole_day) {
+            mark.text.resize(whole_day);
+        } else if (one_year) {
+            mark.text = mark.text.substr(whole_year + 1, whole_day - whole_year - 1);
         } else {
-            constexpr std::size_t month = 7, whole_year = 4;
-            mark.text.resize(room >= 10 ? 10 : room >= month ? month : whole_year);
+            mark.text.resize(room >= whole_month ? whole_month : whole_year);
         }
     }
 }
@@ -112,9 +125,10 @@ Ticks degree_ticks(double low, double high, int most) {
 std::vector<Mark> marks_of_numbers(const PictureAxis& axis, int most) {
     const AxisFacts& facts = *axis.facts;
     const auto [first, last] = ends_of(axis);
-    const auto [low, high] = std::minmax(
-        {facts.value(static_cast<double>(first) - 0.5), facts.value(static_cast<double>(last) + 0.5)});
-    const Ticks ticks = facts.units.starts_with("degree") ? degree_ticks(low, high, most) : round_ticks(low, high, most);
+    const auto [low, high] =
+        std::minmax({facts.value(static_cast<double>(first) - 0.5), facts.value(static_cast<double>(last) + 0.5)});
+    const Ticks ticks =
+        facts.units.starts_with("degree") ? degree_ticks(low, high, most) : round_ticks(low, high, most);
     const Picture numbers{.dtype = DType::of<double>()};
     std::vector<Mark> marks;
     for (const double v : ticks.at) {

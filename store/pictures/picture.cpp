@@ -274,7 +274,8 @@ bool has_picture(const DType& dtype) {
 void take_logarithms(Picture& picture) {
     if (is_time(picture.dtype)) throw unsupported("{}: times have no logarithm", picture.name);
     if (picture.colours) {
-        throw unsupported("{}: colours have no logarithm; a selection such as '..., 0' shows one of them", picture.name);
+        throw unsupported("{}: colours have no logarithm; a selection such as '..., 0' shows one of them",
+                          picture.name);
     }
     const std::span<std::uint8_t> states = picture.states.values<std::uint8_t>();
     const auto take = [&](NDArray& cells, std::size_t i) {

@@ -15,8 +15,8 @@ namespace tessera {
 /// The meaning of an array, or none for its codes.
 [[nodiscard]] Meaning shown_meaning(const ArraySource& source, bool raw);
 
-/// An element (in its dtype's byte order) as pictures show it, its sign read as `stored` has it: a complex number by its
-/// magnitude, NaT as NaN.
+/// An element (in its dtype's byte order) as pictures show it, its sign read as `stored` has it: a complex number by
+/// its magnitude, NaT as NaN.
 [[nodiscard]] double element_number(const DType& dtype, const DType& stored, const ElementBytes& element);
 
 /// The codes that pictures and tiles show apart, as doubles: see PictureOptions::missing. Throws invalid_argument if

@@ -195,7 +195,8 @@ public:
     ListedElements(const ArraySource& source, NDArray elements)
         : meaning_(meaning_of(source)), stored_(elements.dtype()), elements_(std::move(elements)) {
         const DType native = native_dtype(stored_);
-        if (meaning_.says_more(native)) missing_ = decoded_elements(meaning_, NDArray::copy_of(elements_.view())).missing;
+        if (meaning_.says_more(native))
+            missing_ = decoded_elements(meaning_, NDArray::copy_of(elements_.view())).missing;
         if (stored_ == native) {
             stored_ = meaning_.stored;
         } else if (!(meaning_.stored == meaning_.held)) {
@@ -355,8 +356,8 @@ HttpResponse answer_value(Served& served, const HttpRequest& request) {
     const Shown shown = shown_by(served, request);
     const ArraySource& source = *shown.source;
     const Index at = index_of(request, source.info().shape);
-    const ListedElements element(
-        source, read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request)));
+    const ListedElements element(source,
+                                 read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request)));
     return json_response(
         Value{{"at", shape_value(at)}, {"text", element.code(0)}, {"missing", element.text(0).is_null()}});
 }

@@ -56,8 +56,8 @@ void bind_pictures(py::module_& module) {
         "draw",
         [](ArrayHandle& handle, const std::string& name, const std::string& selection,
            const std::vector<std::string>& axes, const std::string& with, const std::string& range,
-           const std::string& map, const std::string& missing, std::pair<int, int> size, std::int64_t limit,
-           bool raw, const WorkOptions& options) {
+           const std::string& map, const std::string& missing, std::pair<int, int> size, std::int64_t limit, bool raw,
+           const WorkOptions& options) {
             return draw(handle, name,
                         {.selection = selection,
                          .axes = axes,
@@ -72,8 +72,7 @@ void bind_pictures(py::module_& module) {
                         options);
         },
         py::arg("handle"), py::arg("name"), py::arg("selection"), py::arg("axes"), py::arg("with_"), py::arg("range"),
-        py::arg("map"), py::arg("missing"), py::arg("size"), py::arg("limit"), py::arg("raw"),
-        py::arg("options"));
+        py::arg("map"), py::arg("missing"), py::arg("size"), py::arg("limit"), py::arg("raw"), py::arg("options"));
 }
 
 }  // namespace tessera::python

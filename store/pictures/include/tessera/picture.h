@@ -64,12 +64,13 @@ struct PictureOptions {
     /// The value of a cell: the mean, min or max of its elements, or nearest, which is the first one. nullopt: the mean
     /// if that takes no more than `limit`, else the first element.
     std::optional<Coarsening> with = std::nullopt;
-    /// Elements that are shown differently, and excluded from means and ranges. "auto": those that are marked as missing
+    /// Elements that are shown differently, and excluded from means and ranges. "auto": those that are marked as
+    /// missing
     /// (_FillValue, missing_value, nodata), and the fill value unless it is 0, but none with `raw`; "fill": the fill
     /// value; "none"; or a number.
     std::string missing = "auto";
-    bool raw = false;    ///< the stored codes, not what they stand for
-    bool dates = true;   ///< times that are counted by the attribute `units` become datetimes; else they stay counts
+    bool raw = false;   ///< the stored codes, not what they stand for
+    bool dates = true;  ///< times that are counted by the attribute `units` become datetimes; else they stay counts
     /// An array of red, green and blue along its first or last dimension is shown in colours, unless `axes` are given.
     bool colours = true;
     /// The most that may be decoded, in bytes of elements. A picture that would take more shows fewer elements.
@@ -78,23 +79,23 @@ struct PictureOptions {
     std::int64_t most_chunks = 100'000;
 };
 
-/// A slice of an array as numbers: what elements stand for. Complex numbers are shown by their magnitude, times as counts
-/// of their unit.
+/// A slice of an array as numbers: what elements stand for. Complex numbers are shown by their magnitude, times as
+/// counts of their unit.
 struct Picture {
     std::string name = {};    ///< of the array
     std::string slice = {};   ///< "[5, :, :]"
     DType dtype = {};         ///< of what elements stand for
     DType stored_dtype = {};  ///< of their codes
-    std::string label = {};  ///< the quantity, from the attributes: "elevation"; may be empty
-    std::string units = {};  ///< "m"; may be empty
+    std::string label = {};   ///< the quantity, from the attributes: "elevation"; may be empty
+    std::string units = {};   ///< "m"; may be empty
     PictureAxis rows = {};
     PictureAxis columns = {};
-    bool line = false;             ///< along one dimension, which is `columns`
-    bool logarithmic = false;      ///< values, low and high are logarithms to the base 10
-    bool sampled = false;          ///< not all elements were read, because that would have exceeded the limit
-    std::string how = {};          ///< the meaning of a cell: "mean of 3×3 elements"; empty if it is one element
-    NDArray values = {};           ///< f8, (cells of rows, cells of columns); NaN where the state is not `value`
-    NDArray low = {}, high = {};   ///< for a line: the extremes of each cell
+    bool line = false;            ///< along one dimension, which is `columns`
+    bool logarithmic = false;     ///< values, low and high are logarithms to the base 10
+    bool sampled = false;         ///< not all elements were read, because that would have exceeded the limit
+    std::string how = {};         ///< the meaning of a cell: "mean of 3×3 elements"; empty if it is one element
+    NDArray values = {};          ///< f8, (cells of rows, cells of columns); NaN where the state is not `value`
+    NDArray low = {}, high = {};  ///< for a line: the extremes of each cell
     /// u1, (cells of rows, cells of columns, 3): red, green and blue on white, where the array holds colours. `values`
     /// are their luminance then, from 0 to 255.
     std::optional<NDArray> colours = {};
@@ -166,8 +167,8 @@ inline constexpr Rgb nan_colour{235, 95, 225};
 /// The colour of a cell whose state is `value`.
 [[nodiscard]] Rgb cell_colour(const Picture& picture, std::int64_t row, std::int64_t column, ColourMap map,
                               std::pair<double, double> range);
-/// Round coordinates or indices of an axis, at most `most`: calls mark(at, text) for each. `at` counts cells as they are
-/// drawn: 0.5 is the middle of the first one. `letters`: longer dates are shortened.
+/// Round coordinates or indices of an axis, at most `most`: calls mark(at, text) for each. `at` counts cells as they
+/// are drawn: 0.5 is the middle of the first one. `letters`: longer dates are shortened.
 void mark_axis(const PictureAxis& axis, std::int64_t most, std::int64_t letters,
                const std::function<void(double at, const std::string& text)>& mark);
 /// A value as text for people: a date for times; else a number with enough digits to distinguish values that differ by
@@ -194,8 +195,8 @@ inline constexpr int most_drawing = 8192;
 /// The pixels (height, width) of a drawing of this size that are for the slice itself; request this size from
 /// read_picture(). Throws invalid_argument for a size out of bounds.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> drawing_room(const DrawOptions& options);
-/// u1 pixels (height, width, 3): the picture with a title, coordinates or indices along its axes, a bar of colours, and a
-/// legend for NaN and the fill value. `options` as for drawing_room().
+/// u1 pixels (height, width, 3): the picture with a title, coordinates or indices along its axes, a bar of colours, and
+/// a legend for NaN and the fill value. `options` as for drawing_room().
 [[nodiscard]] NDArray draw_picture(const Picture& picture, const DrawOptions& options);
 /// The position (row, column) of the slice's first pixel in a drawing.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> drawing_origin(const DrawOptions& options);
