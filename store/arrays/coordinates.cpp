@@ -43,6 +43,15 @@ bool could_be_name(std::string_view name) {
 
 std::unique_ptr<ArraySource> open_member_beside(const std::string& member, const std::string& name);
 
+/// The path of an array that is a store of its own.
+std::string path_of(const ArrayState& state) {
+    std::string path = state.name;
+    if (!is_local(path)) return path;
+    path = fs::absolute(path).lexically_normal().string();
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return path;
+}
+
 std::unique_ptr<ArraySource> open_beside(const Array& array, const std::string& name) {
     const ArrayState& state = *ArrayAccess::state(array);
     // The chunks of a member of a file (file_chunks.h).
@@ -52,11 +61,7 @@ std::unique_ptr<ArraySource> open_beside(const Array& array, const std::string& 
         if (!find_array({*state.store, there})) return nullptr;
         return std::make_unique<Array>(Array::open({state.store, there}));
     }
-    std::string path = state.name;
-    if (is_local(path)) {
-        path = fs::absolute(path).lexically_normal().string();
-        while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-    }
+    const std::string path = path_of(state);
     const std::string_view folder = group_of(path);
     if (folder.empty()) return nullptr;
     const auto opened = [](const Located& at) -> std::unique_ptr<ArraySource> {
@@ -126,17 +131,17 @@ bool is_nan(Number v) {
 
 }  // namespace
 
-bool is_below_multiscales(const Array& array) {
+GroupAround group_around(const Array& array) {
     const ArrayState& state = *ArrayAccess::state(array);
+    const std::string path = state.prefix.empty() ? path_of(state) : state.prefix;
+    const std::string above(group_of(path));
     try {
-        const std::string above(state.prefix.empty() ? group_of(state.name) : group_of(state.prefix));
-        const Value attributes =
-            state.prefix.empty()
-                ? Group::open(fs::path(above), state.store->options_beside()).attributes().all()
-                : Group::open({state.store, above.substr(0, above.empty() ? 0 : above.size() - 1)}).attributes().all();
-        return attributes.find("multiscales") != nullptr || attributes.find("ome") != nullptr;
+        const Group group = state.prefix.empty()
+                                ? Group::open(fs::path(above), state.store->options_beside())
+                                : Group::open({state.store, above.substr(0, above.empty() ? 0 : above.size() - 1)});
+        return {group.attributes().all(), path.substr(above.size())};
     } catch (const Error&) {
-        return false;  // there is no group
+        return {};  // there is no group
     }
 }
 
@@ -145,6 +150,11 @@ std::unique_ptr<ArraySource> array_beside(const ArraySource& array, const std::s
     const ArraySource& stored = model_of(before_cast(array));
     const auto* const chunked = as_array(stored);
     return chunked != nullptr ? open_beside(*chunked, name) : open_member_beside(stored.name(), name);
+}
+
+bool is_below_multiscales(const Array& array) {
+    const Value attributes = group_around(array).attributes;
+    return attributes.find("multiscales") != nullptr || attributes.find("ome") != nullptr;
 }
 
 std::optional<Coordinate> Coordinate::find(const ArraySource& array, const std::string& dimension,

@@ -181,9 +181,16 @@ bool is_whole(const SliceAxes& slice, const ColourAxis& colours) {
 
 /// Coordinates along the axes, by which a slice is drawn with north up and east on the right.
 void find_coordinates(const ArraySource& source, PicturePlan& plan) {
+    const auto* const array = as_array(source);
+    std::optional<GroupAround> group;
     for (PictureAxis* const axis : {&plan.rows, &plan.columns}) {
-        if (axis->dimension < 0) continue;
-        auto facts = find_axis_facts(source, axis->dimension);
+        const int d = axis->dimension;
+        if (d < 0) continue;
+        auto facts = find_axis_facts(source, d);
+        if (!facts && array != nullptr) {
+            if (!group) group = group_around(*array);
+            facts = pixel_facts(group->attributes, group->name, d, source.info().shape[d]);
+        }
         if (!facts) continue;
         // Of columns the last element is on the right by itself.
         const bool from_last = facts->up && *facts->up == (axis->step > 0);

@@ -390,6 +390,14 @@ class Axes(View):
         self.assertIn("time 2000-01-01 … 2000-02-29", lines[-1])
         self.assertRegex(lines[-2], r"2000-01-\d\d +2000-0")
 
+    def test_pixel_sizes_of_ome_zarr(self):
+        self.tessera("import", self.save("cells.npy", np.ones((40, 60), "u1")), "image/0", "--format", "v3", "--quiet")
+        transformations = [{"type": "scale", "scale": [0.5, 0.25]}, {"type": "translation", "translation": [10, 0]}]
+        axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in ("y", "x")]
+        (self.folder / "image" / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {"ome": {"multiscales": [
+            {"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": transformations}]}]}}}))
+        self.assertEqual(self.lines("image/0")[2], "down: y (µm) 10 … 29.5   across: x (µm) 0 … 14.75")
+
     def test_pixels(self):
         self.needs_png()
         path = self.grid(np.linspace(-40, 40, 9), np.linspace(0, 290, 30))

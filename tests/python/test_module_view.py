@@ -70,6 +70,18 @@ def test_the_same_picture_as_the_program():
     assert len(seen) == len(cases)
 
 
+def test_what_elements_stand_for():
+    a = tessera.create("packed.zarr", shape=(30, 40), dtype="i2", format="v3", fill_value=0)
+    a[...] = np.arange(1200).reshape(30, 40)
+    a.attrs.update({"scale_factor": 0.5, "add_offset": -3, "_FillValue": 7})
+    if not has_png(a):
+        return
+    shown, raw = a.view().data, a.view(raw=True).data
+    assert shown == program_draws("packed.zarr")
+    assert raw == program_draws("packed.zarr", "--raw")
+    assert shown != raw
+
+
 def test_what_a_notebook_asks_for():
     a = made()
     if not has_png(a):

@@ -11,6 +11,7 @@
 #include <tessera/array_io.h>
 #include <tessera/calendar.h>
 #include <tessera/packing.h>
+#include <tessera/value.h>
 
 namespace tessera {
 
@@ -55,6 +56,12 @@ private:
 /// The array of that name in the group of another; null: there is none.
 [[nodiscard]] std::unique_ptr<ArraySource> array_beside(const ArraySource& array, const std::string& name);
 
+struct GroupAround {
+    Value attributes = Value::object();
+    std::string name = {};  ///< of the array in the group
+};
+/// The group that an array lies in; without attributes if there is none.
+[[nodiscard]] GroupAround group_around(const class Array& array);
 /// Whether the group that an array lies in says that it is an image of several scales (OME-Zarr).
 [[nodiscard]] bool is_below_multiscales(const class Array& array);
 

@@ -42,7 +42,7 @@ inline constexpr std::int64_t longest_coordinate = std::int64_t{1} << 22;
 /// Of dimension d, which is so long, of the array `path` in a group with these attributes of OME-Zarr 0.4 or 0.5.
 [[nodiscard]] std::optional<AxisFacts> pixel_facts(const Value& group_attributes, std::string_view path, int d,
                                                    std::int64_t length);
-/// Of dimension d, by what lies beside the array. A coordinate that cannot be read is as good as none.
+/// Of dimension d, by the coordinate beside the array. One that cannot be read is as good as none.
 [[nodiscard]] std::optional<AxisFacts> find_axis_facts(const ArraySource& source, int d);
 
 /// The dimension that holds red, green and blue, and perhaps opacity.
