@@ -187,7 +187,7 @@ private:
         Picture& picture = map.picture;
         picture.name = source_.name();
         picture.slice = slice_;
-        picture.dtype = DType::of<double>();
+        picture.dtype = picture.stored_dtype = DType::of<double>();
         picture.label = "compression ratio";
         picture.rows = rows_;
         picture.columns = columns_;
