@@ -50,6 +50,12 @@ int rising(const std::vector<double>& values) {
     return sign(0);
 }
 
+/// Whether y counts what maps count: of microscopes it goes down.
+bool is_northing(const std::string& name, const std::string& units) {
+    constexpr std::array<std::string_view, 6> lengths{"m", "metre", "meter", "metres", "meters", "km"};
+    return name == "y" && std::ranges::count(lengths, units) > 0;
+}
+
 /// See AxisFacts::up; by the attributes of the CF conventions.
 std::optional<bool> direction_of(const Value& attributes, const std::string& name, const std::vector<double>& values) {
     if (values.size() < 2 || values.front() == values.back()) return std::nullopt;
@@ -58,7 +64,8 @@ std::optional<bool> direction_of(const Value& attributes, const std::string& nam
     const std::string standard = text_of(attributes, "standard_name");
     const std::string axis = text_of(attributes, "axis");
     const bool north = units.starts_with("degrees_n") || units.starts_with("degree_n") || standard == "latitude" ||
-                       standard == "projection_y_coordinate" || axis == "Y" || name == "lat" || name == "latitude";
+                       standard == "projection_y_coordinate" || axis == "Y" || name == "lat" || name == "latitude" ||
+                       is_northing(name, units);
     const bool east = units.starts_with("degrees_e") || units.starts_with("degree_e") || standard == "longitude" ||
                       standard == "projection_x_coordinate" || axis == "X";
     const std::string positive = text_of(attributes, "positive");

@@ -116,7 +116,10 @@ Ticks degree_ticks(double low, double high, int most) {
         const double last = std::floor(high / step + 1e-9);
         if (!(last - first + 1 <= most)) continue;
         Ticks ticks{{}, step};
-        for (double k = first; k <= last; ++k) ticks.at.push_back(k * step + 0.0);
+        for (double k = first; k <= last; ++k) {
+            ticks.at.push_back(k * step + 0.0);  // no -0
+            if (k + 1 == k) break;               // a double cannot count further
+        }
         return ticks;
     }
     return round_ticks(low, high, most);
@@ -133,7 +136,7 @@ std::vector<Mark> marks_of_numbers(const PictureAxis& axis, int most) {
     std::vector<Mark> marks;
     for (const double v : ticks.at) {
         const double at = place_of(axis, facts.index(v));
-        if (at < 0 || at > static_cast<double>(axis.cells())) continue;
+        if (!(at >= 0 && at <= static_cast<double>(axis.cells()))) continue;  // also where it is NaN
         marks.push_back({at, picture_text(numbers, v, ticks.step)});
     }
     return marks;

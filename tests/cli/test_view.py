@@ -359,6 +359,20 @@ class Axes(View):
         self.tessera("import", "v.npy", "h/v", "--format", "v3", "--dims", "y,x", "--quiet")
         self.tessera("import", "y.npy", "h/y", "--format", "v3", "--dims", "y", "--quiet")
         self.assertEqual(self.lines("h/v")[1], "down: y 0 … 4   across: x 0 … 5")
+        self.tessera("attrs", "h/y", "set", "units", '"km"', "--quiet")
+        self.assertEqual(self.lines("h/v")[1], "down: y (km) 4 … 0   across: x 0 … 5")
+
+    def test_coordinates_that_lead_nowhere(self):
+        """What cannot be marked is not; what is no coordinate is none."""
+        self.save("v.npy", np.arange(30).reshape(5, 6))
+        self.tessera("import", "v.npy", "n/v", "--format", "v3", "--dims", "lat,x", "--quiet")
+        for values in ([0, 1, np.inf, np.inf, np.inf], [np.nan] * 5, [-1e308, 0, 1e308, 1.1e308, 1.7e308], [1e18, 1e18 + 128, 2e18, 3e18, 4e18],
+                       [3.0, 1, 2, 5, 4], [7.0] * 5, [0.0, 1, 2], np.arange(5) * 1j, np.array(["a", "b", "\x1b[2J", "é", "日本"])):
+            self.tessera("import", self.save("lat.npy", np.array(values)), "n/lat", "--format", "v3", "--dims", "lat", "--overwrite", "--quiet")
+            self.tessera("attrs", "n/lat", "set", "units", '"degrees_north"', "--quiet")
+            for words in [], ["--json"], ["--png", "n.png", "--overwrite"], [":, 0"]:
+                with self.subTest(values=values, words=words):
+                    self.assertNotIn("\x1b", self.tessera("view", "n/v", "--size", "400x300" if "--png" in words else "60x12", *words))
 
     def test_marks_stand_where_the_coordinates_are(self):
         path = self.grid(np.linspace(-44, 44, 23), np.linspace(2, 60, 30))

@@ -80,7 +80,9 @@ std::vector<std::string> row_labels(const PictureAxis& axis, std::int64_t rows) 
     constexpr std::int64_t letters = screen_columns_beside_picture - 1;
     mark_axis(axis, std::ssize(labels) / 3, letters, [&](double at, const std::string& text) {
         const auto pixel = std::min(static_cast<std::int64_t>(at * static_cast<double>(axis.zoom)), axis.pixels() - 1);
-        labels[static_cast<std::size_t>(pixel / rows)] = " " + printable(text).substr(0, letters);
+        const std::string shown = printable(text);
+        labels[static_cast<std::size_t>(pixel / rows)] =
+            " " + (std::ssize(shown) > letters ? abbreviated(shown, letters - 1) : shown);
     });
     return labels;
 }
