@@ -347,7 +347,8 @@ class Page(PageTest):
             self.tessera("import", self.save("one.npy", values), f"climate/{name}", "--format", "v3", "--dims", dims, "--quiet")
             for key, value in attributes.items():
                 self.tessera("attrs", f"climate/{name}", "set", key, str(value), "--quiet")
-        return self.serve("climate")
+        self.server_of_climate = self.serve("climate")
+        return self.server_of_climate
 
     def point(self, row, column):
         """Moves the mouse onto an element."""
@@ -451,6 +452,13 @@ class Page(PageTest):
         self.assertEqual(self.pixel(3, 4)[3], 0)
         self.point(3, 4)
         self.wait("document.getElementById('value').textContent === 'missing'")
+        # The table has the values, too.
+        self.open(self.server_of_climate, "#path=air&at=1,0,0&tab=table")
+        self.wait("document.querySelector('.grid-row .cell:not(.wait)')")
+        rows = self.script("return [...document.querySelectorAll('.grid-row')].slice(0, 4).map((row) => [...row.querySelectorAll('.cell')].slice(0, 5).map((c) => c.textContent))")
+        wanted = [[f"{v / 100 + 273.2:.2f}" for v in row] for row in self.packed[1, :4, :5]]
+        wanted[3][4] = "missing"
+        self.assertEqual(rows, wanted)
 
     def test_times_are_dates(self):
         times = np.datetime64("2023-04-15", "D") + np.arange(600).reshape(20, 30)
