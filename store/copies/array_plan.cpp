@@ -303,77 +303,109 @@ bool is_full(const Array& array) {
     return stored.known && stored.chunks == stored.chunks_possible;
 }
 
-PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
-                          const CastSource* cast) {
-    const ArrayMetadata before = from.metadata();
-    ArrayMetadata wanted = before;
-    std::vector<Note> changes;
+/// What a copy is to be, in the terms of the array's own format.
+struct WantedCopy {
+    const Dialect& dialect;  ///< that it is to have
+    ArrayMetadata metadata;
+    std::optional<Value> attributes = {};
+    std::vector<Note> changes = {};
+    bool codecs_chosen = false;
+    bool named = false;  ///< the attributes name its dimensions
+};
+
+WantedCopy wanted_copy(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
+                       const CastSource* cast) {
     const bool in_file = is_in_file(from);
     const Dialect& dialect = o.format ? dialect_named(*o.format) : in_file ? usual_format(from, o) : from.dialect();
-    if (cast != nullptr) change_dtype(wanted, *cast, o, changes);
-    if (selection) select(wanted, *selection);
-    const bool codecs_chosen = apply_layout(wanted, o, dialect, changes);
-    std::optional<Value> attributes = stored_attributes(from);
-    if (selection && attributes) {
-        attributes = attributes_of_part(*std::move(attributes), *selection, before.dimension_names);
+    WantedCopy wanted{.dialect = dialect, .metadata = from.metadata()};
+    const DimensionNames names = wanted.metadata.dimension_names;
+    if (cast != nullptr) change_dtype(wanted.metadata, *cast, o, wanted.changes);
+    if (selection) select(wanted.metadata, *selection);
+    wanted.codecs_chosen = apply_layout(wanted.metadata, o, dialect, wanted.changes);
+    wanted.attributes = stored_attributes(from);
+    if (selection && wanted.attributes) {
+        wanted.attributes = attributes_of_part(*std::move(wanted.attributes), *selection, names);
     }
     if (o.fill) {
-        wanted.fill = parse_fill(from.dialect(), wanted.dtype, o);
-        if (attributes) attributes->erase(null_fill_attribute);
+        wanted.metadata.fill = parse_fill(from.dialect(), wanted.metadata.dtype, o);
+        if (wanted.attributes) wanted.attributes->erase(null_fill_attribute);
     }
-    const bool named = names_dimensions(attributes);
+    wanted.named = names_dimensions(wanted.attributes);
     if (in_file) {  // Zarr v2 is only how it is read
-        if (!o.fill) take_fill(wanted, attributes, dialect);
-        if (!wanted.fill.bytes && !dialect.fill_is_missing) wanted.fill = dialect.default_fill(wanted.dtype);
-        move_dimensions(wanted, attributes, dialect);
+        ArrayMetadata& m = wanted.metadata;
+        if (!o.fill) take_fill(m, wanted.attributes, dialect);
+        if (!m.fill.bytes && !dialect.fill_is_missing) m.fill = dialect.default_fill(m.dtype);
+        move_dimensions(m, wanted.attributes, dialect);
     } else if (!o.fill) {
-        mark_by_fill(from, attributes, dialect, wanted, changes);
+        mark_by_fill(from, wanted.attributes, dialect, wanted.metadata, wanted.changes);
     }
+    return wanted;
+}
+
+/// In the format that it is to have. Throws unsupported, with advice, for what that cannot say.
+Conversion converted_copy(const Array& from, const WantedCopy& wanted, const ArrayWishes& o) {
     const auto refused = [&](const Error& error) {
         if (o.format) return error;
         return advise_format(error, [&](const Dialect& d) {
-            return convert_metadata(wanted, attributes, from.dialect(), d, true).metadata.codecs == wanted.codecs;
+            return convert_metadata(wanted.metadata, wanted.attributes, from.dialect(), d, true).metadata.codecs ==
+                   wanted.metadata.codecs;
         });
     };
     Conversion made;
     try {
-        made = convert(wanted, attributes, from.dialect(), dialect, o);
-        dialect.require_expressible(made.metadata);
+        made = convert(wanted.metadata, wanted.attributes, from.dialect(), wanted.dialect, o);
+        wanted.dialect.require_expressible(made.metadata);
     } catch (const Error& e) {
-        if (!codecs_chosen || e.code() != ErrorCode::unsupported) throw;
+        if (!wanted.codecs_chosen || e.code() != ErrorCode::unsupported) throw;
         throw refused(e);
     }
     if ((o.edges || o.shard_edges) && made.metadata.edges.empty()) {
-        throw refused(unsupported("{} cannot express chunks that differ in length", dialect.name));
+        throw refused(unsupported("{} cannot express chunks that differ in length", wanted.dialect.name));
     }
-    if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
-        throw refused(unsupported("{} cannot store this as asked: {}", dialect.name, made.changes.back()));
+    if (wanted.codecs_chosen && made.metadata.codecs != wanted.metadata.codecs) {
+        throw refused(unsupported("{} cannot store this as asked: {}", wanted.dialect.name, made.changes.back()));
     }
-    if (o.structures) name_structures(dialect, made.metadata, *o.structures);
-    if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);
-    changes.insert(changes.end(), made.changes.begin(), made.changes.end());
-    std::optional<std::string> recode = selection         ? "only a part is copied"
-                                        : cast != nullptr ? "the dtype changes"
-                                                          : why_recode(before, made.metadata);
-    if (recode && !selection && cast == nullptr && !o.fill && wanted.fill.bytes != before.fill.bytes) {
-        ArrayMetadata same = made.metadata;
+    if (o.structures) name_structures(wanted.dialect, made.metadata, *o.structures);
+    if (o.separator) made.metadata.keys = wanted.dialect.default_keys().with_separator(*o.separator);
+    return made;
+}
+
+std::vector<std::string> codec_texts(const ArrayMetadata& m) {
+    std::vector<std::string> found;
+    for (const CodecConfig& codec : m.codecs) found.push_back(codec_text(codec));
+    return found;
+}
+
+/// Why the chunks of an array cannot stay as they are in a copy of all of it; nullopt: they can.
+std::optional<std::string> why_chunks_change(const Array& from, const ArrayMetadata& wanted, const ArrayMetadata& made,
+                                             const ArrayWishes& o) {
+    const ArrayMetadata before = from.metadata();
+    std::optional<std::string> why = why_recode(before, made);
+    if (why && !o.fill && wanted.fill.bytes != before.fill.bytes) {
+        ArrayMetadata same = made;
         same.fill = before.fill;
         // The fill is that of no element.
-        if (!why_recode(before, same) && is_full(from)) recode.reset();
+        if (!why_recode(before, same) && is_full(from)) why.reset();
     }
     // Chunks of another level or compressor may still be valid, but they are not what was asked for.
-    const auto texts = [](const ArrayMetadata& m) {
-        std::vector<std::string> found;
-        for (const CodecConfig& codec : m.codecs) found.push_back(codec_text(codec));
-        return found;
-    };
-    if (!recode && o.codec && texts(wanted) != texts(before)) recode = "another codec is asked for";
-    PlannedArray plan{&dialect, std::move(made.metadata), std::move(made.attributes), std::move(changes),
+    if (!why && o.codec && codec_texts(wanted) != codec_texts(before)) why = "another codec is asked for";
+    return why;
+}
+
+PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
+                          const CastSource* cast) {
+    WantedCopy wanted = wanted_copy(from, o, selection, cast);
+    Conversion made = converted_copy(from, wanted, o);
+    std::optional<std::string> recode = selection         ? "only a part is copied"
+                                        : cast != nullptr ? "the dtype changes"
+                                                          : why_chunks_change(from, wanted.metadata, made.metadata, o);
+    wanted.changes.insert(wanted.changes.end(), made.changes.begin(), made.changes.end());
+    PlannedArray plan{&wanted.dialect, std::move(made.metadata), std::move(made.attributes), std::move(wanted.changes),
                       std::move(recode)};
     if (o.codec) add_zstd_note(plan);
     if (o.dimension_names) set_dimensions(plan, o);
-    const bool stated = attributes && attributes->find(fill_attribute) != nullptr;
-    if (!o.fill && !named && !stated && names_dimensions(plan.attributes)) add_masking_note(plan);
+    const bool stated = wanted.attributes && wanted.attributes->find(fill_attribute) != nullptr;
+    if (!o.fill && !wanted.named && !stated && names_dimensions(plan.attributes)) add_masking_note(plan);
     return plan;
 }
 
@@ -407,7 +439,17 @@ PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optio
     }
 }
 
-PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::optional<Selection>& selection) {
+std::set<std::string> named_among(const DimensionNames& names) {
+    std::set<std::string> found;
+    for (const auto& name : names) {
+        if (name) found.insert(*name);
+    }
+    return found;
+}
+
+/// Of an array as it is wished, but for its format.
+ArrayOptions options_by_wishes(const ArraySource& from, const ArrayWishes& o,
+                               const std::optional<Selection>& selection) {
     ArrayOptions options;
     options.shape = selection ? selection->shape() : from.info().shape;
     options.dtype = from.info().dtype;
@@ -420,6 +462,11 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
     if (o.order) options.order = *o.order;
     if (o.separator) options.separator = *o.separator;
     if (o.structures) options.structures = *o.structures;
+    return options;
+}
+
+/// Sets the format of `options`.
+FormatChoice choose_new_format(ArrayOptions& options, const ArraySource& from, const ArrayWishes& o) {
     FormatChoice choice;
     if (o.format) {
         options.format = *o.format;
@@ -430,6 +477,28 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
     } else {
         options.format = usual_format(from, o).name;
     }
+    return choice;
+}
+
+/// The fill of data that had none, and what marks missing elements in them.
+void set_fill_of_new(PlannedArray& plan, const ArraySource& from, const ArrayWishes& o) {
+    ArrayMetadata& m = plan.metadata;
+    const Dialect& dialect = *plan.dialect;
+    // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
+    if (!o.fill && dialect.fill_is_missing) m.fill = null_fill();
+    // What is not stored need not be stored in the copy.
+    const auto absent = o.fill || dialect.fill_is_missing ? std::nullopt : from.absent_element();
+    if (absent && from.info().dtype == m.dtype && *absent != zero_element(m.dtype)) {
+        m.fill = {.bytes = absent, .spelling = {}, .error = {}};
+    }
+    if (plan.attributes) fill_attribute_as_number(m.dtype, *plan.attributes);
+    if (!o.fill) take_fill(m, plan.attributes, dialect);
+    if (plan.attributes) fill_attribute_for(dialect, m.dtype, *plan.attributes);
+}
+
+PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::optional<Selection>& selection) {
+    ArrayOptions options = options_by_wishes(from, o, selection);
+    FormatChoice choice = choose_new_format(options, from, o);
     const Dialect& dialect = dialect_named(options.format);
     std::vector<std::string> changes;
     ArrayMetadata elements;
@@ -441,30 +510,13 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
                       stored_attributes(from),
                       {changes.begin(), changes.end()},
                       "it is no array yet"};
-    // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
-    if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
-    // What is not stored need not be stored in the copy.
-    const auto absent = o.fill || plan.dialect->fill_is_missing ? std::nullopt : from.absent_element();
-    if (absent && from.info().dtype == options.dtype && *absent != zero_element(options.dtype)) {
-        plan.metadata.fill = {.bytes = absent, .spelling = {}, .error = {}};
-    }
-    if (plan.attributes) fill_attribute_as_number(plan.metadata.dtype, *plan.attributes);
-    if (!o.fill) take_fill(plan.metadata, plan.attributes, dialect);
-    if (plan.attributes) fill_attribute_for(dialect, plan.metadata.dtype, *plan.attributes);
+    set_fill_of_new(plan, from, o);
     if (selection && plan.attributes) plan.attributes = attributes_of_part(*std::move(plan.attributes), *selection);
     move_dimensions(plan.metadata, plan.attributes, dialect);
     if (choice.note) plan.changes.push_back(*std::move(choice.note));
     if (o.codec) add_zstd_note(plan);
     if (o.dimension_names) set_dimensions(plan, o);
     return plan;
-}
-
-std::set<std::string> named_among(const DimensionNames& names) {
-    std::set<std::string> found;
-    for (const auto& name : names) {
-        if (name) found.insert(*name);
-    }
-    return found;
 }
 
 }  // namespace
