@@ -373,11 +373,14 @@ Meaning meaning_by(const DType& dtype, Value attributes) {
     meaning.units = text_in(meaning.attributes, "units");
     meaning.time = parse_cf_time(meaning.units, text_in(meaning.attributes, "calendar"));
     meaning.packing = packing_of(meaning.attributes).value_or(Packing());
-    // missing_value is compared as stored, _FillValue with the sign that is meant: the bytes are the same.
     meaning.stored = with_sign(dtype, meaning.attributes);
     meaning.missing = missing_elements(meaning.attributes, meaning.stored);
-    if (!(meaning.stored == dtype)) {
-        for (ElementBytes& more : missing_elements(meaning.attributes, dtype)) {
+    if (const Value* const fill = meaning.attributes.find(fill_attribute);
+        fill != nullptr && !(meaning.stored == dtype)) {
+        // _FillValue is an element as stored, missing_value is compared with the sign that is meant.
+        Value alone = Value::object();
+        alone.set(fill_attribute, *fill);
+        for (ElementBytes& more : missing_elements(alone, dtype)) {
             if (std::ranges::count(meaning.missing, more) == 0) meaning.missing.push_back(std::move(more));
         }
     }

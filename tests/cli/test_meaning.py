@@ -207,6 +207,24 @@ class Meaning(ProgramTest):
             got = self.exported(f"{format}.zarr/1")
             self.assertEqual((got.dtype, got.view("u1").tolist()), (codes.dtype, [[227, 250]]))
 
+    def test_markers_of_bytes_that_mean_unsigned_ones(self):
+        """_FillValue is an element as it is stored; missing_value is compared with the sign that is meant."""
+        for name, value, missing in (("_FillValue", -2, [2]), ("missing_value", -2, []), ("missing_value", 3, [3])):
+            with self.subTest(name=name, value=value):
+                with netCDF4.Dataset(self.path("f.nc"), "w") as file:
+                    file.createDimension("x", 4)
+                    v = file.createVariable("v", "i1", ("x",), fill_value=value if name == "_FillValue" else False)
+                    v.set_auto_maskandscale(False)
+                    v.setncattr("_Unsigned", "true")
+                    if name == "missing_value":
+                        v.setncattr(name, np.int8(value))
+                    v[:] = np.array([1, -1, -2, 3], "i1")
+                with xr.open_dataset(self.path("f.nc")) as data:
+                    wanted = np.where(np.isnan(data.v.values), None, data.v.values).tolist()
+                self.assertEqual([n for n, one in enumerate(wanted) if one is None], missing)
+                got = json.loads(self.tessera("get", "f.nc::v", "--json"))
+                self.assertEqual(got["values"] if isinstance(got, dict) else got, wanted)
+
     def test_a_pyramid_is_packed_as_its_array(self):
         values = self.random_file("f.nc", np.dtype("i2"), PACKINGS[3], [-5], 0.3)
         self.tessera("copy", "f.nc", "f.zarr", "--format", "v3", "--quiet")
