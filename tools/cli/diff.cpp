@@ -91,9 +91,9 @@ Value tree_value(const TreeDifference& found) {
     value.set("only_in_a", names(found.only_in_a));
     value.set("only_in_b", names(found.only_in_b));
     value.set("attributes", names(found.attributes));
-    Value codes = Value::object();
-    for (const auto& [path, text] : found.codes) codes.set(path, text);
-    value.set("codes", std::move(codes));
+    Value codes = Value::array();
+    for (const auto& [path, text] : found.codes) codes.push_back(Value{{"path", path_value(path)}, {"codes", text}});
+    value.set("only_codes", std::move(codes));
     Value list = Value::array();
     for (const auto& [path, one_difference] : found.different) {
         Value one = difference_value(one_difference);

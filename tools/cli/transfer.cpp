@@ -133,7 +133,8 @@ public:
     void add(const std::string& text, bool when_done = false) {
         const auto whole = std::ranges::find_if(wholes_, [&](const auto& name) { return text.starts_with(name); });
         const std::size_t end = whole != wholes_.end() ? text.find(": ", whole->size()) : std::string::npos;
-        const bool alone = session_.options().json || end == std::string::npos;
+        // What stands before the colon is the node alone.
+        const bool alone = session_.options().json || end == std::string::npos || text.find(' ', whole->size()) <= end;
         if (alone && !when_done) return session_.note(text);
         if (alone) {
             notes_.push_back({"", text, {""}, when_done});

@@ -38,8 +38,8 @@ struct ResultOptions {
 template <OptionsOf<ResultOptions> R, class Visit>
 void visit_options(R& r, const Visit& visit) {
     visit({"chunks", "chunks", "--chunks", "SHAPE",
-           "lengths of a chunk, or time=6,lat=2 by the names of some dimensions; '[10,10,5]*4,32' where they differ "
-           "along\none ({edges})",
+           "lengths of a chunk: 64,64, or time=6,lat=2 by the names of dimensions, or where they differ along\n"
+           "one '[10,10,5]*4,32' ({edges})",
            false, false, only_arrays},
           r.chunks);
     visit({"codec", "codec", "--codec", "CODECS", "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none",

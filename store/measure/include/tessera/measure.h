@@ -77,8 +77,8 @@ struct Difference {
     /// The largest |a − b|, infinite if one of the two is not finite; nullopt if elements are not numbers.
     std::optional<double> largest;
     Index largest_at;
-    /// Of difference_by_meaning() without differences: how the stored codes differ all the same: "4 of 9 differ". Empty:
-    /// they do not.
+    /// Of difference_by_meaning() without differences: how the stored codes differ all the same: "4 of 9 differ".
+    /// Empty: they do not.
     std::string codes = {};
 
     [[nodiscard]] bool none() const { return structure.empty() && different == 0; }
