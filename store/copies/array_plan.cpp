@@ -135,9 +135,9 @@ std::optional<Value> stored_attributes(const ArraySource& source) {
 
 /// As convert_metadata, but if the fill cannot be expressed, the error shows one that can.
 Conversion convert(const ArrayMetadata& m, const std::optional<Value>& attributes, const Dialect& from,
-                   const Dialect& to, const ArrayWishes& o) {
+                   const Dialect& to, const ArrayWishes& o, bool fill_marks) {
     try {
-        return convert_metadata(m, attributes, from, to, o.codec.has_value());
+        return convert_metadata(m, attributes, from, to, o.codec.has_value(), fill_marks);
     } catch (const Error& e) {
         if (o.fill || e.code() != ErrorCode::unsupported) throw;
         for (const FillValue& fill :
@@ -353,7 +353,8 @@ Conversion converted_copy(const Array& from, const WantedCopy& wanted, const Arr
     };
     Conversion made;
     try {
-        made = convert(wanted.metadata, wanted.attributes, from.dialect(), wanted.dialect, o);
+        // In a file Zarr v2 is only how it is read.
+        made = convert(wanted.metadata, wanted.attributes, from.dialect(), wanted.dialect, o, !is_in_file(from));
         wanted.dialect.require_expressible(made.metadata);
     } catch (const Error& e) {
         if (!wanted.codecs_chosen || e.code() != ErrorCode::unsupported) throw;

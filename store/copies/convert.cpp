@@ -326,7 +326,7 @@ void move_dimension_names(Conversion& c, const Dialect& to) {
 }  // namespace
 
 Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<Value>& attributes, const Dialect& from,
-                            const Dialect& to, bool codecs_chosen) {
+                            const Dialect& to, bool codecs_chosen, bool fill_marks) {
     Conversion c{.metadata = metadata, .attributes = attributes, .changes = {}};
     ArrayMetadata& m = c.metadata;
     if (m.dtype.is_variable()) m.spelling.erase("order");  // which the chunks do not have: see v2.cpp
@@ -354,7 +354,7 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
             fmt::format("the chunks, which differ in length, become chunks of {}", m.chunks.to_string()));
     }
     move_dimension_names(c, to);
-    move_missing_mark(c, from, to);
+    if (fill_marks) move_missing_mark(c, from, to);
     move_null_fill(c, from, to);
     if (c.attributes) fill_attribute_for(to, m.dtype, *c.attributes);
     m.fill.always_stored = m.fill.bytes && to.default_fill(m.dtype).always_stored;

@@ -81,6 +81,7 @@ def write(path, zlib):
             return v
         add("packed", "i2", 7, scale_factor=0.5, add_offset=10.0, units="K")
         add("zero", "u1", 0, units="m")
+        add("packed_zero", "u1", scale_factor=0.5)  # whose zeros are numbers
         add("float", "f4", -999.9)[0, :2] = -999.9, 0
         add("double", "f8", -999.9)[0, :2] = -999.9, 0
         add("nan", "f4", np.nan)[0, 1] = np.nan

@@ -25,9 +25,11 @@ struct Conversion {
 /// express are replaced by the nearest ones. So are codecs that the original program of `to` cannot read (zstd, for
 /// zarr-python 0.4 and 1), unless `codecs_chosen` says that a person chose them. If `to` has no null fill, null becomes
 /// zeros, and null_fill_attribute records it for the way back. For v3, the fields of structures become little-endian.
-/// `attributes` as Dialect::load_attributes gives them.
+/// `attributes` as Dialect::load_attributes gives them. `fill_marks`: the fill marks missing elements where that of
+/// `from` does; not in array files, which have attributes for that.
 [[nodiscard]] Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<Value>& attributes,
-                                          const Dialect& from, const Dialect& to, bool codecs_chosen = false);
+                                          const Dialect& from, const Dialect& to, bool codecs_chosen = false,
+                                          bool fill_marks = true);
 
 /// Why the chunks of an array with metadata `from` must be re-encoded for one with metadata `to`. nullopt if their
 /// bytes stay valid, so that chunk files can be copied or linked.
