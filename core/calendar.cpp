@@ -420,6 +420,21 @@ std::optional<Int128> CfTime::time(double number) const {
     return there;
 }
 
+namespace {
+
+/// Attoseconds of a unit in a calendar: months and years have a length only where all have the same (as in xarray).
+std::optional<Int128> length_of_unit(std::string_view name, Calendar calendar) {
+    const auto* const unit = std::ranges::find(cf_units, name, &CfUnit::name);
+    if (unit != std::end(cf_units)) return unit->attoseconds;
+    if (calendar == Calendar::days_360 && (name == "month" || name == "months")) return 30 * attoseconds_of_day;
+    if (calendar == Calendar::noleap && (name == "common_year" || name == "common_years")) {
+        return 365 * attoseconds_of_day;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<CfTime> parse_cf_time(std::string_view units, std::string_view calendar) {
     const std::string text = lower_case(units);
     const std::size_t since = text.find(" since ");
@@ -428,11 +443,11 @@ std::optional<CfTime> parse_cf_time(std::string_view units, std::string_view cal
     std::string_view name = std::string_view(text).substr(0, since);
     while (name.starts_with(' ')) name.remove_prefix(1);
     while (name.ends_with(' ')) name.remove_suffix(1);
-    const auto* const unit = std::ranges::find(cf_units, name, &CfUnit::name);
-    if (unit == std::end(cf_units)) return std::nullopt;
+    const auto unit = length_of_unit(name, *known);
+    if (!unit) return std::nullopt;
     const auto start = SinceParser(units.substr(since + 7)).parse(*known);
     if (!start) return std::nullopt;
-    return CfTime{.calendar = *known, .unit = unit->attoseconds, .start = *start};
+    return CfTime{.calendar = *known, .unit = *unit, .start = *start};
 }
 
 std::optional<Int128> time_of_datetime(std::int64_t count, TimeUnit unit) {

@@ -18,6 +18,7 @@
 #include <tessera/slices.h>
 
 #include "calc_program.h"
+#include "converted_source.h"
 
 namespace tessera {
 
@@ -101,10 +102,11 @@ public:
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
         if (region.empty()) return;
+        std::vector<NDArray> values(operands_.size());
+        NDArray made;
         for_each_slice(info_, item_, region, io.stop, [&](const Region& slice) {
-            std::vector<NDArray> values;
-            for (const CalcOperand& operand : operands_) values.push_back(read_operand(*operand.array, slice, io));
-            NDArray made(info_.dtype, slice.extent);
+            for (std::size_t i = 0; i < values.size(); ++i) read_operand(*operands_[i].array, slice, io, values[i]);
+            make_room(made, info_.dtype, slice.extent);
             run(values, made);
             copy_elements(made.view(), out.part(within(region, slice)));
         });
@@ -112,7 +114,7 @@ public:
 
 private:
     /// An operand's part of a slice, broadcast and packed, in its dtype for computation.
-    [[nodiscard]] static NDArray read_operand(const ArraySource& array, const Region& slice, const IoOptions& io) {
+    static void read_operand(const ArraySource& array, const Region& slice, const IoOptions& io, NDArray& elements) {
         const ArrayInfo info = array.info();
         const int missing = slice.rank() - info.shape.rank();
         Region own = Region::whole(info.shape);
@@ -121,7 +123,7 @@ private:
             own.start[d] = slice.start[d + missing];
             own.extent[d] = slice.extent[d + missing];
         }
-        NDArray elements(native_dtype(info.dtype), own.extent);
+        make_room(elements, native_dtype(info.dtype), own.extent);
         array.read_into(own, elements.view(), io);
         if (info.dtype.kind() == Kind::bfloat16) {
             NDArray wide(DType::of<float>(), own.extent);
@@ -129,7 +131,7 @@ private:
                               elements.count(), Cast::unsafe);
             elements = std::move(wide);
         }
-        if (own.extent == slice.extent) return elements;
+        if (own.extent == slice.extent) return;
         ArrayView view = elements.view();
         const Strides strides = view.strides;
         view.shape = slice.extent;
@@ -139,7 +141,7 @@ private:
         }
         NDArray whole(elements.dtype(), slice.extent);
         copy_elements(view, whole.view());
-        return whole;
+        elements = std::move(whole);
     }
 
     void run(const std::vector<NDArray>& values, NDArray& made) const {

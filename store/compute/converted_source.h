@@ -19,6 +19,13 @@
 
 namespace tessera {
 
+/// Makes room for elements of a shape, in the memory that is there if it is as large: fresh pages cost as much as a
+/// computation with them.
+inline void make_room(NDArray& elements, const DType& dtype, const Shape& shape) {
+    const bool fits = !elements.bytes().empty() && elements.shape() == shape && elements.dtype() == dtype;
+    if (!fits) elements = NDArray(dtype, shape);
+}
+
 class ConvertedSource : public ArraySource {
 public:
     /// `convert(from, to, n)`: packed elements, both in host order; `working` is the memory that it takes. It is called
@@ -62,8 +69,9 @@ public:
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
         if (region.empty()) return;
+        NDArray elements;
         for_each_slice(from_, native_.size(), region, io.stop, [&](const Region& slice) {
-            NDArray elements(native_, slice.extent);
+            make_room(elements, native_, slice.extent);
             array_->read_into(slice, elements.view(), io);
             in_context([&] { return name(); },
                        [&] { convert(elements.bytes().data(), out.part(within(region, slice))); });

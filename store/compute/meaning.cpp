@@ -157,8 +157,9 @@ ConvertedSource::Convert unpacking(const Meaning& meaning) {
             };
         }
         return [=](const std::byte* from, std::byte* to, std::int64_t n) {
-            each_element<T>(markers, from, n, [&](std::int64_t i, auto v, bool lacks) {
-                const To made = static_cast<To>(v) * scale + offset;
+            const To a = scale, b = offset;  // in registers: a byte that is stored might be one of the closure
+            each_element<T>(markers, from, n, [to, a, b](std::int64_t i, auto v, bool lacks) {
+                const To made = static_cast<To>(v) * a + b;
                 store_number(to, i, lacks ? nan : made);
             });
         };
@@ -396,14 +397,37 @@ Meaning meaning_by(const DType& dtype, Value attributes) {
     return meaning;
 }
 
+namespace {
+
+/// What is not decoded though it looks as if it could be; empty: nothing.
+std::string what_stays(const Meaning& meaning, const std::string& name) {
+    if (meaning.time && !meaning.has_datetimes()) {
+        return fmt::format("{}: times of the calendar {} stay numbers, because datetime64 does not have it", name,
+                           calendar_name(meaning.time->calendar));
+    }
+    if (!meaning.time && meaning.units.find(" since ") != std::string::npos) {
+        const std::string calendar = text_in(meaning.attributes, "calendar");
+        return fmt::format(
+            "{}: times in '{}'{} stay numbers: expected days, hours or parts of them since a date, and a calendar of "
+            "CF "
+            "(months in 360_day and common_years in noleap, too, which have one length there)",
+            name, meaning.units, calendar.empty() ? "" : fmt::format(" of the calendar '{}'", calendar));
+    }
+    for (const char* const key : {"scale_factor", "add_offset"}) {
+        if (!text_in(meaning.attributes, key).empty()) {
+            return fmt::format("{}: its attribute {} is text and no number, and is not applied", name, key);
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
 Meaning meaning_of(const ArraySource& source) {
     const DType dtype = native_dtype(source.info().dtype);
     const bool counts = is_number(dtype) && dtype.kind() != Kind::complex && dtype.kind() != Kind::boolean;
     Meaning meaning = meaning_by(dtype, counts ? attributes_of(source) : source.attribute_values());
-    if (meaning.time && !meaning.has_datetimes()) {
-        meaning.why = fmt::format("{}: times of the calendar {} stay numbers, because datetime64 does not have it",
-                                  source.name(), calendar_name(meaning.time->calendar));
-    }
+    meaning.why = what_stays(meaning, source.name());
     return meaning;
 }
 
@@ -581,7 +605,8 @@ void keep_codes(const Meaning& meaning, NDArray present, NDArray& codes) {
     };
     const auto are_one = [&](std::int64_t at) {
         const double a = value(there, at), b = value(codes, at);
-        return a == b || std::nextafter(a, b) == b;  // packing it again rounds
+        constexpr double digits = 4 * std::numeric_limits<double>::epsilon();  // packing it again rounds
+        return std::abs(a - b) <= digits * std::max({std::abs(a), std::abs(b), std::abs(meaning.packing.offset)});
     };
     for (std::size_t i = 0; i < was.size(); ++i) {
         const std::int64_t at = static_cast<std::int64_t>(i) * size;

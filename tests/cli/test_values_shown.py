@@ -142,6 +142,26 @@ class Meanings(Base):
         self.assertEqual(self.tessera("get", "m.nc::noleap", "1:3", "--csv"), "2000-02-28T12:00\n2000-03-01\n")
         self.assertEqual(self.tessera_json("get", "m.nc::noleap", "1:3", "--raw"), [12, 24])
 
+    def test_months_and_years_of_one_length(self):
+        """As xarray counts them; others stay numbers, and --decode-cf says so."""
+        for n, (units, calendar, wanted) in enumerate((
+                ("months since 1960-01-01", "360_day", ["1960-01-16", "1960-02-16"]),
+                ("common_years since 1999-01-01", "noleap", ["1999-07-02T12:00", "2000-07-02T12:00"]),
+                ("months since 1960-01-01", "standard", None), ("weeks since 1960-01-01", None, None),
+                ("days since 1960-01-01", "360", None))):
+            with netCDF4.Dataset(self.path(f"{n}.nc"), "w") as file:
+                file.createDimension("t", 2)
+                variable = file.createVariable("t", "f8", ("t",))
+                variable.setncatts({"units": units, **({"calendar": calendar} if calendar else {})})
+                variable[:] = [0.5, 1.5]
+            self.assertEqual(self.tessera_json("get", f"{n}.nc::t"), wanted or [0.5, 1.5])
+            note = self.run_program("copy", f"{n}.nc::t", f"{n}.npy", "--decode-cf").stderr
+            self.assertIn("stay numbers", note)
+            if wanted is None:
+                self.assertIn(f"'{units}'", note)
+        self.tessera("create", "text.zarr", "--shape", "2", "--dtype", "i2", "--attrs", '{"scale_factor": "0.1"}', "--quiet")
+        self.assertIn("scale_factor is text", self.run_program("copy", "text.zarr", "text.npy", "--decode-cf").stderr)
+
     def test_text_and_files(self):
         wanted = self.opened()["packed"].values
         text = self.tessera("get", "m.nc::packed", "--csv")
