@@ -854,6 +854,8 @@ class Run:
         attrs, codes = self.packing()
         if codes.dtype.kind in "iu" and word == "mean":  # packed again
             limits["atol"] += 0.501 * abs(float(attrs.get("scale_factor", 1)))
+        elif codes.dtype.itemsize == 4:
+            limits = {"rtol": 2e-6, "atol": 2e-6 * self.scale}
         close(got, wanted, f"pyramid {word}", **limits)
 
     def packing(self):
