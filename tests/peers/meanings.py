@@ -930,6 +930,8 @@ class Run:
         self.clear("e.nc")
         self.tessera("import", self.file.place, "i.zarr", "--format", self.draw.one(["v2", "v3"]), "--quiet")
         self.tessera("export", "i.zarr", "e.nc", "--quiet")
+        if any(np.asarray(self.file.attrs.get(name, 1.0)).dtype.kind in "iu" for name in ("scale_factor", "add_offset")):
+            raise Refused("xarray wraps integers that integers pack")
         got, _ = self.results.read("e.nc")
         close(got.astype("f8"), as_floats(self.values), "import, export to .nc", *([1e-6, 1e-6 * self.scale] if got.dtype == np.dtype("f4") else [1e-12, 1e-12 * self.scale]))
 
