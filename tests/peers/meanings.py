@@ -887,7 +887,8 @@ class Run:
                 continue  # it compares markers of the other byte order
             if one.dims != other.dims:
                 raise Wrong(f"copy to {end}: {name}: dims {other.dims}, wanted {one.dims}")
-            close(other.values, one.values, f"copy to {end}: {name}", 2e-6 if one.dtype == np.dtype("f4") else 1e-15)
+            close(other.values, one.values, f"copy to {end}: {name}",
+                  *((2e-6, 2e-6 * self.scale) if one.dtype == np.dtype("f4") else (1e-15, 0)))
             here = {k: np.asarray(v).tolist() for k, v in one.attrs.items() if not k.startswith("_Netcdf4")}
             there = {k: np.asarray(v).tolist() for k, v in other.attrs.items() if not k.startswith("_Netcdf4")}
             if here != there:
