@@ -452,9 +452,7 @@ private:
             return 1 + most_bits - static_cast<unsigned>(std::countr_zero(least_elements));
         }
         /// Blocks whose data blocks the index block names.
-        [[nodiscard]] std::uint64_t near() const {
-            return 2 * static_cast<unsigned>(std::countr_zero(least_pointers));
-        }
+        [[nodiscard]] std::uint64_t near() const { return 2 * static_cast<unsigned>(std::countr_zero(least_pointers)); }
         [[nodiscard]] std::size_t offset_bytes() const { return (most_bits + 7) / 8; }
     };
 

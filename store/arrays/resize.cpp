@@ -405,9 +405,8 @@ void require_same_lengths(const ArrayState& array, const ArraySource& in, const 
     bool fits = shape.rank() == from.rank();
     for (int d = 0; fits && d < from.rank(); ++d) fits = d == axis || shape[d] == from[d];
     if (fits) return;
-    throw invalid_argument(
-        "{}: cannot append {} of shape {} to shape {} along axis {}: every other length must agree", array.name,
-        in.name(), given.to_string(), from.to_string(), axis);
+    throw invalid_argument("{}: cannot append {} of shape {} to shape {} along axis {}: every other length must agree",
+                           array.name, in.name(), given.to_string(), from.to_string(), axis);
 }
 
 /// The array with the length that it has then.

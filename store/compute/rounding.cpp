@@ -294,8 +294,8 @@ std::optional<int> bits_of_information(const ArraySource& array, const DType& na
             else {
                 const auto v = up(load_number<T>(element, 0));
                 return std::isfinite(static_cast<double>(v)) &&
-                       std::ranges::none_of(
-                           kept.elements, [&](const auto& one) { return up(load_number<T>(one.data(), 0)) == v; });
+                       std::ranges::none_of(kept.elements,
+                                            [&](const auto& one) { return up(load_number<T>(one.data(), 0)) == v; });
             }
         };
         bits = informative_bits(array, counts, io);

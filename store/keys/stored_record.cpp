@@ -213,8 +213,9 @@ bool take_range(StoredRecord& record, std::string_view line, std::int64_t grid_c
 }
 
 /// The same of a line that was added later.
-bool take_change(StoredRecord& record, std::string_view line,
-                 const std::function<std::optional<std::int64_t>(const StoredGrid& of, std::string_view key)>& number_of) {
+bool take_change(
+    StoredRecord& record, std::string_view line,
+    const std::function<std::optional<std::int64_t>(const StoredGrid& of, std::string_view key)>& number_of) {
     if (line.starts_with('-')) {
         const std::size_t space = std::min(line.find(' '), line.size());
         const auto inner =

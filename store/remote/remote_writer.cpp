@@ -339,8 +339,7 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
     Doubted write{.writer = *this, .key = key, .put = put, .mark = mark};
     const auto begun = Clock::now();
     for (int tries = 1;; ++tries) {
-        const HttpResponse response =
-            write.asked([&] { return HttpClient::shared().send(service_->put(key, put)); });
+        const HttpResponse response = write.asked([&] { return HttpClient::shared().send(service_->put(key, put)); });
         write.doubt = write.doubt || response.unsure;
         if (is_done(response.status) && !response.etag().empty()) {
             expected = service_->version_of(response);

@@ -243,8 +243,8 @@ Value joined_attributes(const Packed& first, const JoinedReferences& o) {
 /// Of the parts, once they fit together.
 struct Joined {
     std::vector<Part> parts;
-    Packed whole;   ///< its shape is that of all
-    Shape pieces;   ///< of the first part
+    Packed whole;         ///< its shape is that of all
+    Shape pieces;         ///< of the first part
     bool differ = false;  ///< pieces of others are of other lengths
 };
 

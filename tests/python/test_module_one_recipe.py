@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every recipe made by the program, by Python, and by jobs that either planned: all four have the same elements, names of
 dimensions and attributes."""
+import inspect
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ import subprocess
 import module
 import numpy as np
 import tessera
+from tessera._calls import hints_of_options
 
 PROGRAM = os.environ["TESSERA_PROGRAM"]
 
@@ -100,6 +102,47 @@ def test_all_faces_make_the_same():
         wanted = facts(made["program"])
         for face, path in made.items():
             assert facts(path) == wanted, f"{case}: {face}: {facts(path)}, the program: {wanted}"
+
+
+# Of each function: its recipe, the class of its further options, and the keywords of the recipe's rows that it leaves out:
+# the source, which has another name; what the function says itself; and what only copies of files and groups have.
+OF_COPIES = {"dry_run", "resume", "object_strings", "drop_attributes", "skip_unreadable"}
+KEYWORDS = {
+    "copy": ("copy", "CopyOptions", {"array"}),
+    "convert": ("copy", "ConversionOptions", {"array"}),
+    "calc": ("calc", "ComputedOptions", {"dry_run", "reverse_dims"}),
+    "reduce": ("reduce", "ComputedOptions", {"dry_run", "reverse_dims"}),
+    "coarsen": ("coarsen", "ComputedOptions", {"dry_run", "reverse_dims", "as_stored"}),
+    "stack": ("join", "JoiningOptions", {"new_axis", "keep_ones", *OF_COPIES}),
+    "concat": ("join", "JoiningOptions", {"new_axis", "keep_ones", *OF_COPIES}),
+    "pyramid": ("pyramid", "LevelOptions",
+                {"dtype", "cast", "reverse_dims", "shards", "dims", "separator", "structures", "order", "deflate"}),
+}
+
+
+def keywords_of_rows(recipe):
+    """As the error about a keyword that there is not names them."""
+    asked = {"do": recipe, "no_such_keyword": 1}
+    work = tessera._tessera.WorkOptions()
+    try:
+        if recipe == "copy":
+            place = tessera._tessera.PlaceOptions(True)
+            tessera._tessera.copy(asked, None, place, "never", place, work)
+        else:
+            tessera._tessera.make(asked, None, work)
+    except TypeError as error:
+        return set(str(error).split("there are: ")[1].split(", "))
+    raise AssertionError(f"{recipe} takes any keyword")
+
+
+def test_types_have_the_keywords_of_the_rows():
+    """The signatures and the classes of options are written by hand, for type checkers; what is taken are the rows."""
+    for name, (recipe, options, left_out) in KEYWORDS.items():
+        function = getattr(tessera, name)
+        typed = set(inspect.signature(function).parameters) | set(hints_of_options(getattr(tessera._options, options)))
+        assert keywords_of_rows(recipe) - typed == left_out, f"{name}: {keywords_of_rows(recipe) - typed}"
+        for keyword in left_out:
+            assert keyword not in typed, f"{name}: {keyword} is offered"
 
 
 def test_open_arrays_are_what_their_paths_are():

@@ -145,7 +145,8 @@ std::optional<HttpResponse> Access::against_head(const RawRequest& raw) const {
             "NAME (in Python: hosts=[NAME])");
     }
     if (count_parameters(raw.target) > most_parameters) {
-        return error_response(414, "invalid_argument", fmt::format("a query has at most {} parameters", most_parameters));
+        return error_response(414, "invalid_argument",
+                              fmt::format("a query has at most {} parameters", most_parameters));
     }
     return std::nullopt;
 }

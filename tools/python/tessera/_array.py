@@ -351,7 +351,7 @@ class Array(Indexed):
         for first in range(0, len(self), step):
             yield from self[first:first + step]
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> Any:
         if isinstance(other, (bool, int, float, complex, str, bytes, list, tuple, np.generic, np.ndarray)):
             raise TypeError(f"{self._display}: an array in chunks is not compared with values; a[...] == value compares its "
                             "elements")

@@ -34,7 +34,7 @@ class Attributes(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return self._handle.attributes()[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self._require_writable()
         if not isinstance(name, str):
             raise TypeError(f"the name of an attribute is a str; found {name!r}")
@@ -54,5 +54,5 @@ class Attributes(MutableMapping[str, Any]):
     def __repr__(self) -> str:
         return repr(self._handle.attributes())
 
-    def _repr_json_(self) -> Any:
+    def _repr_json_(self) -> object:
         return json.loads(json.dumps(self._handle.attributes()))

@@ -105,7 +105,7 @@ def _words(kind: Any) -> str:
     return _WORDS.get(origin) or f"{origin.__module__.partition('.')[0]}.{origin.__qualname__}"
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value and its type, for errors."""
     text = " ".join(repr(value).split())
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

@@ -17,7 +17,7 @@ class Closing:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.close()
 
 
@@ -34,7 +34,7 @@ class Committing(Closing):
         """As :meth:`discard`."""
         self.discard()
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
             self.commit()
         else:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-def _require_name(name: Any) -> None:
+def _require_name(name: object) -> None:
     if not isinstance(name, str):
         raise TypeError(f"a group has names, not {name!r}")
 
@@ -170,7 +170,7 @@ class Group(Node, Mapping[str, Any]):
                                   f"expected {kept if wanted == object else wanted} and {lengths}")
         return found
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         """``group["x"] = values`` makes an array, as :meth:`create_array` does, or replaces one in one step.
 
         An :class:`Array` is copied block by block, with its attributes and names of dimensions.
@@ -427,5 +427,5 @@ class GroupEdit(Committing, Mapping[str, Array]):
         self._arrays.clear()
         self._batch.close()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("a batch of edits cannot be pickled; pickle the group")

@@ -103,7 +103,7 @@ class Job:
         self.target, self._count, parts = _tessera.job_facts(self.path)
         self.parts: Optional[int] = parts or None
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return Job, (self.path,)
 
     def __repr__(self) -> str:

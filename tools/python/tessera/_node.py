@@ -38,10 +38,10 @@ class Node(Closing):
         """How one call works: within the memory that it names, or else the one that open() was given."""
         return work(threads, max_memory or self._options.get("max_memory", 0), progress)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return functools.partial(open_node, **self._options), (self._path, self._mode)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> Any:
         return (self._path, self._mode) == (other._path, other._mode) if isinstance(other, Node) else NotImplemented
 
     def __hash__(self) -> int:

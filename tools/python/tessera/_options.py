@@ -127,6 +127,7 @@ class _Viewed(TypedDict, total=False):
 
 
 class _HowToJoin(_Viewed, total=False):
+    sel: Any
     reverse_dims: bool
     as_given: bool
 

@@ -15,7 +15,7 @@ _Part = Union[slice, _Values]
 _MASKED = 1 << 20
 
 
-def _no_index(item: Any) -> IndexError:
+def _no_index(item: object) -> IndexError:
     text = repr(item)
     return IndexError("only integers, slices (`:`), ellipsis (`...`), None, and arrays of integers or booleans are valid "
                       f"indices, found {text if len(text) <= 60 else text[:57] + '...'}")

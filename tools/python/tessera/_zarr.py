@@ -32,7 +32,7 @@ class ZarrView(_Base):  # type: ignore
     def __init__(self, node: Any):
         self._keys = NodeKeys(node, 2)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return ZarrView, (self._keys.node,)
 
     def __getitem__(self, key: str) -> bytes:
@@ -50,7 +50,7 @@ class ZarrView(_Base):  # type: ignore
     def __len__(self) -> int:
         return sum(1 for _ in self._keys.walk())
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         raise PermissionError("a view is only read; tessera.open(path, \"r+\") writes")
 
     def __delitem__(self, key: str) -> None:
@@ -112,10 +112,10 @@ class KeyStore(_Base):  # type: ignore
         """The directory."""
         return self._path
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return KeyStore, (self._path, *self._options)
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, KeyStore) and other._path == self._path
 
     def __hash__(self) -> int:
@@ -130,7 +130,7 @@ class KeyStore(_Base):  # type: ignore
             raise KeyError(key)
         return value
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         self._handle.put(key, value)
 
     def __delitem__(self, key: str) -> None:

@@ -14,7 +14,7 @@ from ._errors import Error, NotFound
 _CHUNK = re.compile(r"c([./]\d+)*|\d+([./]\d+)*")
 
 
-def encode(document: Any) -> bytes:
+def encode(document: object) -> bytes:
     """A document of JSON as Zarr stores it."""
     return json.dumps(document, indent=4, ensure_ascii=True).encode("ascii")
 
