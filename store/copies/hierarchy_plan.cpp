@@ -62,7 +62,10 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
             path, [&](const Located& at) { return open_source(at, options); }, to_read(o.from));
     }
     source = readable(std::move(source));
-    if (o.selection) source = turned_source(std::move(source), o.shared ? o.shared->items_for(*source) : *o.selection);
+    if (o.selection) {
+        const std::string text = o.shared ? o.shared->items_for(*source) : *o.selection;
+        source = turned_source(std::move(source), text);
+    }
     return o.view ? o.view(std::move(source)) : std::move(source);
 }
 
