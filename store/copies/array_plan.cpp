@@ -622,7 +622,7 @@ ArrayWishes with_lengths(const ArraySource& source, const ArrayWishes& options,
     if (selection && !options.chunks && chunks.rank() == selection->rank())
         chunks = selected_lengths(chunks, *selection);
     if (chunks.rank() != shape.rank()) chunks = choose_chunks(shape, info.dtype.size());
-    wishes.chunks = chunks_by_names(named, names, shape, std::move(chunks), false);
+    wishes.chunks = chunks_by_names(named, names, shape, chunks, false);
     return wishes;
 }
 

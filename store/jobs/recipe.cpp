@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <optional>
 #include <utility>
 
+#include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/calc.h>
 #include <tessera/conventions.h>
@@ -417,6 +421,15 @@ void show_as_text(OpenedRecipe& opened) {
     const std::shared_ptr<const ArraySource> computed = std::move(opened.source);
     opened.kept.push_back(computed);
     opened.source = text_source(shared_source(computed, attributes_in_file(*computed, opened.from)));
+}
+
+void note_marks(OpenedRecipe& opened, const std::optional<std::string>& destination) {
+    const auto* const format = destination ? named_array_file_format(*destination) : nullptr;
+    const bool keeps = destination && (format == nullptr || format->keeps_attributes || format->recognise == nullptr);
+    if (keeps || !opened.source->info().marks_missing) return;
+    opened.notes.emplace_back(fmt::format("{}: missing elements are {} there, and nothing says so",
+                                          destination.value_or("the result"), std::numeric_limits<std::int64_t>::min()),
+                              std::vector<Advice>{{Action::dtype, "makes them NaN", "f8"}});
 }
 
 std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> array, const Recipe& recipe) {

@@ -134,6 +134,10 @@ class Meaning(ProgramTest):
         got = self.computed("calc", "out.npy", "a * 2", "a=a.zarr", "--dtype", "f8")
         np.testing.assert_array_equal(got, [[2.0**54, -14, 10], [2.0**54 + 8, np.nan, np.nan]])
         # What is missing in all is missing, and said to be so.
+        said = self.run_program("reduce", "a.zarr", "r.npy", "--axis", "x", "--with", "max").stderr
+        self.assertIn(f"r.npy: missing elements are {-2**63} there", said)
+        self.assertIn("--dtype f8", said)
+        self.assertNotIn("there", self.run_program("reduce", "a.zarr", "t.csv", "--axis", "x", "--with", "max").stderr)
         self.tessera("reduce", "a.zarr", "r.zarr", "--axis", "x", "--with", "max", "--quiet")
         self.tessera("calc", "a.zarr", "where(a < 99, a, a)", "a=a.zarr", "--in-place", "--raw", "--quiet")
 

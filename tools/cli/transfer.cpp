@@ -249,7 +249,9 @@ int make_recipe(Session& session, TransferOptions o, std::string_view done) {
         return about_path(path, [&] { return given(path); });
     };
     OpenedRecipe opened = about_recipe(o, [&] { return open_recipe(o.recipe, open, session.io()); });
-    if (becomes_text(o.recipe, o.as == "csv" ? "-.csv" : o.destination)) show_as_text(opened);
+    const std::string place = o.as ? "-." + *o.as : o.destination;
+    if (becomes_text(o.recipe, place)) show_as_text(opened);
+    note_marks(opened, place);
     if (o.state.empty()) o.state = opened.source->name();
     o.made = std::make_shared<const OpenedRecipe>(std::move(opened));
     o.open = [made = o.made, to = o.destination] {

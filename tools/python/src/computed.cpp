@@ -67,6 +67,7 @@ std::pair<py::object, std::vector<std::string>> made(const py::dict& given, cons
     OpenedRecipe opened = about_keywords(
         asked, [&] { return Work(work).run([&](const IoOptions& io) { return open_recipe(asked.recipe, io); }); });
     if (to && becomes_text(asked.recipe, *to)) show_as_text(opened);
+    note_marks(opened, to);
     const std::vector<std::string> told = sentences(opened.notes);
     if (!to) return {into_memory(*opened.source, work), told};
     about_keywords(asked, [&] {

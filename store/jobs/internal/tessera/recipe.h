@@ -340,6 +340,9 @@ struct OpenedRecipe {
 [[nodiscard]] OpenedRecipe open_recipe(const Recipe& recipe, const IoOptions& io = {});
 /// For a file of text: missing elements as no text, and times in ISO 8601.
 void show_as_text(OpenedRecipe& opened);
+/// Notes which integer of 64 bits stands for missing elements where attributes have no place: in some files, and in
+/// memory (nullopt).
+void note_marks(OpenedRecipe& opened, const std::optional<std::string>& destination);
 /// Whether what is computed is so shown there: without a dtype, in a .csv. What is viewed is as its view says.
 [[nodiscard]] bool becomes_text(const Recipe& recipe, const std::string& destination);
 /// The array with the recipe's dtype.
