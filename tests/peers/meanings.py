@@ -169,6 +169,9 @@ class NetCdf:
         kind = np.dtype(self.draw.one(kinds))
         return kind.newbyteorder(">") if self.model == "NETCDF4" and self.draw.chance(0.15) else kind
 
+    def is_big_endian(self):
+        return self.dtype.byteorder == ">" or self.model.startswith("NETCDF3")
+
     def draw_packing(self):
         draw, native = self.draw, self.dtype.newbyteorder("=")
         if draw.chance(0.4):
@@ -992,6 +995,8 @@ class Run:
             decode = name.endswith(".npy") or self.draw.chance(0.2)
             self.tessera(command, self.file.place, other.place, name, "--quiet", *words, *(["--decode-cf"] if decode else []),
                          *(["--axis", axis] if command == "concat" else ["--new-axis"]))
+        if "_Unsigned" in self.file.attrs and self.file.is_big_endian():
+            raise Refused("xarray compares markers of the other byte order")
         got, _ = self.results.read(name)
         second = self.truth_of(other)
         both = [as_floats(self.values), as_floats(second)]
