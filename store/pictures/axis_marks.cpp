@@ -86,7 +86,7 @@ void shorten_dates(std::vector<Mark>& marks, std::int64_t letters) {
     for (Mark& mark : marks) {
         if (days) mark.text.resize(whole_day);
         if (mark.text.size() <= room) continue;
-        if (one_day) {
+        if (one_day && mark.text.size() > whole_day) {
             mark.text = mark.text.substr(whole_day + 1, room);
         } else if (room >= whole_day) {
             mark.text.resize(whole_day);

@@ -403,6 +403,13 @@ class Axes(View):
         lines = self.tessera("view", "t/v", "--size", "90x5").splitlines()
         self.assertIn("time 2000-01-01 … 2000-02-29", lines[-1])
         self.assertRegex(lines[-2], r"2000-01-\d\d +2000-0")
+        # Times that are all the same: what they have in common is all that they say.
+        self.save("v.npy", np.arange(240.0).reshape(40, 6))
+        self.tessera("import", "v.npy", "same/v", "--format", "v3", "--dims", "time,x", "--quiet")
+        self.tessera("import", self.save("time.npy", np.zeros(40, "i4")), "same/time", "--format", "v3", "--dims", "time", "--quiet")
+        self.tessera("attrs", "same/time", "set", "units", '"days since 2000-01-01"', "--quiet")
+        self.assertIn("2000-01-01", self.tessera("view", "same/v", "--size", "60x24"))
+        self.tessera("view", "same/v", "--png", "same.png", "--quiet")
 
     def test_pixel_sizes_of_ome_zarr(self):
         self.tessera("import", self.save("cells.npy", np.ones((40, 60), "u1")), "image/0", "--format", "v3", "--quiet")
