@@ -408,9 +408,8 @@ std::string what_stays(const Meaning& meaning, const std::string& name) {
     if (!meaning.time && meaning.units.find(" since ") != std::string::npos) {
         const std::string calendar = text_in(meaning.attributes, "calendar");
         return fmt::format(
-            "{}: times in '{}'{} stay numbers: expected days, hours or parts of them since a date, and a calendar of "
-            "CF "
-            "(months in 360_day and common_years in noleap, too, which have one length there)",
+            "{}: times in '{}'{} stay numbers: the unit has no fixed length (days, hours, minutes and seconds have, "
+            "months only in 360_day, common_years only in noleap), or the date or the calendar is none of CF's",
             name, meaning.units, calendar.empty() ? "" : fmt::format(" of the calendar '{}'", calendar));
     }
     for (const char* const key : {"scale_factor", "add_offset"}) {

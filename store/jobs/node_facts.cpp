@@ -90,9 +90,8 @@ std::string valid_range_remark(const Value& attributes) {
     if (!packing.valid_min && !packing.valid_max) return {};
     const auto end = [](const std::optional<double>& limit) { return limit ? fmt::format("{}", *limit) : "any"; };
     return fmt::format(
-        "stored values from {} to {} are valid, by valid_range, valid_min or valid_max: others are not taken for "
-        "missing, "
-        "and `stats` counts them",
+        "valid_range, or valid_min and valid_max, say that stored values from {} to {} are valid. Others still count; "
+        "`stats` says how many there are",
         end(packing.valid_min), end(packing.valid_max));
 }
 

@@ -137,7 +137,7 @@ Difference difference_by_meaning(const ArraySource& a, const ArraySource& b, con
     const bool plain = !one.says_more() && !other.says_more();
     const bool alike = same_encoding(one, other);
     Difference found;
-    if (plain || alike) found = difference(a, b, tolerance, places, io);
+    if (plain || alike) found = difference(a, b, plain ? tolerance : Tolerance(), places, io);  // codes have none
     const bool settled = plain || (alike && (found.none() || !found.compared));
     if (!settled) found = difference_of_values(one, other, tolerance, places, io);
     if (!same_units(one.meaning, other.meaning)) {

@@ -385,6 +385,14 @@ class Compared(Base):
         self.assertTrue(found["equal"], text)
         self.assertEqual(self.difference(a, a)[1]["codes"], None)
 
+    def test_a_tolerance_is_that_of_values(self):
+        a = self.write("a.nc", [1.0, 2], "f4", scale_factor=100.0)
+        b = self.write("b.nc", [1.05, 2], "f4", scale_factor=100.0)
+        self.assertEqual(self.difference(a, b, "--atol", "0.1")[1]["different"], 1)
+        found = self.difference(a, b, "--atol", "6")[1]
+        self.assertEqual((found["equal"], found["codes"]), (True, "1 of 2 differ"))
+        self.assertTrue(self.difference(a, b, "--atol", "0.1", "--raw")[1]["equal"])
+
     def test_markers_and_signs(self):
         a = self.write("a.nc", [1, -1, -2], "i2", -1, missing_value=np.int16(-2))
         b = self.write("b.nc", [1, -2, -1], "i2", -1, missing_value=np.int16(-2))
