@@ -5,7 +5,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 
-#include "../core/unicode.h"
+#include <tessera/unicode.h>
 #include "codec_row.h"
 #include "numeric_filter.h"
 #include "variable_slots.h"

@@ -7,7 +7,7 @@
 #include <tessera/memory_account.h>
 #include <tessera/no_text.h>
 
-#include "../core/unicode.h"
+#include <tessera/unicode.h>
 #include "codec_row.h"
 #include "object_list.h"
 #include "variable_slots.h"

@@ -6,7 +6,7 @@
 #include <tessera/little_endian.h>
 #include <tessera/memory_account.h>
 
-#include "../core/unicode.h"
+#include <tessera/unicode.h>
 #include "codec_row.h"
 #include "variable_slots.h"
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "element_rows.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera::element {
 

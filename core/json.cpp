@@ -8,7 +8,7 @@
 
 #include <tessera/element.h>
 #include "time_units.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

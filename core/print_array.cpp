@@ -21,7 +21,7 @@
 #include "element_rows.h"
 #include "python_literal.h"
 #include "time_units.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 
 #include <tessera/error_text.h>
 
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 namespace {

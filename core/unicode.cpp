@@ -1,4 +1,4 @@
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

@@ -12,7 +12,7 @@
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

@@ -16,7 +16,7 @@
 #include <tessera/view.h>
 
 #include "time_units.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

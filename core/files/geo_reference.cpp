@@ -1,6 +1,7 @@
 #include <tessera/geo_reference.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -234,6 +235,35 @@ Value parse_crs(std::string_view text) {
     if (wkt2) return Value{{"proj:wkt2", text}};
     throw invalid_argument("expected a code such as EPSG:4326, WKT2 such as PROJCRS[…], or PROJJSON, found {}",
                            Value(text.substr(0, 60)).dump({.ascii = true}));
+}
+
+std::string grid_mapping_in(const Value& attributes) {
+    const Value* const text = attributes.find("grid_mapping");
+    if (text == nullptr || !text->is_string()) return {};
+    // "crs", or "crs: x y"
+    return text->as_string().substr(0, text->as_string().find_first_of(": "));
+}
+
+std::vector<double> geo_transform_in(const Value& attributes) {
+    const Value* const found = attributes.find(geo_transform_attribute);
+    const Value value = found != nullptr ? *found : Value();
+    std::vector<double> numbers;
+    if (value.is_array()) {
+        for (const Value& one : value.as_array()) {
+            if (one.is_number()) numbers.push_back(one.as_double());
+        }
+    } else if (value.is_string()) {
+        const std::string& text = value.as_string();
+        const char* at = text.data();
+        const char* const end = at + text.size();
+        while (at != end) {
+            double number = 0;
+            const auto [stop, error] = std::from_chars(at, end, number);
+            if (error == std::errc()) numbers.push_back(number);
+            at = error == std::errc() ? stop : at + 1;
+        }
+    }
+    return numbers.size() == 6 ? numbers : std::vector<double>{};
 }
 
 }  // namespace tessera

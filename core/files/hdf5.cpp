@@ -23,7 +23,7 @@
 #include "hdf5_index.h"
 #include "hdf5_sources.h"
 #include "hdf5_writer.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 #endif
 
 namespace tessera {

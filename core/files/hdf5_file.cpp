@@ -20,7 +20,7 @@
 
 #include "hdf5_driver.h"
 #include "reader_process.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

@@ -15,7 +15,7 @@
 #include "object_array.h"
 #include "plain_file.h"
 #include "python_literal.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

@@ -10,7 +10,7 @@
 #include <tessera/error_text.h>
 
 #include "python_literal.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

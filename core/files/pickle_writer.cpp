@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "pickle.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

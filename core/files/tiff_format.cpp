@@ -15,7 +15,7 @@
 
 #include "array_file_row.h"
 #include "tiff_text.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

@@ -501,6 +501,13 @@ struct NamedTurn {
     std::string name, bounds;
 };
 
+bool is_decimal(std::string_view text) {
+    double number = 0;
+    if (text.starts_with('+')) text.remove_prefix(1);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size();
+}
+
 std::optional<NamedTurn> turn_asked(const ArraySource& source, std::string_view text) {
     const DimensionNames names = dimension_names_of(source);
     for (const std::string_view each : selection_items(text)) {
@@ -510,6 +517,7 @@ std::optional<NamedTurn> turn_asked(const ArraySource& source, std::string_view 
         const std::string name(item->name);
         const auto found = std::ranges::find(names, std::optional(name));
         if (ends.size() < 2 || ends.size() > 3 || found == names.end()) continue;
+        if (!is_decimal(ends[0]) || !is_decimal(ends[1])) continue;  // a date: nothing is opened for it
         const auto d = static_cast<int>(found - names.begin());
         const auto coordinate = Coordinate::find(source, name, source.info().shape[d]);
         if (!coordinate) continue;

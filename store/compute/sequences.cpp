@@ -7,6 +7,8 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/ndarray.h>
+#include <tessera/slices.h>
+#include <tessera/unicode.h>
 
 #include <algorithm>
 #include <array>
@@ -63,21 +65,6 @@ private:
     ArrayInfo info_;
 };
 
-/// UTF-8 of Latin-1, of which ASCII is a part.
-std::string text_of_latin(std::string_view bytes) {
-    std::string text;
-    for (const char c : bytes) {
-        const auto code = static_cast<unsigned char>(c);
-        if (code < 0x80U) {
-            text += c;
-        } else {
-            text += static_cast<char>(0xC0U | (code >> 6U));
-            text += static_cast<char>(0x80U | (code & 0x3FU));
-        }
-    }
-    return text;
-}
-
 class CharacterTexts final : public ArraySource {
 public:
     CharacterTexts(std::unique_ptr<ArraySource> array, bool utf8)
@@ -102,6 +89,14 @@ public:
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
+        if (region.empty()) return;
+        for_each_slice(info_, length_ + info_.dtype.size(), region, io.stop, [&](const Region& slice) {
+            copy_elements(texts_of(slice, io).view(), out.part(within(region, slice)));
+        });
+    }
+
+private:
+    [[nodiscard]] NDArray texts_of(const Region& region, const IoOptions& io) const {
         Region characters = region;
         characters.start.push_back(0);
         characters.extent.push_back(length_);
@@ -114,13 +109,12 @@ public:
         for (std::int64_t i = 0; i < texts.count(); ++i) {
             const std::string_view all = left.substr(0, static_cast<std::size_t>(length_));
             const std::string_view text = all.substr(0, all.find_last_not_of('\0') + 1);
-            to[i] = arena.add(utf8_ && is_utf8(text) ? std::string(text) : text_of_latin(text));
+            to[i] = arena.add(utf8_ && is_utf8(text) ? std::string(text) : latin1_to_utf8(text));
             left.remove_prefix(all.size());
         }
-        copy_elements(texts, out);
+        return texts;
     }
 
-private:
     std::unique_ptr<ArraySource> array_;
     bool utf8_;
     ArrayInfo info_;

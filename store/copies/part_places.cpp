@@ -1,6 +1,5 @@
 #include "part_places.h"
 
-#include <charconv>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -9,13 +8,12 @@
 #include <fmt/ranges.h>
 
 #include <tessera/dimensions.h>
+#include <tessera/geo_reference.h>
 #include <tessera/turned.h>
 
 namespace tessera {
 
 namespace {
-
-constexpr std::string_view geo_transform = "GeoTransform";
 
 /// The path of the group, with '/' behind it; empty: the top.
 std::string group_of(const std::string& node) {
@@ -28,35 +26,6 @@ bool is_flat(const std::array<Selection::Axis, 2>& axes) {
 }
 
 }  // namespace
-
-std::string grid_mapping_in(const Value& attributes) {
-    const Value* const text = attributes.find("grid_mapping");
-    if (text == nullptr || !text->is_string()) return {};
-    // "crs", or "crs: x y"
-    return text->as_string().substr(0, text->as_string().find_first_of(": "));
-}
-
-std::vector<double> geo_transform_in(const Value& attributes) {
-    const Value* const found = attributes.find(geo_transform);
-    const Value value = found != nullptr ? *found : Value();
-    std::vector<double> numbers;
-    if (value.is_array()) {
-        for (const Value& one : value.as_array()) {
-            if (one.is_number()) numbers.push_back(one.as_double());
-        }
-    } else if (value.is_string()) {
-        const std::string& text = value.as_string();
-        const char* at = text.data();
-        const char* const end = at + text.size();
-        while (at != end) {
-            double number = 0;
-            const auto [stop, error] = std::from_chars(at, end, number);
-            if (error == std::errc()) numbers.push_back(number);
-            at = error == std::errc() ? stop : at + 1;
-        }
-    }
-    return numbers.size() == 6 ? numbers : std::vector<double>{};
-}
 
 void PartPlaces::add(const std::string& node, const ArraySource& array, const std::optional<Selection>& selection) {
     if (!selection) return;
@@ -87,12 +56,12 @@ Value PartPlaces::of_group(const std::string& node, Value attributes) const {
 
 Value PartPlaces::of_array(const std::string& node, Value attributes) const {
     const auto found = mappings_.find(node);
-    const Value* const whole = attributes.find(geo_transform);
+    const Value* const whole = attributes.find(geo_transform_attribute);
     if (found == mappings_.end() || whole == nullptr) return attributes;
     const std::vector<double> before = geo_transform_in(attributes);
     const auto& [rows, columns] = found->second;
     if (before.empty() || is_flat(found->second)) {
-        attributes.erase(geo_transform);
+        attributes.erase(geo_transform_attribute);
         return attributes;
     }
     const auto row = static_cast<double>(rows.start), column = static_cast<double>(columns.start);
@@ -102,11 +71,11 @@ Value PartPlaces::of_array(const std::string& node, Value attributes) const {
         before[0] + column * before[1] + row * before[2], before[1] * across, before[2] * down,
         before[3] + column * before[4] + row * before[5], before[4] * across, before[5] * down};
     if (whole->is_string()) {
-        attributes.set(geo_transform, fmt::format("{}", fmt::join(made, " ")));
+        attributes.set(geo_transform_attribute, fmt::format("{}", fmt::join(made, " ")));
     } else {
         Value list = Value::array();
         for (const double number : made) list.push_back(number);
-        attributes.set(geo_transform, std::move(list));
+        attributes.set(geo_transform_attribute, std::move(list));
     }
     return attributes;
 }

@@ -13,12 +13,6 @@
 
 namespace tessera {
 
-/// The numbers of CF's GeoTransform, as a grid mapping's attributes have it: x, its step across and down, y likewise.
-/// Empty: there is none.
-[[nodiscard]] std::vector<double> geo_transform_in(const Value& attributes);
-/// The variable that is the grid mapping of an array with these attributes; empty: none.
-[[nodiscard]] std::string grid_mapping_in(const Value& attributes);
-
 class PartPlaces {
 public:
     /// What is copied of the array at this path below the source; nullopt: all of it.

@@ -18,8 +18,6 @@
 
 #include <fmt/format.h>
 
-#include "part_places.h"
-
 namespace tessera {
 
 namespace {
@@ -124,7 +122,7 @@ std::optional<GeoReference> place_of(const ArraySource& source) {
     for (std::size_t d = 0; d < 2 && names.size() >= 2; ++d) {
         place.dimensions[d] = names[names.size() - 2 + d].value_or(place.dimensions[d]);
     }
-    for (const char* const other : {"GeoTransform", "long_name"}) said.erase(other);
+    for (const std::string_view other : {geo_transform_attribute, std::string_view("long_name")}) said.erase(other);
     const Value* const text = said.find("crs_wkt");
     place.crs.set("proj:wkt2", text != nullptr && text->is_string() ? *text : Value(said.dump()));
     return place;

@@ -17,6 +17,7 @@
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
 #include <tessera/pyramid_plan.h>
+#include <tessera/shared_source.h>
 #include <tessera/write_computed.h>
 
 #include <fmt/ranges.h>

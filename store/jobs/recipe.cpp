@@ -26,6 +26,7 @@
 #include <tessera/place.h>
 #include <tessera/reduce.h>
 #include <tessera/secrets.h>
+#include <tessera/shared_source.h>
 #include <tessera/slices.h>
 #include <tessera/where.h>
 

@@ -8,8 +8,8 @@
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/parallel.h>
+#include <tessera/shared_source.h>
 #include <tessera/slices.h>
-#include <tessera/write_computed.h>
 
 #include <algorithm>
 #include <cctype>

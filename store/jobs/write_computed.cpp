@@ -25,24 +25,6 @@ namespace tessera {
 
 namespace {
 
-class SharedSource final : public ArraySource {
-public:
-    SharedSource(std::shared_ptr<const ArraySource> of, std::optional<Value> attributes)
-        : of_(std::move(of)), attributes_(std::move(attributes)) {}
-    [[nodiscard]] ArrayInfo info() const override { return of_->info(); }
-    [[nodiscard]] const std::string& name() const override { return of_->name(); }
-    [[nodiscard]] Value attribute_values() const override {
-        return attributes_ ? *attributes_ : of_->attribute_values();
-    }
-    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        of_->read_into(region, out, io);
-    }
-
-private:
-    std::shared_ptr<const ArraySource> of_;
-    std::optional<Value> attributes_;
-};
-
 /// Whether its dimensions have names, also where it has none: xarray requires an empty list there.
 bool says_names(const ArraySource& array) {
     const auto* const chunked = as_array(array);
@@ -51,12 +33,6 @@ bool says_names(const ArraySource& array) {
 }
 
 }  // namespace
-
-std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of, std::optional<Value> attributes) {
-    // A handle is as good, and shows names and coordinates.
-    if (const auto* array = attributes ? nullptr : as_array(*of)) return std::make_unique<Array>(*array);
-    return std::make_unique<SharedSource>(std::move(of), std::move(attributes));
-}
 
 ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArrayInfo& result) {
     ComputedFrom from{.like = operands.empty() ? nullptr : operands.front().array.get(), .chunks = result.chunks};
@@ -155,8 +131,7 @@ CopiedHierarchy write_computed(const ArraySource& source, const std::string& des
         complete_wishes(options.arrays, destination, source.info().shape.rank(), from);
         return copy_hierarchy(source, destination, options);
     }
-    const std::shared_ptr<const ArraySource> borrowed(&source, [](const ArraySource*) {});
-    return copy_hierarchy(*shared_source(borrowed, attributes_in_file(source, from)), destination, options);
+    return copy_hierarchy(*borrowed_source(source, attributes_in_file(source, from)), destination, options);
 }
 
 std::int64_t computing_memory(const IoOptions& io) {

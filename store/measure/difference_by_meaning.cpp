@@ -13,6 +13,7 @@
 #include <tessera/derived_source.h>
 #include <tessera/meaning.h>
 #include <tessera/numbers.h>
+#include <tessera/shared_source.h>
 
 #include "calc_times.h"
 #include "converted_source.h"
@@ -21,29 +22,13 @@ namespace tessera {
 
 namespace {
 
-/// A source of the caller's, with the attributes that its meaning was read from.
-class Borrowed final : public ArraySource {
-public:
-    Borrowed(const ArraySource& of, Value attributes) : of_(of), attributes_(std::move(attributes)) {}
-    [[nodiscard]] ArrayInfo info() const override { return of_.info(); }
-    [[nodiscard]] const std::string& name() const override { return of_.name(); }
-    [[nodiscard]] Value attribute_values() const override { return attributes_; }
-    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        of_.read_into(region, out, io);
-    }
-
-private:
-    const ArraySource& of_;
-    Value attributes_;
-};
-
 struct Meant {
     explicit Meant(const ArraySource& source)
         : codes(source), meaning(meaning_of(source)), encoded(meaning.is_encoded(source.info().dtype)) {}
     [[nodiscard]] bool says_more() const { return encoded || meaning.time; }
     /// With other calendars' times as the counts that they are.
     [[nodiscard]] std::unique_ptr<ArraySource> values() const {
-        return decoded_source(std::make_unique<Borrowed>(codes, meaning.attributes), Times::dates);
+        return decoded_source(borrowed_source(codes, meaning.attributes), Times::dates);
     }
     const ArraySource& codes;
     Meaning meaning;

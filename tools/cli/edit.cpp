@@ -19,7 +19,7 @@
 #include <tessera/place.h>
 #include <tessera/slices.h>
 #include <tessera/update_file.h>
-#include <tessera/write_computed.h>
+#include <tessera/shared_source.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <type_traits>

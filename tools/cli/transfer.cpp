@@ -10,6 +10,7 @@
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
+#include <tessera/shared_source.h>
 #include <tessera/turned.h>
 #include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>

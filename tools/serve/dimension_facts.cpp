@@ -4,7 +4,7 @@
 #include <tessera/coordinates.h>
 #include <tessera/dimensions.h>
 #include <tessera/group.h>
-#include <tessera/write_computed.h>
+#include <tessera/shared_source.h>
 
 #include <cmath>
 #include <optional>

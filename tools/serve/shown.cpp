@@ -3,7 +3,7 @@
 #include <tessera/array.h>
 #include <tessera/complex_part.h>
 #include <tessera/derived_source.h>
-#include <tessera/write_computed.h>
+#include <tessera/shared_source.h>
 
 #include <utility>
 

@@ -9,7 +9,7 @@
 
 #include "mldf_format.h"
 #include "plain_array.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 

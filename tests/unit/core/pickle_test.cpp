@@ -7,7 +7,7 @@
 #include <tessera/npy.h>
 
 #include "files.h"
-#include "unicode.h"
+#include <tessera/unicode.h>
 
 namespace tessera {
 namespace {

@@ -12,7 +12,7 @@
 #include <tessera/node_facts.h>
 #include <tessera/turned.h>
 #include <tessera/where.h>
-#include <tessera/write_computed.h>
+#include <tessera/shared_source.h>
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@
 #include <tessera/slices.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>
-#include <tessera/write_computed.h>
+#include <tessera/shared_source.h>
 
 #include <algorithm>
 #include <memory>

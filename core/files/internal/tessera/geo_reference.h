@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/value.h>
 
@@ -58,5 +59,13 @@ void erase_geo_place(Value& attributes);
 [[nodiscard]] Value parse_crs(std::string_view text);
 /// "EPSG:4326": an authority's name in capitals, and a number.
 [[nodiscard]] bool is_crs_code(std::string_view text);
+
+/// Of a grid mapping, as GDAL writes it: see geo_transform_in().
+inline constexpr std::string_view geo_transform_attribute = "GeoTransform";
+/// The numbers of that attribute, which may be text: x of the corner, its steps along a row and along a column; the
+/// same of y. Empty: there is none.
+[[nodiscard]] std::vector<double> geo_transform_in(const Value& attributes);
+/// The variable that is the grid mapping of an array with these attributes (CF 1.11, 5.6); empty: none.
+[[nodiscard]] std::string grid_mapping_in(const Value& attributes);
 
 }  // namespace tessera

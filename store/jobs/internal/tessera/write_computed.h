@@ -54,8 +54,4 @@ CopiedHierarchy write_computed(const ArraySource& source, const std::string& des
 /// ReduceOptions::memory for a thread of a copy with these options.
 [[nodiscard]] std::int64_t computing_memory(const IoOptions& io);
 
-/// A source that shares another one; with its attributes, or others.
-[[nodiscard]] std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of,
-                                                         std::optional<Value> attributes = std::nullopt);
-
 }  // namespace tessera

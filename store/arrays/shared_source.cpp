@@ -1,0 +1,42 @@
+#include <tessera/shared_source.h>
+
+#include <string>
+#include <utility>
+
+#include <tessera/array.h>
+
+namespace tessera {
+
+namespace {
+
+class SharedSource final : public ArraySource {
+public:
+    SharedSource(std::shared_ptr<const ArraySource> of, std::optional<Value> attributes)
+        : of_(std::move(of)), attributes_(std::move(attributes)) {}
+    [[nodiscard]] ArrayInfo info() const override { return of_->info(); }
+    [[nodiscard]] const std::string& name() const override { return of_->name(); }
+    [[nodiscard]] Value attribute_values() const override {
+        return attributes_ ? *attributes_ : of_->attribute_values();
+    }
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        of_->read_into(region, out, io);
+    }
+
+private:
+    std::shared_ptr<const ArraySource> of_;
+    std::optional<Value> attributes_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of, std::optional<Value> attributes) {
+    // A handle is as good, and shows names and coordinates.
+    if (const auto* array = attributes ? nullptr : as_array(*of)) return std::make_unique<Array>(*array);
+    return std::make_unique<SharedSource>(std::move(of), std::move(attributes));
+}
+
+std::unique_ptr<ArraySource> borrowed_source(const ArraySource& of, std::optional<Value> attributes) {
+    return shared_source({std::shared_ptr<const ArraySource>(), &of}, std::move(attributes));
+}
+
+}  // namespace tessera
