@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "element_rows.h"
 #include <tessera/unicode.h>
+#include "element_rows.h"
 
 namespace tessera::element {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include <tessera/element.h>
-#include "time_units.h"
 #include <tessera/unicode.h>
+#include "time_units.h"
 
 namespace tessera {
 

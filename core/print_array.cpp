@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/unicode.h>
 #include "element_rows.h"
 #include "python_literal.h"
 #include "time_units.h"
-#include <tessera/unicode.h>
 
 namespace tessera {
 

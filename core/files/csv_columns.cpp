@@ -15,8 +15,8 @@
 #include <tessera/little_endian.h>
 #include <tessera/view.h>
 
-#include "time_units.h"
 #include <tessera/unicode.h>
+#include "time_units.h"
 
 namespace tessera {
 

@@ -15,6 +15,7 @@
 #include "array_file_row.h"
 
 #ifdef TESSERA_HDF5
+#include <tessera/unicode.h>
 #include "apart_format.h"
 #include "convert_source.h"
 #include "hdf5_absent.h"
@@ -23,7 +24,6 @@
 #include "hdf5_index.h"
 #include "hdf5_sources.h"
 #include "hdf5_writer.h"
-#include <tessera/unicode.h>
 #endif
 
 namespace tessera {

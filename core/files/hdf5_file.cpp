@@ -18,9 +18,9 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 
+#include <tessera/unicode.h>
 #include "hdf5_driver.h"
 #include "reader_process.h"
-#include <tessera/unicode.h>
 
 namespace tessera {
 

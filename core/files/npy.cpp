@@ -10,12 +10,12 @@
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
+#include <tessera/unicode.h>
 #include "array_file_row.h"
 #include "convert_source.h"
 #include "object_array.h"
 #include "plain_file.h"
 #include "python_literal.h"
-#include <tessera/unicode.h>
 
 namespace tessera {
 

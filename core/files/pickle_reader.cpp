@@ -9,8 +9,8 @@
 
 #include <tessera/error_text.h>
 
-#include "python_literal.h"
 #include <tessera/unicode.h>
+#include "python_literal.h"
 
 namespace tessera {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <utility>
 
-#include "pickle.h"
 #include <tessera/unicode.h>
+#include "pickle.h"
 
 namespace tessera {
 

@@ -13,9 +13,9 @@
 #include <tessera/error_text.h>
 #include <tessera/parallel.h>
 
+#include <tessera/unicode.h>
 #include "array_file_row.h"
 #include "tiff_text.h"
-#include <tessera/unicode.h>
 
 namespace tessera {
 

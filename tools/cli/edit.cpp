@@ -17,9 +17,9 @@
 #include <tessera/locate.h>
 #include <tessera/meaning.h>
 #include <tessera/place.h>
+#include <tessera/shared_source.h>
 #include <tessera/slices.h>
 #include <tessera/update_file.h>
-#include <tessera/shared_source.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <type_traits>

@@ -7,9 +7,9 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 
+#include <tessera/unicode.h>
 #include "mldf_format.h"
 #include "plain_array.h"
-#include <tessera/unicode.h>
 
 namespace tessera {
 

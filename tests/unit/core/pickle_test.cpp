@@ -6,8 +6,8 @@
 #include <tessera/copy_elements.h>
 #include <tessera/npy.h>
 
-#include "files.h"
 #include <tessera/unicode.h>
+#include "files.h"
 
 namespace tessera {
 namespace {

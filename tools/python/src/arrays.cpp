@@ -10,9 +10,9 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/node_facts.h>
+#include <tessera/shared_source.h>
 #include <tessera/turned.h>
 #include <tessera/where.h>
-#include <tessera/shared_source.h>
 
 #include <algorithm>
 

@@ -11,10 +11,10 @@
 #include <tessera/place.h>
 #include <tessera/report_values.h>
 #include <tessera/seal.h>
+#include <tessera/shared_source.h>
 #include <tessera/slices.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>
-#include <tessera/shared_source.h>
 
 #include <algorithm>
 #include <memory>
