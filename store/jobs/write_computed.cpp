@@ -18,6 +18,7 @@
 #include <tessera/multiscales.h>
 #include <tessera/node_facts.h>
 #include <tessera/place.h>
+#include <tessera/shared_source.h>
 
 #include "file_chunks.h"
 
