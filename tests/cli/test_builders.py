@@ -1,5 +1,5 @@
 """Two runs that make the same destination: the second waits and says for whom, and what is there at the end is always
-what exactly one of them made. `tools/soak/builders` runs the random part in full."""
+what exactly one of them made. `tests/soak/builders` runs the random part in full."""
 
 import fcntl
 import json

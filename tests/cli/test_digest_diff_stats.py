@@ -1,4 +1,4 @@
-"""digest, diff and stats against NumPy, and the digest against its description in store/measure/include/tessera/measure.h."""
+"""digest, diff and stats against NumPy, and the digest against its description in store/computing/measure/include/tessera/measure.h."""
 
 import datetime
 import hashlib

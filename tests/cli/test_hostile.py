@@ -1,4 +1,4 @@
-"""A few of the trees that tools/soak/hostile attacks the program with: no command touches anything outside."""
+"""A few of the trees that tests/soak/hostile attacks the program with: no command touches anything outside."""
 
 import os
 import subprocess

@@ -15,7 +15,7 @@ import numpy as np
 
 from program import FEWER, PROGRAM, ProgramTest, main
 
-# In tools/soak many more.
+# In tests/soak many more.
 KILLS = int(os.environ.get("TESSERA_JOB_KILLS", "25")) // FEWER + 1
 
 SCHEDULERS = ("SLURM_", "OMPI_", "PMI_", "JOB_COMPLETION", "PBS_", "LSB_", "SGE_")

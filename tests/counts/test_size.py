@@ -60,7 +60,7 @@ class Size(unittest.TestCase):
 
     def test_rooms(self):
         for name, room in (("core/include/tessera/value.h", "core"), ("core/files/mldf/mldf.cpp", "core/files"),
-                           ("store/keys/internal/tessera/keys.h", "store/keys"), ("tools/python/src/open.cpp", "tools/python")):
+                           ("store/format/keys/internal/tessera/keys.h", "store/format/keys"), ("tools/python/src/open.cpp", "tools/python")):
             self.assertEqual(size.room_of(name), room)
 
     def test_this_checkout(self):

@@ -80,9 +80,9 @@ private:
 [[nodiscard]] std::string worker();
 [[nodiscard]] std::string program();
 
-/// How many of `most` are enough here: all in tools/soak, which sets TESSERA_FAULTS_FULL, else `few`.
+/// How many of `most` are enough here: all in tests/soak, which sets TESSERA_FAULTS_FULL, else `few`.
 [[nodiscard]] int rounds(int few, int most);
-/// How far apart the calls are at which something happens: in tools/soak every one has its turn.
+/// How far apart the calls are at which something happens: in tests/soak every one has its turn.
 [[nodiscard]] inline long stride() {
     return rounds(5, 1);
 }

@@ -52,7 +52,7 @@ protected:
     [[nodiscard]] fs::path array() const { return folder_.data() / "array"; }
 
     /// Runs the steps with a fault at one call after another, until they run untouched; check(how it ended) for each.
-    /// The actions take turns; in tools/soak each call fails with each of them, but for those that go on failing.
+    /// The actions take turns; in tests/soak each call fails with each of them, but for those that go on failing.
     template <class Check>
     void each_call(const Kind& kind, bool sticky, const char* durability, const Check& check) {
         const auto seeds = static_cast<unsigned>(rounds(1, 2));

@@ -9,7 +9,7 @@ import sys
 
 compiler, root = sys.argv[1:]
 source = f"{root}/tests/misuse/misuse.cpp"
-folders = [f"-I{folder}" for module in ("core", "codecs", "store")
+folders = [f"-I{folder}" for module in ("core", "codecs", "store", "tools/pictures")
            for folder in sorted((pathlib.Path(root) / module).glob("**/include"))]
 run = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-w", *folders, source], capture_output=True, text=True)
 found = {int(line) for line in re.findall(r"misuse\.cpp:(\d+):\d+: (?:error:|note: in expansion of macro .TESSERA_STRUCTURE)",

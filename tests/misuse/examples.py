@@ -59,7 +59,7 @@ def page_examples(text):
 
 
 def main():
-    headers = sorted(path for module in ("core", "codecs", "store") for path in root.glob(f"{module}/**/tessera/*.h"))
+    headers = sorted(path for module in ("core", "codecs", "store", "tools/pictures") for path in root.glob(f"{module}/**/tessera/*.h"))
     pages = sorted((root / "tools/docs").rglob("*.md"))
     examples = [(path, *example) for path in headers for example in header_examples(path.read_text())
                 if ";" in example[1]] + [(page, *example) for page in pages for example in page_examples(page.read_text())]
@@ -73,7 +73,7 @@ def main():
         inside = re.sub(r"\b(Reading)\b", rf"\g<1>{n}", code[cut:])
         source += [f'#line {line} "{path.relative_to(root)}"', outside, f"static void example_{n}({NAMES}) {{ {{",
                    f'#line {line + code[:cut].count(chr(10))} "{path.relative_to(root)}"', inside, "}}"]
-    folders = [f"-I{folder}" for module in ("core", "codecs", "store")
+    folders = [f"-I{folder}" for module in ("core", "codecs", "store", "tools/pictures")
                for kind in ("include", "internal") for folder in sorted((root / module).glob(f"**/{kind}"))]
     run = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-w", *folders, "-x", "c++", "-"], input="\n".join(source),
                          capture_output=True, text=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A short run of tools/soak/module_rounds.py, with all that Python's development mode warns about as errors."""
+"""A short run of tests/soak/module_rounds.py, with all that Python's development mode warns about as errors."""
 import os
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import module
 
 
 def test_rounds():
-    script = os.path.join(os.environ["TESSERA_SOURCE"], "tools/soak/module_rounds.py")
+    script = os.path.join(os.environ["TESSERA_SOURCE"], "tests/soak/module_rounds.py")
     done = subprocess.run([sys.executable, "-B", "-X", "dev", "-W", "error::ResourceWarning", "-W", "error::RuntimeWarning",
                            script, "--rounds", "300", "--module", os.environ["TESSERA_MODULE"]],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)

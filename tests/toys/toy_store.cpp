@@ -1,7 +1,7 @@
-// A kind of store as one would add it: this file, and its name in store/keys/store_kinds.cpp. "toy:survey/depth" is
-// the prefix "depth" of the store "toy:survey". All values of all stores lie in the one folder that TESSERA_TOYS names,
-// each in a file whose name is the store's and the key with '!' for '/'. So what takes the path for one of a folder
-// finds nothing, or leaves something where the tests see it. Counts calls.
+// A kind of store as one would add it: this file, and its name in store/format/keys/store_kinds.cpp. "toy:survey/depth"
+// is the prefix "depth" of the store "toy:survey". All values of all stores lie in the one folder that TESSERA_TOYS
+// names, each in a file whose name is the store's and the key with '!' for '/'. So what takes the path for one of a
+// folder finds nothing, or leaves something where the tests see it. Counts calls.
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/store_kind.h>

@@ -121,7 +121,7 @@ def declarations(text, indent=1, public=True):
 
 
 def headers():
-    return sorted((path for module in ("core", "codecs", "store") for path in ROOT.glob(f"{module}/**/include/tessera/*.h")
+    return sorted((path for module in ("core", "codecs", "store", "tools/pictures") for path in ROOT.glob(f"{module}/**/include/tessera/*.h")
                    if "internal" not in path.parts), key=lambda path: path.name)
 
 

@@ -1,5 +1,6 @@
 // The names of the documents in which Zarr's formats keep the metadata of arrays and groups. They stand here, below the
-// dialects (store/dialects), which say what is in them, because archives of arrays are told from other zips by them.
+// dialects (store/format/dialects), which say what is in them, because archives of arrays are told from other zips by
+// them.
 #pragma once
 
 #include <array>
