@@ -81,7 +81,7 @@ class PageRun:
         self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path}
 
     def run(self):
-        for data in EXAMPLES.glob("*.npz"):
+        for data in [*EXAMPLES.glob("*.npz"), *EXAMPLES.glob("*.nc")]:
             shutil.copy(data, self.folder)
         text = self.page.read_text()
         for block in blocks(text):

@@ -299,7 +299,7 @@ class PartsOfGroups(ProgramTest):
             self.tessera("copy", "g.nc", f"{form}.zarr", "--format", form, "--quiet")
         for source in ("g.nc", "v3.zarr", "v2.zarr"):
             for target in ("p.zarr", "p.nc"):
-                self.tessera("copy", source, target, "--sel", "y=2:8:2, x=3:6", "--overwrite", "--quiet")
+                self.tessera("copy", source, target, "--sel", "y@2:8:2, x@3:6", "--overwrite", "--quiet")
                 self.assertEqual(self.transform(target), [400090, 30, 0, 5299940, 0, -60], (source, target))
                 self.tessera("copy", source, target, "--overwrite", "--quiet")
                 self.assertEqual(self.transform(target), [float(n) for n in self.TRANSFORM.split()])
@@ -310,7 +310,7 @@ class PartsOfGroups(ProgramTest):
         for name, value in (("spatial:dimensions", ["y", "x"]), ("spatial:transform", [30.0, 0, 400000, 0, -30.0, 5300000]),
                             ("spatial:shape", [8, 6]), ("proj:code", "EPSG:32633")):
             self.tessera("attrs", "g.zarr", "set", name, json.dumps(value), "--quiet")
-        self.tessera("copy", "g.zarr", "p.zarr", "--sel", "y=2:8, x=3:6", "--quiet")
+        self.tessera("copy", "g.zarr", "p.zarr", "--sel", "y@2:8, x@3:6", "--quiet")
         found = json.loads(self.tessera("attrs", "p.zarr", "--json"))
         self.assertEqual(found["spatial:transform"], [30, 0, 400090, 0, -30, 5299940])
         self.assertEqual(found["spatial:shape"], [6, 3])
@@ -417,7 +417,7 @@ class Rasters(ProgramTest):
                        check=True)
         self.tessera("copy", "d.tif", "part.tif", "--sel", "20:35, 30:50", "--quiet")
         for way in ("v3", "v2"):
-            self.tessera("copy", "d.tif", f"{way}.zarr", "--sel", "y=20:35, x=30:50", "--format", way, "--quiet")
+            self.tessera("copy", "d.tif", f"{way}.zarr", "--sel", "y@20:35, x@30:50", "--format", way, "--quiet")
             self.tessera("verify", "--geo", f"{way}.zarr")
             self.tessera("copy", f"{way}.zarr", f"{way}.tif", "--quiet")
         self.tessera("copy", "d.tif", "whole.zarr", "--quiet")

@@ -89,8 +89,8 @@ class Selecting(ProgramTest):
         data = dataset()
         path = self.stored(data)
         whole = data.t.values
-        np.testing.assert_array_equal(self.got(path, "z=1:4"), whole[..., 1:4])
-        self.assertIn("z=1:4 means indices 1:4, because there is no coordinate", self.said)
+        np.testing.assert_array_equal(self.got(path, "z@1:4"), whole[..., 1:4])
+        self.assertIn("z@1:4 means indices 1:4", self.said)
         np.testing.assert_array_equal(self.got(path, "lat@4:9"), whole[:, 4:9])
         self.assertIn("lat@4:9 means indices 4:9", self.said)
         np.testing.assert_array_equal(self.got(path, "lat@::-3, time@-1"), whole[-1, ::-3])
@@ -207,16 +207,16 @@ class Selecting(ProgramTest):
         self.tessera("copy", path, "other.zarr", "--quiet")
         self.tessera("set", path, "0, 0, 0, 0", "-1")
         run("set", path, part, "part.npy")
-        run("set", path, "lat=45, time=2020-02-10, z=1", "7")
+        run("set", path, "lat=45, time=2020-02-10, z@1", "7")
         changed = data.t.values.copy()
         changed[4, 9, :, 1] = 7
         changed[0, 0, 0, 0] = -1
         np.testing.assert_array_equal(self.exported(path), changed)
-        run("calc", path, "a * 2", f"a={path}", "--in-place", "--sel", "lat=45, time=2020-02-10, z=1")
+        run("calc", path, "a * 2", f"a={path}", "--in-place", "--sel", "lat=45, time=2020-02-10, z@1")
         changed[4, 9, :, 1] = 14
         np.testing.assert_array_equal(self.exported(path), changed)
         # A copy beside no coordinates: names alone.
-        self.assertIn("because there is no coordinate", self.run_program("get", "other.zarr", "lat=2").stderr)
+        self.refused("get", "other.zarr", "lat=2", says=["no coordinate lat", "lat@2"])
 
     def test_refused(self):
         data = dataset()
@@ -226,7 +226,7 @@ class Selecting(ProgramTest):
                 ("lat=99", ["the greatest is 90"]), ("time=2020-13", ["2020-13", "month"]),
                 ("time=2020-01-01T12:30", ["quotes"]), ("time=noon", ["noon"]), ("lat=north", ["north", "<f4"]),
                 ("lat=", ["VALUE"]), ("=3", ["NAME"]), ("lat=5, lat=5", ["twice"]),
-                ("time='2020", ["not closed"]), ("z~3", ["no coordinate"]), ("z=7", ["out of bounds"]),
+                ("time='2020", ["not closed"]), ("z~3", ["no coordinate"]), ("z@7", ["out of bounds"]), ("z=3", ["no coordinate z", "z@3"]),
                 ("lat=45, 0", ["lat is dimension 1", "time"]), ("lon=0:90:0", ["step"]), ("lon=0:90:x", ["x"]),
                 ("time=2019", ["the least is 2020-01-01"]), ("lat@", ["VALUE"]),
                 ("time=1:2:3:4", ["colons"])]:

@@ -29,6 +29,8 @@ def data_set():
                  attrs={"units": "K", "scale": 2})
     group.create_array("time", data=np.arange(45), dims=("time",), attrs={"units": "days since 2001-01-10", "calendar": "noleap"})
     group.create_array("labels", data=np.arange(8) % 3, dims=("lon",))
+    tessera.copy("g", "h")
+    tessera.open("h/t", "r+")[3] = 4.5
     np.save("plain.npy", values[:, :, ::-1].copy())
     np.save("table.npy", np.array([(n, n % 5 - 2.0) for n in range(300)], [("n", "i4"), ("x", "f8")]))
     np.save("points.npy", np.array([[0, 0, 0], [44, 5, 7], [-1, 2, 3], [7, 1, 6]]))
@@ -41,7 +43,7 @@ def facts(path):
     """What must agree: elements, names of dimensions, attributes; for a group of each array."""
     digest = json.loads(program("digest", path, "--json"))
     opened = tessera.open(path)
-    arrays = {"": opened} if isinstance(opened, tessera.Array) else {str(n): opened[str(n)] for n in range(len(list(opened)))}
+    arrays = {"": opened} if isinstance(opened, tessera.Array) else {name: opened[name] for name in sorted(opened)}
     return {name: (a.shape, a.dtype, a.dims, dict(a.attrs), repr(a.fill_value)) for name, a in arrays.items()}, \
         [{key: value for key, value in one.items() if key != "path"} for one in digest]
 
@@ -71,6 +73,15 @@ RECIPES = {
     "coarsen": (["g/t"], ["--by", "lat=2,lon=3", "--with", "max"], ("coarsen", "g/t", {"by": {"lat": 2, "lon": 3}, "how": "max"})),
     "stack": (["g/t", "g/t"], ["--axis", "1", "--dtype", "f8"], ("stack", ["g/t", "g/t"], {"axis": 1, "dtype": "f8"})),
     "concat": (["g/t", "g/t", "g/t"], ["--axis", "lat"], ("concat", ["g/t", "g/t", "g/t"], {"axis": "lat"})),
+    "reduce set": (["g"], ["--with", "mean", "--axis", "time", "--sel", "lat@1:5"],
+                   ("reduce", "g", {"how": "mean", "axis": "time", "sel": "lat@1:5"})),
+    "reduce set by month": (["g"], ["--with", "max", "--by", "month", "--except", "packed"],
+                            ("reduce", "g", {"how": "max", "by": "month", "exclude": "packed"})),
+    "coarsen set": (["g"], ["--by", "lat=2", "--only", "t"], ("coarsen", "g", {"by": {"lat": 2}, "only": ["t"]})),
+    "concat sets": (["g", "h"], ["--axis", "time"], ("concat", ["g", "h"], {"axis": "time"})),
+    "calc set": (None, ["a - b", "a=g", "b=h", "--only", "t"],
+                 ("calc", "a - b", {"operands": {"a": "g", "b": "h"}, "only": "t"})),
+    "copy set": (["g"], ["--only", "t,packed"], ("copy", "g", {"only": "t,packed"})),
     "pyramid": (["g/t"], ["--axes", "t,y,x", "--levels", "2", "--scale", "1,0.5,0.5", "--by", "2"],
                 ("pyramid", "g/t", {"axes": ["t", "y", "x"], "levels": 2, "scale": (1, 0.5, 0.5), "by": 2})),
 }

@@ -35,7 +35,6 @@ struct CalcCommand {
     TransferOptions out;
     std::string expression;
     std::vector<std::string> operands;  ///< "a=x.zarr"
-    std::optional<std::string> selection;
     bool in_place = false;
     bool no_undo = false;
 
@@ -77,8 +76,9 @@ int calc_in_place(Session& session, const CalcCommand& o) {
         open_operands({.operands = operands_of(o.operands), .raw = o.recipe().raw},
                       [](const std::string& path) { return about_path(path, [&] { return open_source(path); }); });
     const Cast rule = o.out.recipe.cast ? parse_cast(*o.out.recipe.cast) : Cast::same_kind;
-    const Selection selection =
-        o.selection ? chosen_part(session, o.out.destination, *o.selection, array) : Selection::all(array.shape());
+    const Selection selection = o.out.recipe.selection
+                                    ? chosen_part(session, o.out.destination, *o.out.recipe.selection, array)
+                                    : Selection::all(array.shape());
     std::int64_t changed = 0;
     try {
         changed = calc_in_place(array, o.expression, std::move(operands),
@@ -129,8 +129,6 @@ int calc(Session& session, const CalcCommand& given) {
     if (given.in_place) return calc_in_place(session, given);
     CalcCommand o = given;
     if (o.no_undo) throw invalid_argument("--no-undo: only with --in-place");
-    if (o.selection)
-        throw invalid_argument("--sel: only with --in-place; select from an operand with `tessera copy --sel`");
     o.out.source = o.expression;
     o.out.recipe.make = CalcRecipe{o.expression, operands_of(o.operands), o.recipe().raw};
     try {
@@ -155,10 +153,10 @@ Run declare_calc(CLI::App& app) {
     app.add_flag("--in-place", o->in_place,
                  "change the elements of OUT, which may be an operand, all at once or not at all");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
-    app.add_option("--sel", o->selection, fmt::format("with --in-place: change only this part: {}", selection_forms))
-        ->option_text("SELECTION");
     o->out.recipe.make = CalcRecipe();
     declare_transfer(app, o->out, without(only_copies));
+    app.get_option("--sel")->description(
+        fmt::format("compute with this part alone, with --in-place change only it: {}", selection_forms));
     app.get_option("--cast")->description(
         "safe, same_kind (default), unsafe, round or clip; with --in-place to OUT's dtype");
     return [o](Session& session) { return calc(session, *o); };

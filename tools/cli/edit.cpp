@@ -17,6 +17,7 @@
 #include <tessera/locate.h>
 #include <tessera/meaning.h>
 #include <tessera/place.h>
+#include <tessera/recipe.h>
 #include <tessera/shared_source.h>
 #include <tessera/slices.h>
 #include <tessera/update_file.h>
@@ -323,10 +324,22 @@ int set(Session& session, const SetOptions& o) {
 }
 
 struct AppendOptions {
-    std::string path, file;
+    std::string path;
+    std::vector<std::string> files;
     std::optional<std::string> axis, cast;
-    bool no_undo = false;
+    bool skip_old = false, no_undo = false;
+    [[nodiscard]] std::string what() const {
+        return files.size() == 1 ? files.front() : fmt::format("{} files", files.size());
+    }
 };
+
+/// Several files as one array.
+std::unique_ptr<ArraySource> joined_files(const std::vector<std::string>& files, int axis) {
+    JoinRecipe join{.axis = std::to_string(axis)};
+    for (const std::string& file : files) join.parts.push_back({.path = file});
+    const auto opened = std::make_shared<OpenedRecipe>(open_recipe({.make = std::move(join)}));
+    return shared_source({opened, opened->source.get()});
+}
 
 std::optional<Cast> cast_of(const AppendOptions& o) {
     if (!o.cast) return std::nullopt;
@@ -338,9 +351,11 @@ int append_to_group(Session& session, const AppendOptions& o, const Group& group
         throw invalid_argument("{} is a group: name the dimension along which its arrays grow, as in --axis time",
                                o.path);
     }
-    const AppendGroupOptions options{.cast = cast_of(o), .edit = {.keep_old = !o.no_undo}, .io = session.io()};
-    const std::vector<AppendedArray> grown =
-        at_located(o.file, [&](const Located& at) { return append_group(group, at, *o.axis, options); });
+    const AppendGroupOptions options{
+        .cast = cast_of(o), .skip_old = o.skip_old, .edit = {.keep_old = !o.no_undo}, .io = session.io()};
+    std::vector<Located> files;
+    for (const std::string& file : o.files) files.push_back(locate(file));
+    const std::vector<AppendedArray> grown = append_group(group, files, *o.axis, options);
     Value arrays = Value::array();
     std::vector<std::string> paths{o.path};
     for (const AppendedArray& one : grown) {
@@ -357,22 +372,32 @@ int append_to_group(Session& session, const AppendOptions& o, const Group& group
     value.set("arrays", std::move(arrays));
     const AppendedArray& first = grown.front();
     report(session, value,
-           fmt::format("appended {} to {}: {} {} → {}, {}", o.file, o.path, *o.axis, first.before[first.axis],
+           fmt::format("appended {} to {}: {} {} → {}, {}", o.what(), o.path, *o.axis, first.before[first.axis],
                        first.after[first.axis], count_text(std::ssize(grown), "array")));
     return exit_done;
+}
+
+void append_all(Session& session, Array& array, const std::vector<std::string>& files, int axis,
+                const std::optional<Cast>& cast) {
+    auto joined = joined_files(files, axis);
+    for (const std::string& file : files) joined = apart_source(std::move(joined), file, array.name(), session.io());
+    array.append(*fitting_source(std::move(joined), array, axis, cast), axis, session.io());
 }
 
 int append(Session& session, const AppendOptions& o) {
     if (const Located at = locate(o.path, session.store()); at.kind == PathKind::group || at.kind == PathKind::folder) {
         if (auto group = group_at(at)) return append_to_group(session, o, *group);
     }
+    if (o.skip_old) throw invalid_argument("--skip-old: only of a group, whose coordinates say what is old");
     Array array = open_to_edit(session, o.path);
     const Undoable keeping = keep_for_undo(session, array, o.no_undo);
     const int axis = in_context([] { return "--axis"; }, [&] { return find_dimension(o.axis.value_or("0"), array); });
     const auto cast = cast_of(o);
     const Shape before = array.shape();
-    run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()), keeping,
-             [&] { append_file(session, array, o.file, axis, cast); });
+    run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()), keeping, [&] {
+        o.files.size() == 1 ? append_file(session, array, o.files.front(), axis, cast)
+                            : append_all(session, array, o.files, axis, cast);
+    });
     note_stale(session, {o.path});
     Value value = Value::object();
     value.set("path", path_value(o.path));
@@ -380,7 +405,7 @@ int append(Session& session, const AppendOptions& o) {
     value.set("old_shape", shape_value(before));
     value.set("shape", shape_value(array.shape()));
     report(session, value,
-           fmt::format("appended {} to {}: {} → {}", o.file, o.path, shape_text(before), shape_text(array.shape())));
+           fmt::format("appended {} to {}: {} → {}", o.what(), o.path, shape_text(before), shape_text(array.shape())));
     return exit_done;
 }
 
@@ -429,14 +454,16 @@ Run declare_append(CLI::App& app) {
     app.add_option("PATH", o->path, "an array, or a group whose arrays grow along a dimension")
         ->required()
         ->option_text(" ");
-    app.add_option("FILE", o->file, "an array file or an array; for a group, a group or a file of several arrays")
+    app.add_option("FILES…", o->files, "array files or arrays; for a group, groups or files of several arrays")
         ->required()
+        ->expected(1, -1)
         ->option_text(" ");
     app.add_option("--axis", o->axis, "the dimension that grows, by name or number (default 0; a group needs a name)")
         ->option_text("DIM");
     app.add_option("--cast", o->cast,
                    "convert elements of another dtype: safe, same_kind, unsafe (as NumPy's astype), round, clip")
         ->option_text("RULE");
+    app.add_flag("--skip-old", o->skip_old, "leave out what the group has already, by the values of the dimension");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return again_when_replaced(o->path, [&] { return append(session, *o); }); };
 }

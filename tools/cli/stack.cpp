@@ -4,6 +4,7 @@
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
 #include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/derived_source.h>
 #include <tessera/destination.h>
 #include <tessera/dimensions.h>
@@ -203,6 +204,24 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
     return exit_done;
 }
 
+/// Joins whole data sets, array by array.
+int join_sets(Session& session, StackOptions& o, const std::vector<std::string>& sets, std::string_view done) {
+    if (o.is_virtual)
+        throw invalid_argument("--virtual: only of single arrays; name one of each: {}::NAME", sets.front());
+    TransferOptions& t = o.transfer;
+    const bool after_pattern = o.words.size() == 1 && is_pattern(o.words.front());
+    const bool like_others = kind_of(t.destination) == kind_of(sets.front());
+    if (!after_pattern && like_others && is_anything_at(t.destination) && DataSet::at(t.destination)) {
+        throw invalid_argument(
+            "{} holds arrays like those before it: the destination seems to be missing. Remove it first, or choose "
+            "another name",
+            t.destination);
+    }
+    t.source = fmt::format("{} data sets", sets.size());
+    t.state = state_of(sets, o.join(), t.recipe.selection);
+    return make_recipe(session, t, done);
+}
+
 int join(Session& session, const StackOptions& given, bool stack) {
     if (given.words.size() < 2) throw invalid_argument("FILES and DST: at least two paths are needed");
     StackOptions o = given;
@@ -215,6 +234,7 @@ int join(Session& session, const StackOptions& given, bool stack) {
     for (const std::string& array : arrays) joined.parts.push_back({.path = array});
     joined.new_axis = stack;
     joined.keep_ones = !o.new_axis;
+    if (DataSet::at(arrays.front())) return join_sets(session, o, arrays, stack ? "stacked" : "joined");
     const OpenIngredient open = [by_path = open_by_path(o.transfer.recipe)](const std::string& path) {
         return about_path(path, [&] { return by_path(path); });
     };

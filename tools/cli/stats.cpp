@@ -5,6 +5,7 @@
 #include <tessera/array.h>
 #include <tessera/conventions.h>
 #include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/dimensions.h>
 #include <tessera/json.h>
 #include <tessera/measure.h>
@@ -274,9 +275,60 @@ int stats(Session& session, const StatsOptions& o) {
 
 }  // namespace
 
+namespace {
+
+/// The arrays of a data set, without its coordinates; the path itself of anything else.
+std::vector<std::string> data_at(const std::string& path) {
+    std::optional<DataSet> set;
+    try {
+        set = DataSet::at(path);
+    } catch (const Error&) {
+        return {path};  // stats() says what is wrong
+    }
+    if (!set) return {path};
+    std::vector<std::string> arrays;
+    for (const std::string& name : set->names()) {
+        if (set->is_data(name)) arrays.push_back(set->path_of(name));
+    }
+    if (arrays.empty()) throw invalid_argument("{}: it holds no data, but coordinates alone: name one of them", path);
+    return arrays;
+}
+
+/// The same options, with the items of the selection whose dimensions an array has.
+StatsOptions options_for(const StatsOptions& o, const std::string& path, SharedSelection* shared) {
+    StatsOptions own = o;
+    own.path = path;
+    if (shared == nullptr) return own;
+    const std::string items = shared->items_for(*open_source(path));
+    own.selection = items.empty() ? std::nullopt : std::optional(items);
+    return own;
+}
+
+int stats_of_all(Session& session, const StatsOptions& o) {
+    std::vector<std::string> paths;
+    for (const std::string& given : o.paths) {
+        for (std::string& path : data_at(given)) paths.push_back(std::move(path));
+    }
+    std::optional<SharedSelection> shared;
+    if (o.selection && paths != o.paths) shared.emplace(*o.selection);
+    const int code = for_each_path(session, paths, [&](const std::string& path) {
+        if (paths.size() > 1 && !session.options().json) {
+            print((path == paths.front() ? "" : "\n") + printable(path) + ":\n");
+        }
+        return stats(session, options_for(o, path, shared ? &*shared : nullptr));
+    });
+    if (shared) shared->require_found();
+    return code;
+}
+
+}  // namespace
+
 Run declare_stats(CLI::App& app) {
     auto o = std::make_shared<StatsOptions>();
-    app.add_option("PATH", o->paths, "arrays, array files or members of one")->required()->option_text(" ");
+    app.add_option("PATH", o->paths,
+                   "arrays, array files or members of one; of a group or a file all arrays but coordinates")
+        ->required()
+        ->option_text(" ");
     app.add_option("--sel", o->selection, fmt::format("of this part alone: {}", selection_forms))
         ->option_text("SELECTION");
     app.add_option("--axis", o->axis,
@@ -289,15 +341,7 @@ Run declare_stats(CLI::App& app) {
     app.add_flag("--raw", o->raw, raw_text);
     app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
         ->option_text("N");
-    return [o](Session& session) {
-        return for_each_path(session, o->paths, [&](const std::string& path) {
-            if (o->paths.size() > 1 && !session.options().json) {
-                print((path == o->paths.front() ? "" : "\n") + printable(path) + ":\n");
-            }
-            o->path = path;
-            return stats(session, *o);
-        });
-    };
+    return [o](Session& session) { return stats_of_all(session, *o); };
 }
 
 }  // namespace tessera::cli

@@ -7,6 +7,7 @@
 #include <tessera/array_file.h>
 #include <tessera/codec.h>
 #include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
@@ -105,6 +106,7 @@ std::optional<std::string> codec_of_settings(const TransferOptions& o) {
         const ArraySource* like = o.made->from.like;
         return like == nullptr || as_array(before_cast(*like)) != nullptr ? std::nullopt : std::optional(codec);
     }
+    if (o.set) return o.set->like != nullptr ? std::nullopt : std::optional(codec);
     if (!o.open) {
         const PathKind kind = locate(o.source).kind;
         if (kind != PathKind::array_file && kind != PathKind::part) return {};
@@ -183,6 +185,7 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o) {
     options.note = [notes](const Note& note) { notes->add(advised(note.text, note.advice)); };
     options.list_hint = fmt::format(" (`tessera tree {}` lists them)", o.source);
     if (o.open) options.open = o.open;
+    if (o.set) make_set(options, *o.set, o.destination, options.note);
     options.made_from = o.state;
     if (names_array_file(o.destination)) return options;
     if (!options.arrays.codec) options.arrays.codec = codec_of_settings(o);
@@ -217,6 +220,14 @@ int transfer_from_stream(Session& session, TransferOptions o, int descriptor, st
     return transfer(session, std::move(o), done);
 }
 
+/// The same transfer, of several arrays that are made.
+TransferOptions with_set(Session& session, TransferOptions o, DividedRecipe divided) {
+    for (const Note& note : divided.notes) session.note(advised(note.text, note.advice));
+    o.set = std::make_shared<const DividedRecipe>(std::move(divided));
+    if (o.state.empty()) o.state = o.source;
+    return o;
+}
+
 int transfer_here(Session& session, const TransferOptions& o, std::string_view done) {
     require_fitting(o.recipe, o.result, o.destination);
     if (const auto output = output_stream(o.destination)) return transfer_to_stream(session, o, *output);
@@ -227,6 +238,11 @@ int transfer_here(Session& session, const TransferOptions& o, std::string_view d
     }
     if (!names_array_file(o.destination)) require_no_other_file(o.destination);
     if (session.planning) return plan_transfer(session, o);
+    if (!o.open && !o.set) {
+        if (auto divided = divided_for(rounded_for(o.recipe, o.result, o.destination), o.destination)) {
+            return transfer_here(session, with_set(session, o, *std::move(divided)), done);
+        }
+    }
     const CopiedHierarchy copied = copy_hierarchy(o.source, o.destination, hierarchy_options(session, o));
     session.clear_progress();
     if (o.result.dry_run) report_plan(session, o, copied);
@@ -246,6 +262,9 @@ int transfer(Session& session, TransferOptions o, std::string_view done) {
 int make_recipe(Session& session, TransferOptions o, std::string_view done) {
     require_apart(paths_of(o.recipe), o.destination);
     o.recipe = rounded_for(std::move(o.recipe), o.result, o.destination);
+    if (auto divided = about_recipe(o, [&] { return divided_for(o.recipe, o.destination); })) {
+        return transfer(session, with_set(session, std::move(o), *std::move(divided)), done);
+    }
     const OpenIngredient open = [given = open_by_path(o.recipe)](const std::string& path) {
         return about_path(path, [&] { return given(path); });
     };

@@ -11,6 +11,7 @@
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
 #include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/error.h>
 #include <tessera/recipe.h>
 #include <tessera/result_options.h>
@@ -29,6 +30,7 @@ struct TransferOptions {
     /// its version.
     std::function<std::unique_ptr<ArraySource>()> open;
     std::string state;
+    std::shared_ptr<const DividedRecipe> set;  ///< what is made in place of one array
     std::shared_ptr<const OpenedRecipe> made;  ///< what `open` gives, for the options that its result leaves open
 };
 

@@ -50,12 +50,14 @@ enum class Action : std::uint8_t {
     fill,             ///< another fill value: "null"
     follow_links,     ///< write and delete through links
     format,           ///< make the array in another format: "v3"
+    leave_out,        ///< work without an array: "crs"
     max_memory,       ///< allow so much memory: "71M"
     no_locks,         ///< go on without locks
     overwrite,        ///< replace what is there
     recursive,        ///< remove what lies below, too
     resume,           ///< go on with an unfinished copy
     selection,        ///< take a part: "0, :, :"
+    skip_old,         ///< leave out what is there already
     skip_damaged,     ///< restore all but what is damaged
     // Operations on a path, which is the value unless it is the one that failed.
     accept_snapshot,  ///< take a snapshot's files as they are

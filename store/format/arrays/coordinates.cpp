@@ -19,6 +19,7 @@
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
 #include <tessera/parallel.h>
+#include <tessera/part_source.h>
 #include <tessera/slices.h>
 
 #include "array_access.h"
@@ -147,6 +148,8 @@ GroupAround group_around(const Array& array) {
 
 std::unique_ptr<ArraySource> array_beside(const ArraySource& array, const std::string& name) {
     if (!could_be_name(name)) return nullptr;
+    bool is_part = false;
+    if (auto beside = beside_part(array, name, is_part); is_part) return beside;
     const ArraySource& stored = model_of(before_cast(array));
     const auto* const chunked = as_array(stored);
     return chunked != nullptr ? open_beside(*chunked, name) : open_member_beside(stored.name(), name);

@@ -359,9 +359,14 @@ Selection::Axis pick(const NamedItem& item, std::string_view text, const ArraySo
             throw invalid_argument("{}: no coordinate {} lies beside it, so that nothing is nearest to {}",
                                    source.name(), item.name, item.what);
         }
+        if (item.how == '=') {
+            throw invalid_argument(
+                "{}: no coordinate {} lies beside it, so that it has no values along it; indices are "
+                "{}@{}",
+                source.name(), item.name, item.name, item.what);
+        }
         const Selection::Axis axis = index_axis(item.what, text, d, length);
-        said = fmt::format("{} means indices {}{}", item.text, axis_text(axis),
-                           item.how == '@' ? "" : ", because there is no coordinate");
+        said = fmt::format("{} means indices {}", item.text, axis_text(axis));
         return axis;
     }
     Selection::Axis axis;

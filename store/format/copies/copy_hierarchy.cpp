@@ -89,6 +89,7 @@ std::string state_far_away(const ArraySource& from, const Located& at, const Sto
 /// Identifies a copy, to recognise it when it is resumed: the file or array in its present version, and how it is read.
 std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std::optional<Selection>& selection) {
     if (o.open) return o.made_from;
+    if (o.set) return plain_text(fmt::format("{}: {}", from.name(), o.made_from));
     const ArrayInfo info = from.info();
     const fs::path path = file_of(from, *o.at);
     const bool below = o.at->is_directory() && path != o.at->file.path;
@@ -224,6 +225,7 @@ void consolidate_dataset(const HierarchyCopy& o) {
 
 /// What lies beside the arrays and groups of the source: consolidated metadata are written anew, a seal is not copied.
 void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
+    if (o.set && o.set->consolidated) consolidate_dataset(o);
     if (o.at && o.at->format != nullptr && o.at->format->groups != nullptr && plan.hierarchy) consolidate_dataset(o);
     if (!o.at || !o.at->place) return;
     const Place& from = *o.at->place;
@@ -322,7 +324,7 @@ std::vector<std::string> bundled(const HierarchyCopy& o, std::vector<PassedFolde
 /// plan_hierarchy(). If the arrays cannot all be made as asked in the format that they would have, they all get v3, or,
 /// where they come from a file, v2.
 HierarchyPlan plan_in_one_format(HierarchyCopy& o) {
-    const bool members = !o.members.empty(), in_file = o.at && o.at->format != nullptr;
+    const bool members = !o.members.empty(), in_file = o.set != nullptr || (o.at && o.at->format != nullptr);
     if (o.arrays.format || (!in_file && !(o.at && o.at->kind == PathKind::group))) return plan_hierarchy(o);
     if (members || !in_file) o.arrays.may_take_v3 = false;
     try {
@@ -423,8 +425,9 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     require_destination(destination);
     HierarchyCopy o{options, source, destination};
     const DestinationLock building = lock_for(o);
-    if (!o.open) o.at = locate(source, to_read(o.from));
+    if (!o.open && !o.set) o.at = locate(source, to_read(o.from));
     if (o.at) o.members = several_members(*o.at);
+    for (const auto& one : o.set ? o.set->arrays : std::vector<ArraySet::One>{}) o.members.push_back(one.path);
     const bool to_file = named_array_file_format(destination) != nullptr;
     if (!to_file && !is_zip_name(destination) && o.at && o.at->kind == PathKind::group) {
         require_outside(source, destination);

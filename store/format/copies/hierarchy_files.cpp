@@ -7,6 +7,7 @@
 #include <tessera/array_file.h>
 #include <tessera/codec.h>
 #include <tessera/copy.h>
+#include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "fill_attribute.h"
 #include "hierarchy_plan.h"
@@ -49,7 +51,7 @@ std::string extensions_of_bundles() {
 
 /// The groups of the source and their attributes.
 std::vector<ArrayFileGroup> groups_of(const HierarchyCopy& o) {
-    if (const std::optional<Group> root = group_at(*o.at)) {
+    if (const std::optional<Group> root = o.at ? group_at(*o.at) : std::nullopt) {
         std::vector<ArrayFileGroup> groups{{"", root->attributes().all()}};
         for (const Node& node : hierarchy_below(*o.at->place).nodes) {
             if (node.kind == NodeKind::array || is_excluded(o, node.path)) continue;
@@ -57,7 +59,7 @@ std::vector<ArrayFileGroup> groups_of(const HierarchyCopy& o) {
         }
         return groups;
     }
-    std::vector<ArrayFileGroup> groups = file_groups(*o.at);
+    std::vector<ArrayFileGroup> groups = member_groups(o);
     std::erase_if(groups, [&](const ArrayFileGroup& group) { return is_excluded(o, group.name); });
     return groups;
 }
@@ -240,11 +242,26 @@ std::string incomplete_name(const std::string& destination, const StoreOptions& 
     }
 }
 
+namespace {
+
+/// Names for a file are those that its dimensions have, in the order in which they are wanted.
+void require_order(const HierarchyCopy& o, const ArraySource& source) {
+    if (!o.arrays.dimension_names || dimension_names_of(source) == *o.arrays.dimension_names) return;
+    std::set<std::string> names;
+    for (const auto& name : dimension_names_of(source)) names.insert(name.value_or(""));
+    throw invalid_argument("dims: of an array file, the dimensions of {} in another order; {}", o.source,
+                           names_there(names));
+}
+
+}  // namespace
+
 CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
+    if (o.set) throw one_array_only(o, o.members.size());
     ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
+    require_order(o, *stored);
     // As object strings they are Python's bytes.
     const auto* const array = o.object_strings ? nullptr : as_array(*stored);
     if (const auto items = array == nullptr ? std::nullopt : sequence_items(array->metadata().codecs)) {
@@ -285,7 +302,7 @@ CopiedHierarchy copy_to_bundle(const HierarchyCopy& o, std::vector<std::string> 
     try {
         result.made = write_bundle(own, names);
     } catch (const Error& e) {
-        if (!is_unreadable(e)) throw;
+        if (!is_unreadable(e) || o.set) throw;
         for (const std::string& name : names) {
             if (auto why = why_unreadable(o, part_path(o, name))) {
                 result.left_out.push_back({name, part_path(o, name), *std::move(why)});

@@ -48,6 +48,8 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
     std::unique_ptr<ArraySource> source;
     if (o.open) {
         source = o.open();
+    } else if (o.set) {
+        source = o.set->at(path.substr(o.source.size() + 2)).open();
     } else if (path == o.source) {
         source = open_source(*o.at, options);
     } else if (o.at->format != nullptr) {
@@ -110,6 +112,17 @@ std::vector<ArrayFileGroup> file_groups(const Located& at) {
     return has_groups ? at.format->groups(at.file) : std::vector<ArrayFileGroup>{};
 }
 
+std::vector<ArrayFileGroup> member_groups(const HierarchyCopy& o) {
+    if (o.set) return o.set->groups;
+    return o.at ? file_groups(*o.at) : std::vector<ArrayFileGroup>{};
+}
+
+const ArraySet::One& ArraySet::at(std::string_view path) const {
+    const auto found = std::ranges::find(arrays, path, &One::path);
+    if (found == arrays.end()) throw not_found("there is no array {} in the set", path);
+    return *found;
+}
+
 std::optional<Group> group_at(const Located& at) {
     if (at.file.member) return std::nullopt;
     if (at.kind == PathKind::group) return GroupAccess::open_found(*at.place, at.dialect);
@@ -152,6 +165,7 @@ PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::str
     if (o.fill_code && wishes.fill) {
         wishes.fill = in_context([&] { return source + ": fill"; }, [&] { return o.fill_code(opened, *wishes.fill); });
     }
+    if (o.set && o.set->at(node).complete) o.set->at(node).complete(wishes);
     const std::optional<Selection> selection = selection_of(o, opened, true);
     if (o.shared) o.places->add(node, opened, selection);
     const auto where = [&](const Error& e) {
@@ -273,8 +287,9 @@ void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& 
 /// Members of a file become arrays in groups, if the format has groups.
 void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& members,
                         std::vector<PlannedGroup>& groups) {
-    const Dialect* dialect =
-        o.arrays.format ? &dialect_named(*o.arrays.format) : &default_format(o.arrays.preferred_format);
+    const Dialect* dialect = o.arrays.format        ? &dialect_named(*o.arrays.format)
+                             : o.set && o.set->like ? o.set->like
+                                                    : &default_format(o.arrays.preferred_format);
     if (!dialect->has_groups()) return;
     std::map<std::string, std::optional<Value>> folders{{"", std::nullopt}};
     for (const std::string& member : members) {
@@ -282,7 +297,7 @@ void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& 
             folders.emplace(folder.string(), std::nullopt);
         }
     }
-    for (ArrayFileGroup& group : file_groups(*o.at)) {
+    for (ArrayFileGroup& group : member_groups(o)) {
         if (!is_excluded(o, group.name)) folders[group.name] = std::move(group.attributes);
     }
     for (auto& [folder, attributes] : folders) groups.push_back({folder, dialect, std::move(attributes)});

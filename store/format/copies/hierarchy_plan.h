@@ -22,8 +22,8 @@ namespace tessera {
 /// One call of copy_hierarchy, with the properties of its source.
 struct HierarchyCopy : HierarchyOptions {
     std::string source, destination;
-    std::optional<Located> at = std::nullopt;  ///< the source; nullopt if `open` is given
-    std::vector<std::string> members = {};     ///< of the source, if that is a file of several arrays
+    std::optional<Located> at = std::nullopt;  ///< the source; nullopt with `open` or `set`
+    std::vector<std::string> members = {};     ///< of the source, if that is a set or a file of several arrays
     /// The selection, if the source holds several arrays.
     std::shared_ptr<SharedSelection> shared = nullptr;
     std::shared_ptr<PartPlaces> places = std::make_shared<PartPlaces>();  ///< of what it selects
@@ -65,6 +65,8 @@ struct HierarchyPlan {
 
 /// The groups of a file of a format that has groups; otherwise empty.
 [[nodiscard]] std::vector<ArrayFileGroup> file_groups(const Located& at);
+/// The groups of a set, or of a file of a format that has groups; otherwise empty.
+[[nodiscard]] std::vector<ArrayFileGroup> member_groups(const HierarchyCopy& copy);
 
 /// Throws if two members have the same name.
 void require_distinct(const std::string& source, const std::vector<std::string>& members);

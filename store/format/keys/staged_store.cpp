@@ -107,9 +107,19 @@ void StagedStore::staged(std::string_view key, std::uint64_t number) {
     if (before->kind == EntryKind::put) beneath_->erase(staged_key(before->number));
 }
 
+bool StagedStore::is_own(std::string_view key) const {
+    return prefix_.empty() ||
+           (key.starts_with(prefix_) && (key.size() == prefix_.size() || key[prefix_.size()] == '/'));
+}
+
 void StagedStore::require_writable(std::string_view key) const {
-    if (!read_only_) return;
-    throw invalid_argument("changing {}: the store was opened for reading only", join_key(name(), key));
+    if (read_only_) {
+        throw invalid_argument("changing {}: the store was opened for reading only", join_key(name(), key));
+    }
+    if (!is_own(key)) {
+        throw invalid_argument("changing {}: the batch is over {} alone", join_key(name(), key),
+                               join_key(name(), prefix_));
+    }
 }
 
 // A staged value that is absent was moved to its key meanwhile, by somebody who finishes the batch.
@@ -262,6 +272,8 @@ StoreLock StagedStore::lock(std::string_view prefix, std::uint64_t slot, LockMod
 }
 
 std::optional<StoreLock> StagedStore::try_lock(std::string_view prefix) {
+    // Another array of the same batch is in use, whatever its locks in the store beneath say to this one.
+    if (!is_own(prefix)) return std::nullopt;
     require_writable(prefix);
     return locks_.try_lock(prefix);
 }

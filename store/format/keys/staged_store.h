@@ -80,6 +80,8 @@ private:
     void require_recorded(std::string_view key, const Change& change, const ValueStamp& found) const;
     [[nodiscard]] std::string staged_key(std::uint64_t number) const;
     void staged(std::string_view key, std::uint64_t number);
+    /// Whether a key is one of what the batch is over.
+    [[nodiscard]] bool is_own(std::string_view key) const;
     void require_writable(std::string_view key) const;
     /// The changes directly below a prefix, by name.
     [[nodiscard]] Changes changes_below(std::string_view prefix) const;

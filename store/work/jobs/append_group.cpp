@@ -1,11 +1,16 @@
 #include <tessera/append_group.h>
 
+#include <tessera/action.h>
 #include <tessera/array_file.h>
+#include <tessera/calendar.h>
+#include <tessera/coordinates.h>
 #include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/joined_meaning.h>
 #include <tessera/measure.h>
+#include <tessera/part_source.h>
 
 #include <algorithm>
 #include <memory>
@@ -18,41 +23,14 @@ namespace tessera {
 
 namespace {
 
-/// The arrays of what is appended.
-class SourceArrays {
-public:
-    explicit SourceArrays(const Located& at) : at_(at), group_(group_at(at)) {
-        if (group_) {
-            for (const Node& node : group_->nodes()) {
-                if (node.kind == NodeKind::array) paths_.insert(node.path);
-            }
-            return;
-        }
-        const std::vector<std::string> members = several_members(at);
-        if (members.empty()) {
-            throw invalid_argument(
-                "{}: a group grows by another group or by a file of several arrays, and this is one array; name the "
-                "array that is to grow",
-                at.path);
-        }
-        paths_.insert(members.begin(), members.end());
-    }
-
-    [[nodiscard]] const std::set<std::string>& paths() const { return paths_; }
-    [[nodiscard]] bool has(const std::string& path) const { return paths_.contains(path); }
-    [[nodiscard]] std::unique_ptr<ArraySource> open(const std::string& path) const {
-        if (group_) return std::make_unique<Array>(group_->open_array(path));
-        ArrayPath part = at_.file;
-        part.member = path;
-        return open_array_file(part);
-    }
-    [[nodiscard]] const std::string& name() const { return at_.path; }
-
-private:
-    Located at_;
-    std::optional<Group> group_;
-    std::set<std::string> paths_;
-};
+/// What is appended.
+DataSet data_set_at(const Located& at) {
+    if (auto set = DataSet::of(at)) return *std::move(set);
+    throw invalid_argument(
+        "{}: a group grows by another group or by a file of several arrays, and this is one array; name the array that "
+        "is to grow",
+        at.path);
+}
 
 /// The number of the dimension; nullopt for an array without it.
 std::optional<int> axis_of(const ArraySource& array, const std::string& dimension) {
@@ -63,9 +41,10 @@ std::optional<int> axis_of(const ArraySource& array, const std::string& dimensio
 }
 
 /// What is appended, as the array means it.
-std::unique_ptr<ArraySource> fitting_meaning(std::unique_ptr<ArraySource> more, const Array& array, int axis) {
+std::unique_ptr<ArraySource> fitting_meaning(std::unique_ptr<ArraySource> more, const Array& array, int axis,
+                                             std::int64_t begin) {
     const JoinedMeaning meaning(array, {Action::decode_cf, "in a copy of it makes an array that takes these", {}});
-    meaning.require_place(*more, axis, array.shape()[axis]);
+    meaning.require_place(*more, axis, begin);
     return meaning.joined(std::move(more));
 }
 
@@ -83,7 +62,7 @@ struct Growth {
     std::set<std::string> all;    ///< arrays of the group
 };
 
-Growth plan(const Group& group, const SourceArrays& source, const std::string& dimension) {
+Growth plan(const Group& group, const DataSet& source, const std::string& dimension) {
     Growth growth;
     std::set<std::string> known;
     for (const Node& node : group.nodes()) {
@@ -99,14 +78,14 @@ Growth plan(const Group& group, const SourceArrays& source, const std::string& d
         if (!source.has(node.path)) {
             throw invalid_argument(
                 "{}: is along {}, but {} has no array {}, so that it would be shorter than the others", array.name(),
-                dimension, source.name(), node.path);
+                dimension, source.path(), node.path);
         }
         const auto more = source.open(node.path);
         if (axis_of(*more, dimension) != axis) {
             throw invalid_argument("{}: has no dimension {} where that of {} is", more->name(), dimension,
                                    array.name());
         }
-        (void)fitting_meaning(source.open(node.path), array, *axis);
+        (void)fitting_meaning(source.open(node.path), array, *axis, array.shape()[*axis]);
         for (const auto& name : names) {
             if (name) growth.names.insert(*name);
         }
@@ -118,9 +97,9 @@ Growth plan(const Group& group, const SourceArrays& source, const std::string& d
     return growth;
 }
 
-void require_nothing_left(const Group& group, const SourceArrays& source, const Growth& growth,
-                          const std::string& dimension, const IoOptions& io) {
-    for (const std::string& path : source.paths()) {
+void require_nothing_left(const Group& group, const DataSet& source, const Growth& growth, const std::string& dimension,
+                          const IoOptions& io) {
+    for (const std::string& path : source.names()) {
         if (std::ranges::find(growth.arrays, path, &AppendedArray::path) != growth.arrays.end()) continue;
         const auto more = source.open(path);
         if (axis_of(*more, dimension)) {
@@ -136,9 +115,12 @@ void require_nothing_left(const Group& group, const SourceArrays& source, const 
 
 }  // namespace
 
-std::unique_ptr<ArraySource> fitting_source(std::unique_ptr<ArraySource> more, const Array& array, int axis,
-                                            const std::optional<Cast>& cast) {
-    more = fitting_meaning(std::move(more), array, axis);
+namespace {
+
+/// What is appended at an index of the array.
+std::unique_ptr<ArraySource> fitting_at(std::int64_t begin, std::unique_ptr<ArraySource> more, const Array& array,
+                                        int axis, const std::optional<Cast>& cast) {
+    more = fitting_meaning(std::move(more), array, axis, begin);
     const DType dtype = more->info().dtype;
     if (dtype.equal_but_order(array.dtype()) || dtype.with_padding_named().equal_but_order(array.dtype())) return more;
     if (!cast) {
@@ -149,17 +131,145 @@ std::unique_ptr<ArraySource> fitting_source(std::unique_ptr<ArraySource> more, c
     return std::make_unique<CastSource>(std::move(more), array.dtype(), *cast);
 }
 
-std::vector<AppendedArray> append_group(const Group& group, const Located& source, const std::string& dimension,
-                                        const AppendGroupOptions& options) {
-    const SourceArrays more(source);
-    Growth growth = plan(group, more, dimension);
-    require_nothing_left(group, more, growth, dimension, options.io);
+}  // namespace
+
+std::unique_ptr<ArraySource> fitting_source(std::unique_ptr<ArraySource> more, const Array& array, int axis,
+                                            const std::optional<Cast>& cast) {
+    return fitting_at(array.shape()[axis], std::move(more), array, axis, cast);
+}
+
+namespace {
+
+/// The values of a coordinate in order, as they are compared: numbers, or times as attoseconds.
+template <class Key>
+struct Ends {
+    std::optional<Key> first, last;  ///< nullopt: there are none, or they are missing
+    static Ends of(const Coordinate& coordinate) {
+        Ends ends;
+        const std::int64_t n = coordinate.length();
+        if (n == 0) return ends;
+        coordinate.for_each<Key>(0, 1, [&](const auto& key) { ends.first = key; });
+        coordinate.for_each<Key>(n - 1, 1, [&](const auto& key) { ends.last = key; });
+        return ends;
+    }
+};
+
+std::string key_text(const Coordinate& /*of*/, long double number) {
+    return fmt::format("{}", static_cast<double>(number));
+}
+std::string key_text(const Coordinate& of, Int128 time) {
+    return time_text(of.calendar(), time);
+}
+
+/// Where what is appended begins: after the values that are there, and after those of the sources before.
+template <class Key>
+class GoingOn {
+public:
+    GoingOn(const Coordinate& there, const AppendGroupOptions& options) : name_(there.name()), options_(options) {
+        const Ends<Key> ends = Ends<Key>::of(there);
+        last_ = ends.last;
+        if (there.length() > 1 && ends.first && ends.last) falls_ = *ends.last < *ends.first;
+    }
+
+    /// How many of a source's first indices are there already.
+    std::int64_t skipped(const Coordinate& more) {
+        std::int64_t old = 0, index = 0;
+        std::optional<Key> before = last_;
+        more.for_each<Key>(0, more.length(), [&](const std::optional<Key>& key) {
+            const std::int64_t at = index++;
+            if (!key) throw invalid_argument("{}: its element {} is missing, so that it has no place", more.name(), at);
+            if (before && !comes_after(*key, *before)) {
+                if (!options_.skip_old || old != at || (last_ && comes_after(*key, *last_)))
+                    refuse(more, *key, *before);
+                old = at + 1;
+                return;
+            }
+            if (before) falls_ = *key < *before;
+            before = key;
+        });
+        if (before) last_ = before, name_ = more.name();
+        return old;
+    }
+
+private:
+    [[nodiscard]] bool comes_after(const Key& key, const Key& before) const {
+        return falls_.has_value() ? (*falls_ ? key < before : before < key) : key != before;
+    }
+    [[noreturn]] void refuse(const Coordinate& more, const Key& key, const Key& before) const {
+        const Error error = invalid_argument("{}: {} does not go on from {}, which {} ends with", more.name(),
+                                             key_text(more, key), key_text(more, before), name_);
+        if (options_.skip_old) throw error;
+        throw error.advising(Action::skip_old, "takes what comes after it");
+    }
+
+    std::string name_;
+    AppendGroupOptions options_;
+    std::optional<Key> last_;
+    std::optional<bool> falls_;  ///< whether values fall; nullopt: one is not enough to tell
+};
+
+template <class Key>
+std::vector<std::int64_t> skipped_of(const Coordinate& there, const std::vector<DataSet>& sources,
+                                     const std::string& dimension, const AppendGroupOptions& options) {
+    GoingOn<Key> going(there, options);
+    std::vector<std::int64_t> skipped;
+    for (const DataSet& source : sources) skipped.push_back(going.skipped(Coordinate(source.open(dimension))));
+    return skipped;
+}
+
+bool has_array(const Group& group, const std::string& path) {
+    return std::ranges::any_of(group.nodes(),
+                               [&](const Node& node) { return node.kind == NodeKind::array && node.path == path; });
+}
+
+/// How many of the first indices of each source are left out.
+std::vector<std::int64_t> left_out(const Group& group, const std::vector<DataSet>& sources,
+                                   const std::string& dimension, const AppendGroupOptions& options) {
+    const std::vector<std::int64_t> none(sources.size(), 0);
+    const bool has = has_array(group, dimension) && group.open_array(dimension).shape().rank() == 1 &&
+                     std::ranges::all_of(sources, [&](const DataSet& set) { return set.has(dimension); });
+    if (!has) {
+        if (!options.skip_old) return none;
+        throw invalid_argument("{}: it has no coordinate {}, by which what is old could be told", group.name(),
+                               dimension)
+            .advising(Action::skip_old);
+    }
+    const Coordinate there(std::make_unique<Array>(group.open_array(dimension)));
+    if (there.kind() == Coordinate::Kind::texts) return none;
+    if (there.kind() == Coordinate::Kind::times) return skipped_of<Int128>(there, sources, dimension, options);
+    return skipped_of<long double>(there, sources, dimension, options);
+}
+
+}  // namespace
+
+std::vector<AppendedArray> append_group(const Group& group, std::span<const Located> sources,
+                                        const std::string& dimension, const AppendGroupOptions& options) {
+    std::vector<DataSet> sets;
+    Growth growth;
+    for (const Located& source : sources) {
+        sets.push_back(data_set_at(source));
+        growth = plan(group, sets.back(), dimension);
+        require_nothing_left(group, sets.back(), growth, dimension, options.io);
+    }
+    if (sets.empty()) throw invalid_argument("{}: nothing is named that is to be appended", group.name());
+    const std::vector<std::int64_t> skipped = left_out(group, sets, dimension, options);
     const bool consolidated = group.consolidated_state().present;
     Edit batch(group, options.edit);
     for (AppendedArray& one : growth.arrays) {
         Array& array = batch.array(one.path);
         one.before = array.shape();
-        array.append(*fitting_source(more.open(one.path), array, one.axis, options.cast), one.axis, options.io);
+        // All are fitted to what the array means before it grows: its coordinate grows by itself.
+        std::vector<std::unique_ptr<ArraySource>> parts;
+        std::int64_t begin = one.before[one.axis];
+        for (std::size_t i = 0; i < sets.size(); ++i) {
+            auto more = sets[i].open(one.path);
+            if (skipped[i] == more->info().shape[one.axis]) continue;
+            if (skipped[i] > 0) more = part_source(std::move(more), fmt::format("{}@{}:", dimension, skipped[i]));
+            const std::int64_t length = more->info().shape[one.axis];
+            parts.push_back(fitting_at(begin, std::move(more), array, one.axis, options.cast));
+            begin += length;
+        }
+        for (const auto& part : parts) array.append(*part, one.axis, options.io);
         one.after = array.shape();
     }
     batch.commit();

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -108,9 +109,35 @@ bool is_pattern(const std::string& word) {
            !fs::exists(split_array_path(word).path, ignored);
 }
 
-std::vector<std::string> arrays_named(const std::string& word, bool natural) {
+bool are_data_sets(const std::vector<std::string>& paths) {
+    std::set<std::string> common;
+    for (const std::string& path : paths) {
+        const Located at = locate(path);
+        if (at.kind == PathKind::group || at.kind == PathKind::folder) continue;
+        const std::vector<std::string> members = several_members(at);
+        if (members.size() < 2) return false;
+        std::set<std::string> own(members.begin(), members.end());
+        if (!common.empty()) std::erase_if(own, [&](const std::string& name) { return !common.contains(name); });
+        if (own.empty()) return false;
+        common = std::move(own);
+    }
+    return paths.size() > 1;
+}
+
+std::vector<std::string> paths_named(const std::vector<std::string>& words, bool natural) {
+    std::vector<std::string> paths;
+    for (const std::string& word : words) {
+        for (std::string& path : is_pattern(word) ? matches_of(word, natural) : std::vector{word})
+            paths.push_back(std::move(path));
+    }
+    return paths;
+}
+
+namespace {
+
+std::vector<std::string> members_of(const std::vector<std::string>& paths) {
     std::vector<std::string> arrays;
-    for (const std::string& path : is_pattern(word) ? matches_of(word, natural) : std::vector{word}) {
+    for (const std::string& path : paths) {
         const std::vector<std::string> members = several_members(locate(path));
         if (members.empty()) arrays.push_back(path);
         for (const std::string& member : members) arrays.push_back(fmt::format("{}::{}", path, member));
@@ -118,17 +145,22 @@ std::vector<std::string> arrays_named(const std::string& word, bool natural) {
     return arrays;
 }
 
+}  // namespace
+
+std::vector<std::string> arrays_named(const std::string& word, bool natural) {
+    return members_of(paths_named({word}, natural));
+}
+
 std::vector<std::string> arrays_named(std::vector<std::string> words, bool as_given) {
     if (!as_given && in_shell_order(words)) std::ranges::stable_sort(words, naturally_before);
-    std::vector<std::string> arrays, of_files;
-    for (const std::string& word : words) {
-        for (std::string& array : arrays_named(word, !as_given)) {
-            if (!split_array_path(word).member) of_files.push_back(array);
-            arrays.push_back(std::move(array));
-        }
+    std::vector<std::string> paths = paths_named(words, !as_given);
+    if (are_data_sets(paths)) return paths;
+    std::vector<std::string> whole;
+    for (const std::string& path : paths) {
+        if (!split_array_path(path).member) whole.push_back(path);
     }
-    require_one_variable(of_files);
-    return arrays;
+    require_one_variable(members_of(whole));
+    return members_of(paths);
 }
 
 }  // namespace tessera

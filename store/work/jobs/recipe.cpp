@@ -23,11 +23,13 @@
 #include <tessera/meaning.h>
 #include <tessera/numbers.h>
 #include <tessera/open_files.h>
+#include <tessera/part_source.h>
 #include <tessera/place.h>
 #include <tessera/reduce.h>
 #include <tessera/secrets.h>
 #include <tessera/shared_source.h>
 #include <tessera/slices.h>
+#include <tessera/transposed.h>
 #include <tessera/where.h>
 
 #include <fmt/format.h>
@@ -35,6 +37,8 @@
 
 #include "calc_times.h"
 #include "converted_source.h"
+#include "coordinate_table.h"
+#include "group_labels.h"
 
 namespace tessera {
 
@@ -155,7 +159,9 @@ public:
 
 private:
     [[nodiscard]] std::unique_ptr<ArraySource> take(const Ingredient& ingredient) const {
-        return opened_ingredient(ingredient, open_);
+        auto array = opened_ingredient(ingredient, open_);
+        const bool whole = recipe_.view() != nullptr || !recipe_.selection;
+        return whole ? std::move(array) : part_source(std::move(array), *recipe_.selection);
     }
     /// As what its elements stand for, unless the codes are wanted.
     [[nodiscard]] std::unique_ptr<ArraySource> take(const Ingredient& ingredient, bool raw) const {
@@ -166,7 +172,7 @@ private:
 
     void make(const CalcRecipe& r) {
         const bool lossy = recipe_.dtype && DType::parse(*recipe_.dtype).kind() == Kind::real;
-        const std::vector<CalcOperand> kept = open_operands(r, open_, lossy);
+        const std::vector<CalcOperand> kept = open_operands(r, open_, lossy, recipe_.selection);
         for (const CalcOperand& operand : kept) opened_.kept.push_back(operand.array);
         auto source = calc_source(r.expression, kept);
         opened_.from = calculated_from(kept, source->info());
@@ -212,6 +218,9 @@ private:
 
     void make(const CoarsenRecipe& r) {
         std::unique_ptr<ArraySource> array = take(r.source, r.raw || r.as_stored);
+        if (r.unrounded && array->info().dtype.kind() != Kind::real) {
+            array = std::make_unique<CastSource>(std::move(array), DType::of<double>(), Cast::same_kind);
+        }
         const ArraySource& like = *array;
         const Coarsening with = in_context([] { return "with"; }, [&] { return parse_coarsening(r.with); });
         const Shape by = in_context([] { return "by"; }, [&] { return parse_factors(r.by, like); });
@@ -265,6 +274,19 @@ private:
             common = common ? holding_both(*common, info.dtype) : native_dtype(info.dtype);
         }
         if (cast != nullptr) *cast = CastAsked(*common);
+    }
+
+    void make(const LabelsRecipe& r) {
+        const auto coordinate = take(r.source);
+        const std::string name = label_name(r);
+        const auto grouping =
+            in_context([] { return "by"; },
+                       [&] {
+                           return is_word(r.by) ? group_by_time(*coordinate, 0, r.by.path)
+                                                : group_by_labels(*coordinate, 0, opened_ingredient(r.by, open_));
+                       });
+        opened_.source = labels_source(*grouping, *coordinate, name, r.as_bytes);
+        opened_.from = {.dimension_names = {name}, .named = true};
     }
 
     void make(const PyramidRecipe& /*recipe*/) {
@@ -395,14 +417,26 @@ OpenIngredient open_by_path(const Recipe& recipe) {
     };
 }
 
-std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open, bool lossy) {
+std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open, bool lossy,
+                                       const std::optional<std::string>& selection) {
     std::vector<CalcOperand> operands;
+    std::optional<SharedSelection> shared;
+    if (selection && recipe.operands.size() > 1) shared.emplace(*selection);
     for (const auto& [name, operand] : recipe.operands) {
         auto array = opened_ingredient(operand, open);
+        const std::string items = shared ? shared->items_for(*array) : selection.value_or("");
+        if (!items.empty()) array = part_source(std::move(array), items);
         if (!recipe.raw) array = marks_as_nan(decoded_source(std::move(array), Times::dates), lossy);
         operands.push_back({name, std::move(array)});
     }
+    if (shared) shared->require_found();
     return operands;
+}
+
+std::string label_name(const LabelsRecipe& recipe) {
+    if (is_word(recipe.by)) return recipe.by.path;
+    const ArrayPath lies = split_array_path(recipe.by.path);
+    return lies.member ? lies.member->substr(lies.member->rfind('/') + 1) : lies.path.stem().string();
 }
 
 OpenedRecipe open_recipe(const Recipe& recipe, const OpenIngredient& open, const IoOptions& io) {
@@ -461,15 +495,18 @@ std::unique_ptr<ArraySource> viewed(std::unique_ptr<ArraySource> array, const Re
     const CastAsked cast(recipe);
     const View* const view = recipe.view();
     if (view == nullptr) return cast.of(std::move(array));
-    if (view->elements == Elements::text) array = text_source(std::move(array));
+    if (view->elements == Elements::text && !view->coordinates) array = text_source(std::move(array));
     if (view->elements == Elements::bare_codes && view->cf != "encode") note_codes(*array, view->cf == "decode", notes);
     if (view->elements == Elements::values && !meaning_of(*array).marks_missing()) array = decoded(std::move(array));
+    if (reorders(*array, view->order)) array = transposed_source(std::move(array), view->order);
     if (view->where) array = where_source(std::move(array), *view->where, io);
     if (view->points) array = elements_at(std::move(array), opened_ingredient(*view->points, open));
     std::string why;
     if (view->cf == "decode") array = decode_cf(std::move(array), &why);
     if (view->cf == "encode") array = encode_cf(std::move(array));
     if (!why.empty()) notes.emplace_back(std::exchange(why, {}));
+    if (view->coordinates && recipe.selection) array = part_source(std::move(array), *recipe.selection);
+    if (view->coordinates) array = coordinate_table(std::move(array));
     array = cast.of(std::move(array));
     if (const auto rounding = rounding_of(*view)) array = rounded(std::move(array), *rounding, &why, io);
     if (!why.empty()) notes.emplace_back(std::move(why));

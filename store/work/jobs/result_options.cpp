@@ -7,6 +7,7 @@
 
 #include <tessera/array.h>
 #include <tessera/array_file.h>
+#include <tessera/data_set.h>
 #include <tessera/dialect.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
@@ -55,8 +56,10 @@ Value code_of_fill(const ArraySource& array, const Value& fill) {
 }
 
 /// Throws for options of the other kind of destination, rather than ignoring them.
-void require_of_kind(const ResultOptions& result, const std::string& destination, bool to_file) {
+/// `views`: names of dimensions may be an order, which files have, too.
+void require_of_kind(const ResultOptions& result, const std::string& destination, bool to_file, bool views) {
     visit_options(result, [&](const Option& option, const auto& member) {
+        if (views && option.name == "dims") return;
         if ((option.only & (to_file ? only_arrays : only_files)) == 0 || !is_given(member)) return;
         throw invalid_argument("{}: only for {}, but {} {}", option.name, to_file ? "arrays" : "array files",
                                destination, to_file ? "is an array file" : "becomes an array");
@@ -106,7 +109,7 @@ ArrayWishes wishes_of(const ResultOptions& r) {
 
 void require_fitting(const Recipe& recipe, const ResultOptions& r, const std::string& destination) {
     const auto* format = named_array_file_format(destination);
-    require_of_kind(r, destination, format != nullptr);
+    require_of_kind(r, destination, format != nullptr, recipe.view() != nullptr);
     if (recipe.cast && !recipe.dtype) throw invalid_argument("cast: only with `dtype`");
     if (const View* view = recipe.view()) {
         if (view->cf && view->cf != "decode" && view->cf != "encode") {
@@ -135,6 +138,7 @@ void require_planned(const ResultOptions& result) {
 
 Recipe rounded_for(Recipe recipe, const ResultOptions& r, const std::string& destination) {
     View* const view = recipe.view();
+    if (view != nullptr && r.dimensions) view->order = *r.dimensions;
     if (view != nullptr && view->elements < Elements::codes) {
         const auto* format = named_array_file_format(destination);
         const bool text = format != nullptr && format->recognise == nullptr && !recipe.dtype;
@@ -155,7 +159,7 @@ Recipe rounded_for(Recipe recipe, const ResultOptions& r, const std::string& des
 HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, const std::string& destination,
                                    const IoOptions& io, const std::function<void(const Note&)>& say) {
     HierarchyOptions options{.arrays = wishes_of(r),
-                             .selection = given.selection,
+                             .selection = given.selects_view() ? given.selection : std::nullopt,
                              .overwrite = r.overwrite,
                              .resume = r.resume,
                              .link = r.link,
@@ -169,6 +173,7 @@ HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, 
                              .io = io};
     set_fills(given, r, options);
     options.fill_code = code_of_fill;
+    options.exclude = exclusion(given);
     if (const auto* copy = std::get_if<CopyRecipe>(&given.make)) {
         read_as_given(given, copy->source, options);
         Recipe seen = rounded_for(given, r, destination);

@@ -17,6 +17,7 @@
 #include <tessera/locate.h>
 #include <tessera/multiscales.h>
 #include <tessera/node_facts.h>
+#include <tessera/part_source.h>
 #include <tessera/place.h>
 #include <tessera/shared_source.h>
 
@@ -102,7 +103,7 @@ Value attributes_of_joined(const ArraySource& first, const Shape& shape, const J
 void complete_wishes(ArrayWishes& wishes, const std::string& destination, int rank, const ComputedFrom& from) {
     if (!wishes.format) {
         const Dialect* above = format_above(destination);
-        const auto* like = from.like == nullptr ? nullptr : as_array(before_cast(*from.like));
+        const auto* like = from.like == nullptr ? nullptr : as_array(before_cast(whole_of(*from.like)));
         if (above != nullptr) {
             wishes.format = above->name;
         } else if (like != nullptr && !is_in_file(*like)) {

@@ -19,6 +19,7 @@
 #include <tessera/byte_io.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/derived_source.h>
 #include <tessera/destination.h>
 #include <tessera/error_text.h>
@@ -196,19 +197,35 @@ PlannedTarget plan_pyramid_target(const PyramidRecipe& recipe, const std::string
     return planned;
 }
 
+/// All arrays of a data set, one after the other.
+PlannedTarget plan_set(const DividedRecipe& divided, const std::string& target, HierarchyOptions copy) {
+    const auto say = [note = copy.note](const Note& text) {
+        if (note) note(text);
+    };
+    for (const Note& note : divided.notes) say(note);
+    make_set(copy, divided, target, say);
+    PlannedTarget planned{.arrays = copy_hierarchy(target, target, copy).planned, .recipes = {}, .groups = {}};
+    for (const auto& one : divided.arrays) planned.recipes.push_back(one.recipe);
+    const Dialect* const dialect = planned.arrays.front().plan.dialect;
+    for (const ArrayFileGroup& group : divided.groups) {
+        const auto attributes = dialect->has_groups() ? std::optional(group.attributes) : std::nullopt;
+        planned.groups.push_back({.node = group.name, .dialect = dialect, .attributes = attributes});
+    }
+    return planned;
+}
+
 PlannedTarget plan_target(const Recipe& recipe, const std::string& target, const PlanOptions& o) {
     if (const auto* pyramid = std::get_if<PyramidRecipe>(&recipe.make)) return plan_pyramid_target(*pyramid, target, o);
     HierarchyOptions copy = o.copy;
     copy.dry_run = true;
     copy.overwrite = true;  // that is looked at when the target is made
-    copy.selection = recipe.selection;
+    if (const auto parts = divided(recipe)) return plan_set(*parts, target, std::move(copy));
+    // What is computed has its selection inside.
+    if (recipe.selects_view()) copy.selection = recipe.selection;
     CopiedHierarchy planned;
     if (const auto* copied = std::get_if<CopyRecipe>(&recipe.make)) {
         const std::string& path = copied->source.path;
         copy.view = [recipe, io = o.copy.io](std::unique_ptr<ArraySource>) { return open_recipe(recipe, io).source; };
-        if (!several_members(locate(path)).empty() || group_at(locate(path))) {
-            throw unsupported("{}: it holds several arrays, and a job makes one: plan one for each", path);
-        }
         planned = copy_hierarchy(path, target, copy);
     } else {
         const OpenedRecipe opened = open_recipe(recipe, o.copy.io);
@@ -301,7 +318,8 @@ Shape unit_block(const ArrayInfo& from, const ArrayInfo& to, CopyOptions way, st
 void divide(JobArray& array, const ArrayInfo& to, const PlanOptions& o) {
     const OpenedRecipe opened = open_recipe(array.source, o.copy.io);
     CopyOptions way{.io = o.copy.io};
-    if (auto& selection = array.source.selection) {
+    auto& selection = array.source.selection;
+    if (selection && array.source.selects_view()) {
         way.selection = parse_selection(*selection, *opened.source);
         selection = way.selection->to_string();  // the indices that its names and values mean now
     }

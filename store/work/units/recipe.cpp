@@ -176,8 +176,9 @@ WatchedRecipe open_watched(const Recipe& recipe, const IoOptions& io) {
 UnitSource unit_source(const JobArray& array, const IoOptions& io) {
     WatchedRecipe opened = open_watched(array.source, io);
     const Shape& shape = opened.source->info().shape;
-    Selection selection =
-        array.source.selection ? Selection::parse(*array.source.selection, shape) : Selection::all(shape);
+    Selection selection = array.source.selection && array.source.selects_view()
+                              ? Selection::parse(*array.source.selection, shape)
+                              : Selection::all(shape);
     if (!(selection.shape() == array.plan.metadata.shape)) {
         throw SourceChanged(fmt::format("{}: its shape is not what it was when the job was planned: it changed",
                                         opened.source->name()));

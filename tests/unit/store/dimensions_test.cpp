@@ -63,8 +63,8 @@ TEST_F(Dimensions, TheEnvironmentChoosesNoFormat) {
 
 TEST_F(Dimensions, SaysWhatWasMeant) {
     std::string said;
-    EXPECT_EQ(parse_selection("lat=50:30, z=0:2", a_, &said), Selection::parse("1:4, 0:2", {5, 3}));
-    EXPECT_EQ(said, "lat=50:30 means indices 1:4; z=0:2 means indices 0:2, because there is no coordinate");
+    EXPECT_EQ(parse_selection("lat=50:30, z@0:2", a_, &said), Selection::parse("1:4, 0:2", {5, 3}));
+    EXPECT_EQ(said, "lat=50:30 means indices 1:4; z@0:2 means indices 0:2");
     (void)parse_selection("1:4", a_, &said);
     EXPECT_EQ(said, "");
 }

@@ -1,8 +1,10 @@
 // Batches over several arrays of a group: all or nothing in all of them, whoever opens one alone.
 #include <gtest/gtest.h>
+#include <tessera/dimensions.h>
 #include <tessera/edit.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
+#include <tessera/selection.h>
 #include <tessera/verify.h>
 
 #include <filesystem>
@@ -58,6 +60,27 @@ std::int64_t lengths(const std::shared_ptr<KeyValueStore>& store) {
         found = one;
     }
     return found;
+}
+
+// A coordinate that is changed in the same batch is looked at by way of another array.
+TEST(GroupEdit, LeavesWhatIsStagedOfOthers) {
+    const TemporaryFolder folder;
+    for (const auto& store : {directory_store(folder / "d", {.durability = Durability::none}), memory_store()}) {
+        Group group = Group::create({store, "g"}, dialect_named("v3"));
+        for (const std::string name : {"time", "zone"}) {
+            group.create_array(name, {.shape = {2}, .chunks = {4}, .dtype = "<i4", .dimension_names = {{"time"}}})
+                .write("...", view(std::vector<std::int32_t>{1, 2}, {2}));
+        }
+        {
+            Edit edit(group);
+            edit.array("time").append(view(std::vector<std::int32_t>{3}, {1}), 0);
+            EXPECT_EQ(parse_selection("time=2", edit.array("zone")), Selection::parse("1", {2}));
+            edit.array("zone").append(view(std::vector<std::int32_t>{3}, {1}), 0);
+            edit.commit();
+        }
+        EXPECT_EQ(group.open_array("time").shape(), Shape{3});
+        EXPECT_EQ(group.open_array("zone").read("2").item<std::int32_t>(), 3);
+    }
 }
 
 TEST(GroupEdit, TakesEffectInAllArraysAndIsTakenBackInAll) {

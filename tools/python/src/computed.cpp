@@ -6,6 +6,7 @@
 #include <tessera/array_file.h>
 #include <tessera/calc.h>
 #include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/derived_source.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>
@@ -49,6 +50,22 @@ std::vector<std::string> sentences(const std::vector<Note>& notes) {
     return texts;
 }
 
+/// Makes the arrays of a data set; returns sentences about it.
+std::vector<std::string> made_set(const Asked& asked, const DividedRecipe& parts, const std::optional<std::string>& to,
+                                  const WorkOptions& work) {
+    if (!to) throw invalid_argument("several arrays are computed, which need a place: give a destination");
+    return about_keywords(asked, [&] {
+        return Work(work).run([&](const IoOptions& io) {
+            std::vector<std::string> notes = sentences(parts.notes);
+            HierarchyOptions options = hierarchy_options(asked, *to, io, notes);
+            options.store = PlaceOptions{.read_only = false}.store();
+            make_set(options, parts, *to, [&](const Note& note) { notes.push_back(advised(note.text, note.advice)); });
+            (void)copy_hierarchy("the data set", *to, options);
+            return notes;
+        });
+    });
+}
+
 /// Makes what a recipe describes, in a place or in memory; and sentences about it.
 std::pair<py::object, std::vector<std::string>> made(const py::dict& given, const py::object& destination,
                                                      const WorkOptions& work) {
@@ -64,6 +81,11 @@ std::pair<py::object, std::vector<std::string>> made(const py::dict& given, cons
         const py::gil_scoped_release released;  // a server that is asked may run in this process
         asked.recipe = rounded_for(std::move(asked.recipe), asked.result, *to);
     }
+    const auto parts = about_keywords(asked, [&] {
+        return Work(work).run(
+            [&](const IoOptions&) { return to ? divided_for(asked.recipe, *to) : divided(asked.recipe); });
+    });
+    if (parts) return {py::none(), made_set(asked, *parts, to, work)};
     OpenedRecipe opened = about_keywords(
         asked, [&] { return Work(work).run([&](const IoOptions& io) { return open_recipe(asked.recipe, io); }); });
     if (to && becomes_text(asked.recipe, *to)) show_as_text(opened);

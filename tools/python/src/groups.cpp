@@ -61,14 +61,20 @@ void create_group_in(GroupHandle& handle, const py::object& path, const py::dict
 
 /// Returns the length of the dimension before.
 std::int64_t append_from(GroupHandle& handle, const py::object& source, const std::string& dimension,
-                         const std::optional<std::string>& cast, bool keep_old, const WorkOptions& options) {
+                         const std::optional<std::string>& cast, bool skip_old, bool keep_old,
+                         const WorkOptions& options) {
     const Group& group = handle.group();
-    const std::string path = path_from_python(source);
-    AppendGroupOptions how{.edit = {.keep_old = keep_old}};
+    std::vector<std::string> paths;
+    for (const py::handle path : py::list(source)) {
+        paths.push_back(path_from_python(py::reinterpret_borrow<py::object>(path)));
+    }
+    AppendGroupOptions how{.skip_old = skip_old, .edit = {.keep_old = keep_old}};
     if (cast) how.cast = parse_cast(*cast);
     const std::vector<AppendedArray> grown = Work(options).run([&](const IoOptions& io) {
         how.io = io;
-        return at_located(path, [&](const Located& at) { return append_group(group, at, dimension, how); });
+        std::vector<Located> sources;
+        for (const std::string& path : paths) sources.push_back(locate(path));
+        return append_group(group, sources, dimension, how);
     });
     return grown.front().before[grown.front().axis];
 }

@@ -43,6 +43,9 @@ Ingredient ingredient_from(std::string_view keyword, const py::object& given) {
         const auto parts = py::cast<ArrayHandle&>(given.attr("_handle")).parts();
         return {.path = py::cast<std::string>(given.attr("path")), .array = {parts, &parts->readable()}};
     }
+    if (py::isinstance(given, py::module_::import("tessera").attr("Group"))) {
+        return {.path = path_from_python(given.attr("path"))};
+    }
     if (!is_text(given) && !py::isinstance<py::bytes>(given) && !py::hasattr(given, "__fspath__")) {
         refuse(keyword, "a path, an Array or a NumPy array", given);
     }
@@ -157,6 +160,14 @@ private:
 /// Patterns and files of several arrays as the arrays that they name.
 void name_parts(JoinRecipe& join) {
     std::vector<Ingredient> parts;
+    std::vector<std::string> paths;
+    for (const Ingredient& part : join.parts) paths.push_back(part.path);
+    const bool all_there = std::ranges::none_of(join.parts, [](const auto& part) { return part.array != nullptr; });
+    if (all_there && are_data_sets(paths = paths_named(paths, !join.as_given))) {
+        join.parts.clear();
+        for (std::string& path : paths) join.parts.push_back({.path = std::move(path)});
+        return;
+    }
     for (Ingredient& part : join.parts) {
         if (part.array) {
             parts.push_back(std::move(part));

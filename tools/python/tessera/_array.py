@@ -98,7 +98,8 @@ class Array(Indexed):
 
         The coordinate of a dimension is the one-dimensional array of that name in the array's group. Times of the CF
         conventions are decoded. A slice of values includes both ends; longitudes go around the earth, so that
-        ``lon=slice(-10, 40)`` of 0 to 359 takes 350 to 359 and 0 to 40. Where there is no coordinate, slices are indices.
+        ``lon=slice(-10, 40)`` of 0 to 359 takes 350 to 359 and 0 to 40. Where there is no
+        coordinate, values are refused: ``a.sel("z@4:9")`` takes indices.
 
         Parameters
         ----------

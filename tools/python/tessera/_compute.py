@@ -17,18 +17,19 @@ from ._options import (ComputedOptions, JoinedOptions, JoiningOptions, LevelOpti
                        ProgressCallback, ResultOptions, StepOptions, absolute, over_network, over_network_of_node,
                        without_work, work)
 from ._commands import open, open_array
+from ._group import Group
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Operand = Union[Path, Array, np.ndarray[Any, Any]]
+Operand = Union[Path, Array, Group, np.ndarray[Any, Any]]
 
 
 def _place_of(given: Operand) -> str:
     """Where an operand lies; nowhere, of values in memory."""
     if isinstance(given, np.ndarray):
         return ""
-    return given.path if isinstance(given, Array) else absolute(given)
+    return given.path if isinstance(given, (Array, Group)) else absolute(given)
 
 
 def _made(asked: dict[str, Any], destination: Optional[Path], running: Any, options: Mapping[str, Any]) -> Any:
@@ -85,8 +86,9 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     in_place : bool
         Change the elements of the array `destination`, which may be an operand, in one batch: all of them, or none if
         anything fails. Values of another dtype are converted to its dtype by `cast`. :func:`undo` takes it back.
-    sel : basic index, optional
-        With `in_place`: change only this part. The operands are still broadcast to the whole array.
+    sel : str or basic index, optional
+        Compute with this part alone, as in :func:`copy`: ``"time=2020-01"``; of each operand the items whose dimensions it
+        has. With `in_place` an index: change only this part. The operands are still broadcast to the whole array.
     raw : bool
         Compute with the stored codes, not with what they stand for.
     threads, max_memory, progress
@@ -94,7 +96,9 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     storage_options : dict, optional
         As in :func:`open`, for all places that are paths; what is open keeps its own.
     **options
-        Options of the new array, as in :func:`copy`: chunks, codec, format, dims, …; by default the first operand's.
+        Options of the new array, as in :func:`copy`: chunks, codec, format, dims, …; by default the first operand's. Where
+        operands are groups or files of several arrays, a result is made of each array, in a group or file that has the
+        coordinates, too: `only` and `exclude` choose.
 
     Returns
     -------
@@ -124,8 +128,7 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
             raise InvalidArgument("in_place: changes the elements of an array that is there; only sel and cast go with it")
         _calc_in_place(destination, recipe, sel, work(threads, max_memory, progress), max_memory)
         return None
-    if sel is not None:
-        raise InvalidArgument("sel: only with in_place=True; select from an operand with tessera.copy(..., sel=...)")
+    recipe["sel"] = sel
     if isinstance(destination, Array):
         raise InvalidArgument(f"{destination.path}: an open array; in_place=True changes its elements")
     result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, work(threads, max_memory, progress), options)
@@ -149,9 +152,10 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
 
     Parameters
     ----------
-    array : path, Array or numpy.ndarray
+    array : path, Array, Group or numpy.ndarray
+        Of a group or a file of several arrays, each that has the dimensions is reduced; the others are copied.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
-        As in :func:`calc`.
+        As in :func:`calc`, and `sel`: compute with this part alone.
     how : {"min", "max", "sum", "mean", "std", "var", "count", "argmin", "argmax", "any", "all", "median", "p95"}
         A percentile is "p" and a number from 0 to 100, such as "p2.5": NumPy's linear method, exact in any memory.
     axis : int, str or a tuple of them, optional

@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Sequence, Union
 
 from . import _tessera
 from ._array import Array, Changed
@@ -243,8 +243,8 @@ class Group(Node, Mapping[str, Any]):
         self._require_writable()
         return GroupEdit(self, keep_old)
 
-    def append(self, source: Union[str, os.PathLike[str], "Group"], dimension: str, *, casting: Optional[str] = None,
-               keep_old: bool = True, threads: int = 0, max_memory: Union[int, str] = 0) -> int:
+    def append(self, source: Union[str, os.PathLike[str], "Group", Sequence[Union[str, os.PathLike[str], "Group"]]],
+               dimension: str, *, casting: Optional[str] = None, skip_old: bool = False, keep_old: bool = True, threads: int = 0, max_memory: Union[int, str] = 0) -> int:
         """Make the arrays that have a dimension longer by those of another group or file, such as of a new month.
 
         All of them grow, or none. Arrays without the dimension stay as they are. Times in other units are counted as
@@ -252,13 +252,16 @@ class Group(Node, Mapping[str, Any]):
 
         Parameters
         ----------
-        source : path_like or Group
+        source : path_like or Group, or a list of them
             A group, a folder, or a file of several arrays (netCDF, HDF5, .npz), with an array of the same name for each
-            array that has the dimension.
+            array that has the dimension. The values of its coordinate along the dimension must go on from the last one.
         dimension : str
             The name of the dimension that grows, such as ``"time"``.
         casting : str, optional
             The rule to convert values of another dtype, as in :func:`tessera.copy`. Without it they are an error.
+
+        skip_old : bool
+            Leave out what is there already, by the coordinate, so that the same call may be made twice.
 
         Returns
         -------
@@ -277,8 +280,9 @@ class Group(Node, Mapping[str, Any]):
         (3, (5, 4))
         """
         self._require_writable()
-        path = source._path if isinstance(source, Group) else source
-        return self._handle.append(os.fspath(path), dimension, casting, keep_old, self._work(threads, max_memory))
+        given = [source] if isinstance(source, (str, os.PathLike, Group)) else source
+        paths = [os.fspath(one._path if isinstance(one, Group) else one) for one in given]
+        return self._handle.append(paths, dimension, casting, skip_old, keep_old, self._work(threads, max_memory))
 
     def consolidate(self) -> None:
         """Write consolidated metadata, by which other Zarr readers open a hierarchy."""

@@ -191,8 +191,8 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     asked = {"do": name, member: source, "sel": sel, "overwrite": overwrite, **options}
     if name == "join":
         asked["new_axis"] = command == "stack"
-    if name not in ("join", "copy") and asked.pop("sel") is not None:
-        raise InvalidArgument(f"sel: {command} takes whole arrays")
+    if name == "pyramid" and asked.pop("sel") is not None:
+        raise InvalidArgument("sel: a pyramid is of a whole array")
     if "fill_value" in asked:
         fill = asked["fill_value"]
         asked["fill_value"] = json_fill(fill, asked.get("dtype") or np.asarray(fill).dtype)

@@ -82,6 +82,11 @@ class StorageOptions(TypedDict, total=False):
     dims: Optional[Sequence[Optional[str]]]
 
 
+class _OfDataSet(TypedDict, total=False):
+    only: Union[str, Sequence[str], None]
+    exclude: Union[str, Sequence[str], None]
+
+
 class CreationOptions(StorageOptions, total=False):
     """Options of new arrays; see :func:`tessera.create`."""
 
@@ -89,11 +94,12 @@ class CreationOptions(StorageOptions, total=False):
     attrs: Optional[dict[str, Any]]
 
 
-class ComputedOptions(StorageOptions, total=False):
+class ComputedOptions(StorageOptions, _OfDataSet, total=False):
     """Options of arrays that are computed from others; see :func:`tessera.calc`."""
 
     chunks: NamedLengths
     deflate: int
+    sel: Union[str, None]
 
 
 class _HowToWork(TypedDict, total=False):
@@ -108,6 +114,7 @@ class ResultOptions(_HowToWork, total=False):
 
     dtype: Any
     cast: str
+    sel: Union[str, None]
 
 
 class NewResultOptions(ResultOptions, ComputedOptions, total=False):
@@ -120,6 +127,7 @@ class _Viewed(TypedDict, total=False):
     header: Optional[bool]
     missing: Union[str, float, None]
     points: Any
+    coordinates: bool
     cf: Optional[str]
     keep_bits: Union[int, str, None]
     max_error: Optional[float]
@@ -127,7 +135,6 @@ class _Viewed(TypedDict, total=False):
 
 
 class _HowToJoin(_Viewed, total=False):
-    sel: Any
     reverse_dims: bool
     as_given: bool
 
@@ -174,7 +181,7 @@ class StepOptions(_HowToCopy, total=False):
     format: Optional[str]
 
 
-class _Copied(_HowToCopy, _Viewed, total=False):
+class _Copied(_HowToCopy, _Viewed, _OfDataSet, total=False):
     dims: Optional[Sequence[Optional[str]]]
     dtype: Any
     cast: Optional[str]

@@ -39,9 +39,9 @@ using DimensionNames = std::vector<std::optional<std::string>>;
 /// the CF conventions applied. Values compare in its dtype. A range takes the values between its ends, whichever of
 /// them is first; an end that is left out is the array's. It may have a step: "lat=45:50:2". A date stands for all of
 /// its period: "2020-06" as an end is the whole month, and as a value everything in it, if the coordinate is finer. A
-/// value that holds a colon or a comma stands in quotes: "time='2020-01-01T12:30'". Where a dimension has no
-/// coordinate, "z=4:9" means indices. Longitudes that run once around the earth have any turn: "lon=-7" of 0 to 359 is
-/// 353. A range beyond their ends is two parts, which this refuses, as no Selection holds them.
+/// value that holds a colon or a comma stands in quotes: "time='2020-01-01T12:30'". Longitudes that run once around the
+/// earth have any turn: "lon=-7" of 0 to 359 is 353. A range beyond their ends is two parts, which this refuses, as no
+/// Selection holds them. Values of a dimension without a coordinate are refused: indices have an "@".
 ///
 /// Names stand in any order if every item has one; otherwise each at its dimension's place.
 ///

@@ -143,6 +143,22 @@ struct PlannedArray {
     std::optional<std::string> recode;
 };
 
+/// Several arrays in groups that lie at no path: what is made of the arrays of other groups or files.
+struct ArraySet {
+    struct One {
+        std::string path;                                    ///< in the set: "t", "model/t"
+        std::function<std::unique_ptr<ArraySource>()> open;  ///< called more than once
+        /// Sets what the wishes for the new array leave open; null: nothing.
+        std::function<void(ArrayWishes& wishes)> complete = nullptr;
+    };
+    std::vector<One> arrays;             ///< each at another path
+    std::vector<ArrayFileGroup> groups;  ///< of which the one named "" is the whole
+    const Dialect* like = nullptr;       ///< the format of groups where none is chosen; null: the usual one
+    bool consolidated = false;           ///< whether the copy gets consolidated metadata
+
+    [[nodiscard]] const One& at(std::string_view path) const;
+};
+
 struct HierarchyOptions {
     /// Changes applied to every array. Without a format here, the arrays get that of the group around the destination,
     /// if there is one.
@@ -162,7 +178,9 @@ struct HierarchyOptions {
     /// Opens a source that is not at a path, such as several joined arrays; null: `source` is a path. Called more than
     /// once.
     std::function<std::unique_ptr<ArraySource>()> open = nullptr;
-    /// With `open`: identifies the source, to recognise its unfinished copy.
+    /// What is copied in place of what lies at a path; null: that. All of it appears, or nothing.
+    std::shared_ptr<const ArraySet> set = nullptr;
+    /// With `open` and `set`: identifies the source, to recognise its unfinished copy.
     std::string made_from = {};
 
     bool overwrite = false;  ///< replace an existing destination, once the new one is complete

@@ -59,6 +59,9 @@ struct View {
     std::optional<std::string> where = {};  ///< a condition for the rows of a table
     std::optional<Ingredient> points = {};  ///< the indices of elements; see elements_at()
     std::optional<std::string> cf = {};     ///< "decode" or "encode"
+    /// The names of the dimensions in the order that they get; of an array without these names nothing changes.
+    std::vector<std::optional<std::string>> order = {};
+    bool coordinates = false;  ///< a row for each element, with its coordinates
     std::optional<std::string> keep_bits = {}, max_error = {};
     // Of a Rounding, by its destination.
     Value fills = {};
@@ -97,6 +100,7 @@ struct CoarsenRecipe {
     std::string with = "mean";
     bool keep_missing = false, raw = false;
     bool as_stored = false;  ///< packed as the source is: a level of a pyramid
+    bool unrounded = false;  ///< means of integers as float64
 };
 
 struct JoinRecipe {
@@ -107,6 +111,14 @@ struct JoinRecipe {
     bool keep_ones = false;  ///< no new axis where all parts have the length 1 along it
     bool as_given = false;   ///< parts in the order of their names as text; see arrays_named()
     View view = {};          ///< of the joined array
+};
+
+/// The labels of groups, as the coordinate of what ReduceRecipe::by makes.
+struct LabelsRecipe {
+    static constexpr std::string_view name = "labels";
+    Ingredient source = {};  ///< the coordinate that is grouped
+    Ingredient by = {};      ///< as ReduceRecipe::by
+    bool as_bytes = false;   ///< texts of ASCII as bytes: netCDF-3 has no others
 };
 
 struct PyramidRecipe {
@@ -125,7 +137,11 @@ struct PyramidRecipe {
 };
 
 struct Recipe {
-    std::variant<CopyRecipe, CalcRecipe, ReduceRecipe, CoarsenRecipe, JoinRecipe, PyramidRecipe> make = {};
+    std::variant<CopyRecipe, CalcRecipe, ReduceRecipe, CoarsenRecipe, JoinRecipe, PyramidRecipe, LabelsRecipe> make =
+        {};
+    // Of whole data sets (data_set.h).
+    std::vector<std::string> only = {};       ///< of their arrays these, with what belongs to them; empty: all
+    std::vector<std::string> leave_out = {};  ///< all but these
     // Of the result, and of each part of a join.
     std::optional<std::string> dtype = {};
     std::optional<std::string> cast = {};
@@ -133,8 +149,12 @@ struct Recipe {
     // Where there is a view.
     std::optional<bool> header = {};  ///< whether a .csv begins with one
     std::optional<std::string> missing = {};
-    std::optional<std::string> selection = {};  ///< the part of what is viewed that is copied
+    /// The part that is copied of what is viewed, or with which is computed. Of several arrays, each takes the items
+    /// whose dimensions it has.
+    std::optional<std::string> selection = {};
 
+    /// Whether `selection` is a part of what is viewed, which the copy takes; else it is inside of what opens.
+    [[nodiscard]] bool selects_view() const { return view() != nullptr && !view()->coordinates; }
     [[nodiscard]] const View* view() const;  ///< null: none
     [[nodiscard]] View* view();
 };
@@ -163,6 +183,10 @@ void visit_options(R& r, const Visit& visit) {
           r.max_error);
     visit({"fills"}, r.fills);
     visit({"fill_is_missing"}, r.fill_is_missing);
+    visit({"order"}, r.order);
+    visit({"coordinates", "coordinates", "--coordinates", "",
+           "a table: a row for each element, with the coordinates of its dimensions, as for a .csv"},
+          r.coordinates);
     visit({"points", "points"}, r.points);
     visit({"where", "where", "--where", "CONDITION",
            "of a table only rows for which this holds, as in `tessera calc`: 'close > 100',\n"
@@ -212,6 +236,7 @@ void visit_options(R& r, const Visit& visit) {
     visit(keep_missing_option, r.keep_missing);
     visit(raw_option, r.raw);
     visit({"as_stored", "as_stored"}, r.as_stored);
+    visit({"unrounded"}, r.unrounded);
 }
 
 /// The program's help of the axis differs between stack and concat, which declare it.
@@ -224,6 +249,13 @@ void visit_options(R& r, const Visit& visit) {
     visit({"as_given", "as_given", "--as-given", "",
            "keep the given order; sort the matches of a pattern as text: frame-10 before frame-2"},
           r.as_given);
+}
+
+template <OptionsOf<LabelsRecipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit(source_option, r.source);
+    visit({"by", "by"}, r.by);
+    visit({"as_bytes"}, r.as_bytes);
 }
 
 template <OptionsOf<PyramidRecipe> R, class Visit>
@@ -255,7 +287,19 @@ void visit_options(R& r, const Visit& visit) {
 template <OptionsOf<Recipe> R, class Visit>
 void visit_options(R& r, const Visit& visit) {
     std::visit([&](auto& made) { visit_options(made, visit); }, r.make);
+    // A pyramid is of one array, and of all of it.
+    const bool whole = std::holds_alternative<PyramidRecipe>(r.make);
+    if (!whole) {
+        visit({"only", "only", "--only", "NAMES", "of a group or a file: these arrays, with their coordinates: t,wind"},
+              r.only);
+        visit({"except", "exclude", "--except", "NAMES", "of a group or a file: all arrays but these"}, r.leave_out);
+    }
     if (r.view() == nullptr) {
+        if (!whole) {
+            visit({"selection", "sel", "--sel", "SELECTION",
+                   "compute with this part alone: '10:20, ::2, 5, ...' or 'time=2020-01:2020-06, lat~45'"},
+                  r.selection);
+        }
         visit({"dtype", "dtype", "--dtype", "DTYPE", "convert the results: f4, '<i2'"}, r.dtype);
         visit({"cast", "cast", "--cast", "RULE", "safe, same_kind (default), unsafe, round or clip"}, r.cast);
         visit({"reverse_dims", "reverse_dims"}, r.reverse_dims);
@@ -314,6 +358,9 @@ void for_each_ingredient(R& recipe, const Each& each) {
 /// The same recipe with absolute paths.
 [[nodiscard]] Recipe absolute_recipe(Recipe recipe);
 
+/// The name of the coordinate of groups: the word, or the name of the labels.
+[[nodiscard]] std::string label_name(const LabelsRecipe& recipe);
+
 /// How parts are joined of which `first` is the first. Throws invalid_argument for an axis that there is not.
 [[nodiscard]] JoinOptions join_options(const JoinRecipe& recipe, const ArraySource& first);
 
@@ -323,8 +370,10 @@ using OpenIngredient = std::function<std::unique_ptr<ArraySource>(const std::str
 [[nodiscard]] OpenIngredient open_by_path(const Recipe& recipe = {});
 
 /// As what their elements stand for. `lossy`: marked integers of 64 bits may lose digits.
+/// `selection`: of each operand the items whose dimensions it has.
 [[nodiscard]] std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngredient& open,
-                                                     bool lossy = false);
+                                                     bool lossy = false,
+                                                     const std::optional<std::string>& selection = std::nullopt);
 
 struct OpenedRecipe {
     std::unique_ptr<ArraySource> source;

@@ -56,7 +56,9 @@ void visit_options(R& r, const Visit& visit) {
            "settings name or zmeta; v3 for netCDF, HDF5, TIFF and what the others cannot express)",
            false, false, only_arrays},
           r.format);
-    visit({"dims", "dims", "--dims", "NAMES", "names of the dimensions: time,y,x", false, false, only_arrays},
+    visit({"dims", "dims", "--dims", "NAMES",
+           "names of the dimensions: time,y,x; where the source has these in another order, it is transposed", false,
+           false, only_arrays},
           r.dimensions);
     visit({"separator", "separator", "--separator", ".|/", "between the indices of chunk keys: . or / ({separators})",
            false, false, only_arrays},

@@ -1,0 +1,74 @@
+#include <tessera/transposed.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/dialect.h>
+#include <tessera/dimensions.h>
+#include <tessera/value.h>
+
+#include "dialects.h"
+
+namespace tessera {
+
+namespace {
+
+class TransposedSource final : public ArraySource {
+public:
+    TransposedSource(std::unique_ptr<ArraySource> array, const DimensionNames& order)
+        : array_(std::move(array)), info_(array_->info()), attributes_(array_->attribute_values()) {
+        const DimensionNames names = dimension_names_of(*array_);
+        for (const auto& name : order) {
+            of_.push_back(static_cast<int>(std::ranges::find(names, name) - names.begin()));
+        }
+        info_.shape = in_order(info_.shape);
+        info_.chunks = in_order(info_.chunks);
+        info_.shards = in_order(info_.shards);
+        attributes_.set(dimensions_attribute, dimension_names_json(order));
+    }
+
+    [[nodiscard]] ArrayInfo info() const override { return info_; }
+    [[nodiscard]] const std::string& name() const override { return array_->name(); }
+    [[nodiscard]] Value attribute_values() const override { return attributes_; }
+    [[nodiscard]] std::optional<std::vector<std::byte>> fill_bytes() const override { return array_->fill_bytes(); }
+
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        Region stored(region);
+        MutableArrayView view = out;
+        for (int d = 0; d < region.start.rank(); ++d) {
+            const int to = of_[static_cast<std::size_t>(d)];
+            stored.start[to] = region.start[d];
+            stored.extent[to] = region.extent[d];
+            view.shape[to] = out.shape[d];
+            view.strides[to] = out.strides[d];
+        }
+        array_->read_into(stored, view, io);
+    }
+
+private:
+    [[nodiscard]] Shape in_order(const Shape& shape) const {
+        Shape made = shape;
+        if (std::cmp_not_equal(shape.rank(), of_.size())) return made;
+        for (int d = 0; d < shape.rank(); ++d) made[d] = shape[of_[static_cast<std::size_t>(d)]];
+        return made;
+    }
+
+    std::unique_ptr<ArraySource> array_;
+    ArrayInfo info_;
+    Value attributes_;
+    std::vector<int> of_;  ///< of each dimension, that of the array
+};
+
+}  // namespace
+
+bool reorders(const ArraySource& array, const DimensionNames& order) {
+    const DimensionNames names = dimension_names_of(array);
+    return names != order && names.size() == order.size() && std::ranges::is_permutation(names, order) &&
+           std::ranges::all_of(names, [](const auto& name) { return name.has_value(); });
+}
+
+std::unique_ptr<ArraySource> transposed_source(std::unique_ptr<ArraySource> array, const DimensionNames& order) {
+    return std::make_unique<TransposedSource>(std::move(array), order);
+}
+
+}  // namespace tessera

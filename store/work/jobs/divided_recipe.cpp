@@ -1,0 +1,581 @@
+// Recipes over whole data sets, as recipes of each of their arrays.
+#include <tessera/data_set.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/action.h>
+#include <tessera/array_file.h>
+#include <tessera/coordinates.h>
+#include <tessera/derived_source.h>
+#include <tessera/dialect.h>
+#include <tessera/error_text.h>
+#include <tessera/geo_reference.h>
+#include <tessera/measure.h>
+#include <tessera/numbers.h>
+#include <tessera/part_source.h>
+#include <tessera/shared_source.h>
+#include <tessera/write_computed.h>
+
+namespace tessera {
+
+namespace {
+
+bool is_number_text(std::string_view text) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size();
+}
+
+/// The arrays of a data set that a recipe is for.
+std::set<std::string> chosen(const DataSet& set, const Recipe& recipe) {
+    const auto require_there = [&](const char* option, const std::vector<std::string>& names) {
+        for (const std::string& name : names) {
+            if (set.has(name)) continue;
+            throw invalid_argument("{}: {} has no array '{}'; there are {}", option, set.path(), name,
+                                   fmt::join(set.names(), ", "));
+        }
+    };
+    require_there("only", recipe.only);
+    require_there("except", recipe.leave_out);
+    std::set<std::string> all(set.names().begin(), set.names().end());
+    if (!recipe.only.empty()) all = set.with_belongings(recipe.only);
+    for (const std::string& name : recipe.leave_out) all.erase(name);
+    return all;
+}
+
+/// Makes the recipes of a data set's arrays.
+class Divider {
+public:
+    Divider(const Recipe& recipe, DataSet set) : recipe_(recipe), set_(std::move(set)), names_(chosen(set_, recipe)) {
+        if (recipe_.selection) selection_.emplace(*recipe_.selection);
+        divided_.groups = set_.groups();
+        for (ArrayFileGroup& group : divided_.groups) {
+            if (selection_) erase_geo_place(group.attributes);  // it is that of the whole
+        }
+        divided_.like = set_.dialect();
+        divided_.consolidated = set_.is_consolidated();
+    }
+
+    DividedRecipe divide() {
+        std::visit([&](const auto& made) { make(made); }, recipe_.make);
+        if (selection_) name_scalars();
+        if (selection_) in_context([&] { return set_.path(); }, [&] { selection_->require_found(); });
+        return std::move(divided_);
+    }
+
+private:
+    void add(std::string path, Recipe recipe, const DataSet& from, const std::string& name) {
+        recipe.selection = std::nullopt;
+        if (selection_) {
+            std::string items = selection_->items_for(*from.open(name));
+            if (!items.empty()) recipe.selection = std::move(items);
+        }
+        divided_.arrays.push_back({std::move(path), std::move(recipe)});
+    }
+    /// The same recipe with another `make`.
+    template <class Made>
+    void add(const std::string& name, Made made) {
+        Recipe recipe = recipe_;
+        recipe.only.clear();
+        recipe.leave_out.clear();
+        recipe.make = std::move(made);
+        add(name, std::move(recipe), set_, name);
+    }
+    void carry(const std::string& name) {
+        add(name, Recipe{.make = CopyRecipe{.source = {.path = set_.path_of(name)}, .view = carried_}}, set_, name);
+    }
+
+    /// A dimension of which one value is selected goes; its coordinate stays, as the attribute of what had it.
+    void name_scalars() {
+        std::map<std::string, std::string> scalars;  ///< names by dimensions
+        for (const auto& one : divided_.arrays) {
+            const bool copied = std::holds_alternative<CopyRecipe>(one.recipe.make) && one.recipe.selection;
+            if (!copied || !set_.has(one.path) || !set_.is_coordinate(one.path)) continue;
+            if (!part_source(set_.open(one.path), *one.recipe.selection)->info().shape.empty()) continue;
+            scalars.emplace(*member(one.path).dimensions.front(), one.path.substr(one.path.rfind('/') + 1));
+        }
+        for (auto& one : divided_.arrays) {
+            if (!set_.has(one.path) || !is_data(one.path)) continue;
+            for (const auto& [dimension, name] : scalars) {
+                if (member(one.path).has(dimension)) one.scalars.push_back(name);
+            }
+        }
+    }
+
+    [[nodiscard]] const DataSet::Member& member(const std::string& name) const { return set_.member(name); }
+    [[nodiscard]] bool is_data(const std::string& name) const { return set_.is_data(name); }
+
+    /// A name, not a number, because dimensions lie at different places.
+    void require_dimension(const char* option, const std::string& word) const {
+        const auto all = set_.dimensions();
+        if (all.contains(word)) return;
+        if (is_number_text(word)) {
+            throw invalid_argument("{}: {} holds several arrays: name the dimension, and not its number {}; {}", option,
+                                   set_.path(), word, names_there(all));
+        }
+        throw invalid_argument("{}: no array of {} has a dimension '{}'; {}", option, set_.path(), word,
+                               names_there(all));
+    }
+    void require_numbers(const std::string& name, std::string_view what) const {
+        const DType& dtype = member(name).dtype;
+        if (is_number(dtype) || dtype.kind() == Kind::datetime || dtype.kind() == Kind::timedelta) return;
+        throw unsupported("{}: elements of {} cannot be {}", set_.path_of(name), dtype.to_string(), what)
+            .advising(Action::leave_out, "leaves it out", name);
+    }
+    void require_some(bool any, std::string_view what) const {
+        if (!any) throw invalid_argument("{}: none of its arrays {}", set_.path(), what);
+    }
+    [[nodiscard]] bool has_any(const std::string& name, const std::vector<std::string>& dimensions) const {
+        return std::ranges::any_of(dimensions, [&](const auto& d) { return member(name).has(d); });
+    }
+
+    void make(const CopyRecipe& r) {
+        carried_ = r.view;
+        for (const std::string& name : names_) {
+            CopyRecipe one = r;
+            one.source = {.path = set_.path_of(name)};
+            if (is_data(name) && !r.view.order.empty() &&
+                !std::ranges::is_permutation(member(name).dimensions, r.view.order)) {
+                throw invalid_argument("dims: expected the dimensions of {} in another order; {}", set_.path_of(name),
+                                       names_there(set_.dimensions()));
+            }
+            is_data(name) ? add(name, std::move(one)) : carry(name);
+        }
+    }
+
+    void make(const ReduceRecipe& r) {
+        if (r.by) return make_groups(r);
+        for (const std::string& axis : r.axes) require_dimension("axes", axis);
+        bool any = false;
+        for (const std::string& name : names_) {
+            const bool goes = r.axes.empty() ? !member(name).dimensions.empty() || member(name).shape.rank() > 0
+                                             : has_any(name, r.axes);
+            if (!goes) {
+                carry(name);
+                continue;
+            }
+            const bool middle = r.keep_dimensions && set_.is_coordinate(name) && is_number(member(name).dtype);
+            if (!is_data(name) && !middle) continue;  // it says nothing of the result
+            require_numbers(name, "reduced");
+            any = any || is_data(name);
+            ReduceRecipe one = r;
+            one.source = {.path = set_.path_of(name)};
+            if (middle) one.with = "mean";
+            std::erase_if(one.axes, [&](const std::string& axis) { return !member(name).has(axis); });
+            add(name, std::move(one));
+        }
+        require_some(any, "has these dimensions");
+    }
+
+    /// The dimension that is grouped: the one named, or the one with times.
+    [[nodiscard]] std::string grouped_dimension(const ReduceRecipe& r) const {
+        if (r.axes.size() > 1)
+            throw invalid_argument("by: groups are made along one dimension, and {} are named", r.axes.size());
+        if (!r.axes.empty()) {
+            require_dimension("axes", r.axes.front());
+            return r.axes.front();
+        }
+        std::vector<std::string> found;
+        for (const std::string& name : names_) {
+            if (!set_.is_coordinate(name)) continue;
+            const Coordinate coordinate(set_.open(name));
+            const auto& dimension = *member(name).dimensions.front();
+            if (coordinate.kind() == Coordinate::Kind::times && std::ranges::count(found, dimension) == 0)
+                found.push_back(dimension);
+        }
+        if (found.size() == 1) return found.front();
+        throw invalid_argument("axes: {}; name the dimension that is grouped",
+                               found.empty()
+                                   ? fmt::format("{}: no coordinate holds times", set_.path())
+                                   : fmt::format("{}: {} have times", set_.path(), fmt::join(found, " and ")));
+    }
+
+    void make_groups(const ReduceRecipe& r) {
+        const std::string dimension = grouped_dimension(r);
+        bool any = false;
+        for (const std::string& name : names_) {
+            if (!member(name).has(dimension)) {
+                carry(name);
+                continue;
+            }
+            if (set_.is_coordinate(name)) {
+                add_labels(r, name);
+                continue;
+            }
+            if (!is_data(name)) continue;
+            require_numbers(name, "reduced");
+            any = true;
+            ReduceRecipe one = r;
+            one.source = {.path = set_.path_of(name)};
+            one.axes = {dimension};
+            add(name, std::move(one));
+        }
+        require_some(any, fmt::format("has the dimension {}", dimension));
+    }
+
+    /// The coordinate of the groups, in place of that of their indices.
+    void add_labels(const ReduceRecipe& r, const std::string& coordinate) {
+        LabelsRecipe labels{.source = {.path = set_.path_of(coordinate)}, .by = *r.by};
+        const std::string name = label_name(labels);
+        const std::string path = coordinate.substr(0, coordinate.rfind('/') + 1) + name;
+        if (names_.contains(path) && path != coordinate) {
+            throw invalid_argument("{}: it would be the name of the groups, too", set_.path_of(path))
+                .advising(Action::leave_out, "leaves it out", path);
+        }
+        add(path, Recipe{.make = std::move(labels)}, set_, coordinate);
+    }
+
+    void make(const CoarsenRecipe& r) {
+        const bool one_for_all = is_number_text(r.by);
+        std::vector<std::pair<std::string, std::string>> factors;
+        for (const auto& item : one_for_all ? decltype(parse_names("")){} : parse_names(r.by)) {
+            const std::size_t equals = item.value_or("").find('=');
+            if (!item || equals == std::string::npos) {
+                throw invalid_argument(
+                    "by: {} holds several arrays: expected factors by names of dimensions, such as "
+                    "lat=4,lon=2, found '{}'",
+                    set_.path(), r.by);
+            }
+            factors.emplace_back(item->substr(0, item->find_last_not_of(' ', equals - 1) + 1), *item);
+            require_dimension("by", factors.back().first);
+        }
+        bool any = false;
+        for (const std::string& name : names_) any = coarsen(r, name, one_for_all, factors) || any;
+        require_some(any, "has these dimensions");
+    }
+
+    /// Whether it is one of the data.
+    bool coarsen(const CoarsenRecipe& r, const std::string& name, bool one_for_all,
+                 const std::vector<std::pair<std::string, std::string>>& factors) {
+        std::string own;
+        for (const auto& [dimension, item] : factors) {
+            if (member(name).has(dimension)) own.append(own.empty() ? "" : ",").append(item);
+        }
+        if (one_for_all && member(name).shape.rank() > 0) own = r.by;
+        if (own.empty()) {
+            carry(name);
+            return false;
+        }
+        const bool numbers = is_number(member(name).dtype) || member(name).dtype.kind() == Kind::datetime;
+        if (!is_data(name) && (!numbers || is_bounds(name))) {
+            if (set_.is_coordinate(name)) {
+                divided_.notes.emplace_back(fmt::format("{}: it is left out, because elements of {} have no mean",
+                                                        set_.path_of(name), member(name).dtype.to_string()));
+            }
+            return false;
+        }
+        CoarsenRecipe one = r;
+        one.source = {.path = set_.path_of(name)};
+        one.by = own;
+        if (is_data(name)) {
+            require_numbers(name, "coarsened");
+            add(name, std::move(one));
+            return true;
+        }
+        // A coordinate of fewer points lies in the middle of those that it is made of, whatever becomes of the data.
+        if (r.with != "nearest") one.with = "mean";
+        // The mean of counts of time lies between two of them.
+        one.unrounded = r.with != "nearest" && is_number(member(name).dtype) && !counts_finely(name);
+        Recipe recipe{.make = std::move(one)};
+        add(name, std::move(recipe), set_, name);
+        return false;
+    }
+
+    /// Whether it counts so small units of time that float64 would lose some, and half a unit is nothing.
+    [[nodiscard]] bool counts_finely(const std::string& name) const {
+        const Value* const units = member(name).attributes.find("units");
+        const std::string text = units != nullptr && units->is_string() ? units->as_string() : std::string();
+        return text.starts_with("nano") || text.starts_with("micro");
+    }
+
+    [[nodiscard]] bool is_bounds(const std::string& name) const {
+        return std::ranges::any_of(set_.names(), [&](const std::string& one) { return bounds_of(one) == name; });
+    }
+    [[nodiscard]] std::optional<std::string> bounds_of(const std::string& name) const {
+        for (const char* const attribute : {"bounds", "climatology"}) {
+            const Value* const text = member(name).attributes.find(attribute);
+            if (text != nullptr && text->is_string()) return set_.beside(name, text->as_string());
+        }
+        return std::nullopt;
+    }
+
+    void make(const JoinRecipe& r) {
+        std::vector<DataSet> sets;
+        for (const Ingredient& part : r.parts) {
+            auto set = DataSet::at(part.path);
+            if (!set) {
+                throw invalid_argument("{}: it is one array, and {} holds several; name one of these: {}", part.path,
+                                       set_.path(), set_.path_of(set_.names().front()));
+            }
+            sets.push_back(*std::move(set));
+        }
+        if (!r.new_axis) require_dimension("axis", r.axis);
+        bool any = false;
+        for (const std::string& name : names_) {
+            const bool grows = r.new_axis ? is_data(name) : member(name).has(r.axis);
+            any = any || (grows && is_data(name));
+            if (!grows) {
+                require_same(sets, name);
+                carry(name);
+                continue;
+            }
+            JoinRecipe one = r;
+            for (std::size_t i = 0; i < sets.size(); ++i) {
+                if (!sets[i].has(name)) {
+                    throw invalid_argument("{}: it has no array {}, which {} has", sets[i].path(), name, set_.path())
+                        .advising(Action::leave_out, "leaves it out", name);
+                }
+                require_same_units(sets[i], name);
+                one.parts[i].path = sets[i].path_of(name);
+            }
+            add(name, std::move(one));
+        }
+        require_some(any, "is joined");
+    }
+
+    /// Bounds without units have those of their coordinate, which may be counted anew in the result.
+    void require_same_units(const DataSet& other, const std::string& bounds) const {
+        for (const std::string& name : names_) {
+            if (bounds_of(name) != bounds || member(bounds).attributes.find("units") != nullptr) continue;
+            for (const char* const attribute : {"units", "calendar"}) {
+                const Value* const here = member(name).attributes.find(attribute);
+                const Value* const there = other.has(name) ? other.member(name).attributes.find(attribute) : nullptr;
+                if ((here == nullptr) == (there == nullptr) && (here == nullptr || *here == *there)) continue;
+                throw invalid_argument("{}: its bounds are counted by the {} of {}, which are others in {}",
+                                       other.path_of(bounds), attribute, name, set_.path())
+                    .advising(Action::leave_out, "leaves them out", bounds);
+            }
+        }
+    }
+
+    /// What is not joined must be the same in all parts, or a part would lie elsewhere than its result says.
+    void require_same(const std::vector<DataSet>& sets, const std::string& name) const {
+        const auto first = set_.open(name);
+        for (const DataSet& other : sets) {
+            if (other.path() == set_.path() || !other.has(name)) continue;
+            const auto array = other.open(name);
+            if (first->info().shape == array->info().shape && difference(*first, *array, {}, 1).none()) continue;
+            throw invalid_argument("{}: it is not along the dimension that grows, and differs from {}",
+                                   other.path_of(name), set_.path_of(name))
+                .advising(Action::leave_out, "leaves it out", name);
+        }
+    }
+
+    void make(const CalcRecipe& r) {
+        std::vector<std::pair<std::string, DataSet>> others;
+        for (const auto& [operand, ingredient] : r.operands) {
+            if (ingredient.array || ingredient.path == set_.path()) continue;
+            if (auto set = DataSet::at(ingredient.path)) others.emplace_back(operand, *std::move(set));
+        }
+        bool any = false;
+        for (const std::string& name : names_) {
+            if (!is_data(name)) {
+                carry(name);
+                continue;
+            }
+            require_numbers(name, "computed with");
+            CalcRecipe one = r;
+            for (auto& [operand, ingredient] : one.operands) {
+                if (!ingredient.array && ingredient.path == set_.path()) ingredient.path = set_.path_of(name);
+            }
+            for (const auto& [operand, set] : others) {
+                if (!set.has(name)) {
+                    throw invalid_argument("{}: it has no array {}, which {} has", set.path(), name, set_.path())
+                        .advising(Action::leave_out, "leaves it out", name);
+                }
+                const auto found = std::ranges::find(one.operands, operand, &NamedIngredients::value_type::first);
+                found->second.path = set.path_of(name);
+            }
+            any = true;
+            add(name, std::move(one));
+        }
+        require_some(any, "holds data");
+    }
+
+    void make(const LabelsRecipe& /*recipe*/) { throw unsupported("labels are of one coordinate"); }
+    void make(const PyramidRecipe& /*recipe*/) {
+        throw unsupported("{}: it holds several arrays, and a pyramid is of one: name it", set_.path());
+    }
+
+    const Recipe& recipe_;
+    DataSet set_;
+    std::set<std::string> names_;
+    View carried_ = {};
+    std::optional<SharedSelection> selection_;
+    DividedRecipe divided_{};
+};
+
+/// The path of a data set and the name of an array in it: of FILE::NAME and GROUP/NAME; else two empty texts.
+std::pair<std::string, std::string> split_node(const std::string& path) {
+    const ArrayPath file = split_array_path(path);
+    if (file.member) return {file.path.string(), *file.member};
+    const std::size_t slash = path.find_last_not_of('/') == std::string::npos
+                                  ? std::string::npos
+                                  : path.rfind('/', path.find_last_not_of('/'));
+    if (slash == std::string::npos || slash == 0) return {};
+    return {path.substr(0, slash), path.substr(slash + 1, path.find_last_not_of('/') - slash)};
+}
+
+/// The path of the data set that a recipe is over; nullopt for single arrays.
+std::optional<std::string> data_set_of(const Recipe& recipe) {
+    std::optional<std::string> found;
+    for_each_ingredient(recipe, [&](const Ingredient& ingredient) {
+        if (found || ingredient.array || ingredient.path.empty()) return;
+        if (std::ranges::count(grouping_words(), ingredient.path) > 0) return;
+        if (DataSet::at(ingredient.path)) found = ingredient.path;
+    });
+    return found;
+}
+
+/// Without words for arrays that are not there.
+void clean(Value& attributes, const std::set<std::string>& there) {
+    for (const char* const name : {"coordinates", "ancillary_variables", "bounds", "climatology"}) {
+        const Value* const text = attributes.find(name);
+        if (text == nullptr || !text->is_string()) continue;
+        std::string kept;
+        for (const std::string& word : words_in(text->as_string())) {
+            if (there.contains(word)) kept.append(kept.empty() ? "" : " ").append(word);
+        }
+        if (kept.empty()) {
+            attributes.erase(name);
+        } else {
+            attributes.set(name, kept);
+        }
+    }
+}
+
+void add_scalars(Value& attributes, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    const Value* const text = attributes.find("coordinates");
+    std::string all = text != nullptr && text->is_string() ? text->as_string() : std::string();
+    for (const std::string& name : names) all.append(all.empty() ? "" : " ").append(name);
+    attributes.set("coordinates", all);
+}
+
+/// The last parts of the paths of all arrays.
+std::set<std::string> names_in(const DividedRecipe& divided) {
+    std::set<std::string> names;
+    for (const auto& one : divided.arrays) names.insert(one.path.substr(one.path.rfind('/') + 1));
+    return names;
+}
+
+}  // namespace
+
+std::optional<DividedRecipe> divided(const Recipe& recipe) {
+    const std::optional<std::string> path = data_set_of(recipe);
+    if (path) return Divider(recipe, *DataSet::at(*path)).divide();
+    const char* const given = !recipe.only.empty() ? "only" : !recipe.leave_out.empty() ? "except" : nullptr;
+    if (given != nullptr) throw invalid_argument("{}: only of a group, or of a file of several arrays", given);
+    return std::nullopt;
+}
+
+std::optional<DividedRecipe> divided_for(const Recipe& recipe, const std::string& destination) {
+    const auto* const copy = std::get_if<CopyRecipe>(&recipe.make);
+    if (copy != nullptr && (copy->source.array || copy->view.where || copy->view.points || copy->view.coordinates))
+        return std::nullopt;
+    auto whole = copy == nullptr ? divided(recipe) : std::nullopt;
+    return whole ? std::move(whole) : divided_with_coordinates(recipe, destination);
+}
+
+std::function<bool(const std::string& path)> exclusion(const Recipe& recipe) {
+    const auto* const copy = std::get_if<CopyRecipe>(&recipe.make);
+    if (copy == nullptr || (recipe.only.empty() && recipe.leave_out.empty())) return nullptr;
+    const auto set = copy->source.path.empty() ? std::nullopt : DataSet::at(copy->source.path);
+    if (!set)
+        throw invalid_argument("{}: only of a group, or of a file of several arrays",
+                               recipe.only.empty() ? "except" : "only");
+    std::set<std::string> out(set->names().begin(), set->names().end());
+    for (const std::string& name : chosen(*set, recipe)) out.erase(name);
+    return [out = std::move(out)](const std::string& path) { return out.contains(path); };
+}
+
+std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe, const std::string& destination) {
+    const ArrayFileFormat* const format = named_array_file_format(destination);
+    if (format == nullptr || format->groups == nullptr || split_array_path(destination).member) return std::nullopt;
+    // Whether parts of a join lie along the same coordinates is not known.
+    if (std::holds_alternative<JoinRecipe>(recipe.make)) return std::nullopt;
+    const std::vector<std::string> paths = paths_of(recipe);
+    if (paths.size() != 1) return std::nullopt;
+    const auto [whole, name] = split_node(paths.front());
+    if (whole.empty()) return std::nullopt;
+    auto set = DataSet::at(whole);
+    if (!set || !set->has(name) || set->with_belongings({name}).size() < 2) return std::nullopt;
+    Recipe of_set = recipe;
+    of_set.only = {name};
+    for_each_ingredient(of_set, [&](Ingredient& ingredient) {
+        if (ingredient.path == paths.front()) ingredient.path = whole;
+    });
+    DividedRecipe made = Divider(of_set, *std::move(set)).divide();
+    // A file of one array has it at the top, with the attributes of its group.
+    const std::size_t slash = name.rfind('/');
+    const std::string group = name.substr(0, slash == std::string::npos ? 0 : slash);
+    std::erase_if(made.groups, [&](const ArrayFileGroup& one) { return one.name != group; });
+    for (ArrayFileGroup& one : made.groups) one.name.clear();
+    for (auto& one : made.arrays) one.path = one.path.substr(one.path.rfind('/') + 1);
+    return made;
+}
+
+namespace {
+
+std::shared_ptr<const ArraySet> array_set(const DividedRecipe& divided, const std::string& destination,
+                                          const IoOptions& io, const std::function<void(const Note&)>& say) {
+    auto set = std::make_shared<ArraySet>();
+    set->groups = divided.groups;
+    set->like = divided.like;
+    set->consolidated = divided.consolidated;
+    const bool to_file = named_array_file_format(destination) != nullptr;
+    const auto there = std::make_shared<const std::set<std::string>>(names_in(divided));
+    for (const auto& one : divided.arrays) {
+        Recipe made_by = one.recipe;
+        if (auto* const labels = std::get_if<LabelsRecipe>(&made_by.make)) labels->as_bytes = to_file;
+        const auto open = [recipe = std::move(made_by), io] {
+            const auto opened = std::make_shared<OpenedRecipe>(open_recipe(recipe, io));
+            // What is viewed is selected afterwards.
+            const bool selects = recipe.selects_view() && recipe.selection;
+            if (selects) opened->source = part_source(std::move(opened->source), *recipe.selection);
+            return opened;
+        };
+        const auto told = std::make_shared<bool>(false);
+        ArraySet::One made{.path = one.path, .open = nullptr};
+        made.open = [open, there, say, told, to_file, scalars = one.scalars]() -> std::unique_ptr<ArraySource> {
+            const auto opened = open();
+            for (const Note& note : std::exchange(*told, true) ? std::vector<Note>{} : opened->notes) say(note);
+            const bool copied = opened->kept.empty() && opened->from.dimension_names.empty();
+            const Value before = opened->source->attribute_values();
+            Value attributes = to_file && !copied ? attributes_in_file(*opened->source, opened->from) : before;
+            clean(attributes, *there);
+            add_scalars(attributes, scalars);
+            if (copied && attributes == before) return std::move(opened->source);
+            return shared_source({opened, opened->source.get()}, std::move(attributes));
+        };
+        if (!std::holds_alternative<CopyRecipe>(one.recipe.make)) {
+            made.complete = [open, destination](ArrayWishes& wishes) {
+                const auto opened = open();
+                complete_wishes(wishes, destination, opened->source->info().shape.rank(), opened->from);
+            };
+        }
+        set->arrays.push_back(std::move(made));
+    }
+    return set;
+}
+
+}  // namespace
+
+void make_set(HierarchyOptions& options, const DividedRecipe& divided, const std::string& destination,
+              const std::function<void(const Note&)>& say) {
+    options.set = array_set(divided, destination, options.io, say);
+    // The recipes of the arrays have these.
+    options.view = nullptr;
+    options.open = nullptr;
+    options.exclude = nullptr;
+    options.selection.reset();
+    if (options.made_from.empty()) options.made_from = "a recipe";
+}
+
+}  // namespace tessera

@@ -1,0 +1,119 @@
+// Data sets: arrays of one group or file that share dimensions and coordinates, and recipes that are made of all of
+// them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/array_file.h>
+#include <tessera/array_io.h>
+#include <tessera/copy.h>
+#include <tessera/dimensions.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/locate.h>
+#include <tessera/parallel.h>
+#include <tessera/recipe.h>
+
+namespace tessera {
+
+/// What lies at a path that holds several arrays. Thread rule: one thread at a time.
+class DataSet {
+public:
+    /// A group, a folder with arrays or a file of several arrays; nullopt for anything else.
+    [[nodiscard]] static std::optional<DataSet> at(const std::string& path);
+    [[nodiscard]] static std::optional<DataSet> of(const Located& at);
+
+    struct Member {
+        DimensionNames dimensions;
+        DType dtype;
+        Shape shape;
+        Value attributes;
+        [[nodiscard]] std::optional<int> axis(std::string_view dimension) const;
+        [[nodiscard]] bool has(std::string_view dimension) const { return axis(dimension).has_value(); }
+    };
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+    [[nodiscard]] bool has(const std::string& name) const;
+    /// What an array is. It is opened the first time.
+    [[nodiscard]] const Member& member(const std::string& name) const;
+    [[nodiscard]] std::unique_ptr<ArraySource> open(const std::string& name) const;
+    /// As open_source() takes it.
+    [[nodiscard]] std::string path_of(const std::string& name) const;
+    /// With their attributes; "" is the whole.
+    [[nodiscard]] std::vector<ArrayFileGroup> groups() const;
+    /// Of its groups; null for a file.
+    [[nodiscard]] const Dialect* dialect() const;
+    [[nodiscard]] bool is_consolidated() const;
+
+    /// Whether it is no coordinate, and nothing that another array's attributes name as its own (CF: coordinates,
+    /// bounds, climatology, grid_mapping, cell_measures).
+    [[nodiscard]] bool is_data(const std::string& name) const;
+    /// Whether it has one dimension, of its own name.
+    [[nodiscard]] bool is_coordinate(const std::string& name) const;
+    /// The name of one that the attribute of another leads to: in its group or in one around it; nullopt: there is
+    /// none.
+    [[nodiscard]] std::optional<std::string> beside(const std::string& of, std::string_view name) const;
+    /// These, and the coordinates and other arrays that belong to them.
+    [[nodiscard]] std::set<std::string> with_belongings(const std::vector<std::string>& names) const;
+    /// The names of all dimensions.
+    [[nodiscard]] std::set<std::string> dimensions() const;
+
+private:
+    DataSet() = default;
+    std::string path_;
+    Located at_;
+    std::optional<Group> group_;
+    std::vector<std::string> names_;
+    mutable std::map<std::string, Member> members_;
+    mutable std::optional<std::set<std::string>> belongings_;  ///< arrays that belong to others
+};
+
+/// The names that attributes of CF say belong to an array, as they stand there.
+[[nodiscard]] std::vector<std::string> belongings_in(const Value& attributes);
+/// The words of such an attribute, without the colons that some end in.
+[[nodiscard]] std::vector<std::string> words_in(const std::string& text);
+
+/// What a recipe over data sets makes: a recipe for each array.
+struct DividedRecipe {
+    struct One {
+        std::string path;  ///< in the result
+        Recipe recipe;
+        std::vector<std::string> scalars = {};  ///< further words of its attribute `coordinates`
+    };
+    std::vector<One> arrays;
+    std::vector<ArrayFileGroup> groups;
+    const Dialect* like = nullptr;
+    bool consolidated = false;
+    std::vector<Note> notes;
+};
+
+/// The recipes of the arrays that a recipe over whole data sets makes; nullopt for one over single arrays, which makes
+/// one. What has none of the dimensions is copied. Throws invalid_argument for names that the data sets do not have.
+[[nodiscard]] std::optional<DividedRecipe> divided(const Recipe& recipe);
+/// The same of an array of a data set for a file that keeps coordinates (netCDF, HDF5): with those that it has. nullopt
+/// where the destination is none, names an array of the file, or the array stands alone.
+[[nodiscard]] std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe,
+                                                                    const std::string& destination);
+
+/// Either of the two, as the recipe is made there; a copy of a whole data set is none, because copy_hierarchy() makes
+/// it.
+[[nodiscard]] std::optional<DividedRecipe> divided_for(const Recipe& recipe, const std::string& destination);
+
+/// HierarchyOptions::exclude of a copy of a data set; null if all of it is copied. Throws invalid_argument.
+[[nodiscard]] std::function<bool(const std::string& path)> exclusion(const Recipe& recipe);
+
+/// Lets a copy make these arrays, computed as they are read, in place of what lies at its source. `say` gets sentences
+/// about them.
+void make_set(HierarchyOptions& options, const DividedRecipe& divided, const std::string& destination,
+              const std::function<void(const Note& note)>& say);
+
+}  // namespace tessera

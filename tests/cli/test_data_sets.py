@@ -1,0 +1,215 @@
+"""Jobs over whole data sets, beside xarray: each array that has the dimensions, with coordinates, in one command."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+from program import PROGRAM, ProgramTest, main
+
+try:
+    import netCDF4  # noqa: F401 (of which xarray reads and writes files)
+    import xarray as xr
+except ImportError:
+    print("xarray or netCDF4 is not installed")
+    sys.exit(77)
+
+
+def program(*words, fails=False):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+    if fails:
+        assert done.returncode != 0, f"{words}: succeeded: {done.stdout}"
+        return done.stderr
+    assert done.returncode == 0, f"{words}: {done.stderr}"
+    return done.stdout
+
+
+def days(path, first, count):
+    """Some days of a packed variable with missing elements, another one, and all kinds of coordinates."""
+    rng = np.random.default_rng(first)
+    data = xr.Dataset(
+        {"t": (("time", "lat", "lon"), 280 + 10 * rng.standard_normal((count, 7, 8))),
+         "u": (("time", "lat", "lon"), rng.standard_normal((count, 7, 8)).astype("f4")),
+         "orography": (("lat", "lon"), np.arange(56.0).reshape(7, 8)),
+         "time_bounds": (("time", "ends"), first + np.stack([np.arange(count), np.arange(count) + 1], 1).astype("f8"))},
+        coords={"time": ("time", first + np.arange(count), {"units": "days since 2001-01-01", "calendar": "standard",
+                                                            "bounds": "time_bounds"}),
+                "lat": np.arange(90, -91, -30.0), "lon": np.arange(0, 360, 45.0), "height": 2.0,
+                "area": (("lat", "lon"), np.ones((7, 8)))})
+    data.t[0, 0, 0] = np.nan
+    data.attrs["title"] = "days"
+    data.to_netcdf(path, encoding={"t": {"dtype": "i2", "scale_factor": 1 / 64, "add_offset": 256.0, "_FillValue": -32768}})
+
+
+class DataSets(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.path("."))
+        days("a.nc", 0, 60)
+        self.a = xr.open_dataset("a.nc")
+        self.addCleanup(self.a.close)
+
+    def opened(self, path):
+        data = xr.open_dataset(path) if path.endswith(".nc") else xr.open_zarr(path, consolidated=False)
+        self.addCleanup(data.close)
+        return data
+
+    def test_a_mean_over_time_keeps_what_has_no_time(self):
+        for out, options in ("mean.nc", []), ("mean.zarr", ["--format", "v2"]):
+            program("reduce", "a.nc", out, "--with", "mean", "--axis", "time", *options)
+            made = self.opened(out)
+            wanted = self.a.mean("time")
+            xr.testing.assert_allclose(made.t, wanted.t, rtol=1e-6)
+            xr.testing.assert_allclose(made.u, wanted.u, rtol=1e-6)
+            xr.testing.assert_equal(made.orography.load(), self.a.orography.load())
+            self.assertEqual(set(made.coords), {"lat", "lon", "height", "area"})
+            self.assertEqual(made.attrs["title"], "days")
+            self.assertNotIn("time_bounds", made)
+
+    def test_means_of_months_have_months(self):
+        program("reduce", "a.nc", "months.nc", "--with", "mean", "--by", "month")
+        made = self.opened("months.nc")
+        wanted = self.a.t.resample(time="MS").mean()
+        np.testing.assert_allclose(made.t, wanted, rtol=1e-6)
+        np.testing.assert_array_equal(made.month, wanted.time)
+        program("reduce", "a.nc", "seasons.nc", "--with", "max", "--by", "season", "--only", "t")
+        made = self.opened("seasons.nc")
+        wanted = self.a.t.groupby("time.season").max()
+        self.assertEqual([str(s) for s in made.season.values.astype(str)], list(wanted.season.values))
+        np.testing.assert_allclose(made.t, wanted, rtol=1e-6)
+        self.assertNotIn("u", made)
+
+    def test_coarse_cells_lie_in_the_middle(self):
+        program("coarsen", "a.nc", "coarse.nc", "--by", "lat=2,lon=2,time=7")
+        made = self.opened("coarse.nc")
+        wanted = self.a.coarsen(lat=2, lon=2, time=7, boundary="pad").mean()
+        np.testing.assert_allclose(made.t, wanted.t, rtol=1e-6)
+        for name in "lat", "lon", "time":
+            np.testing.assert_array_equal(made[name], wanted[name])
+
+    def test_a_part_alone(self):
+        program("reduce", "a.nc", "part.nc", "--with", "max", "--axis", "lon", "--sel", "time=2001-02, lat=-30:30")
+        made = self.opened("part.nc")
+        wanted = self.a.sel(time="2001-02", lat=slice(30, -30)).max("lon")
+        xr.testing.assert_allclose(made.t, wanted.t, rtol=1e-6)
+        np.testing.assert_array_equal(made.time, wanted.time)
+        program("calc", "part2.nc", "x * 2", "x=a.nc", "--sel", "time=2001-02", "--only", "t")
+        np.testing.assert_allclose(self.opened("part2.nc").t, 2 * self.a.t.sel(time="2001-02"))
+        program("reduce", "a.nc::t", "part3.nc", "--with", "mean", "--by", "month", "--sel", "time=2001-01-20:2001-02-10")
+        np.testing.assert_allclose(self.opened("part3.nc").t,
+                                   self.a.t.sel(time=slice("2001-01-20", "2001-02-10")).resample(time="MS").mean(), rtol=1e-6)
+
+    def test_files_of_months_become_one(self):
+        days("b.nc", 60, 31)
+        days("c.nc", 91, 10)
+        program("concat", "a.nc", "b.nc", "c.nc", "all.zarr", "--axis", "time", "--format", "v2")
+        made = self.opened("all.zarr")
+        wanted = xr.concat([xr.open_dataset(name) for name in ("a.nc", "b.nc", "c.nc")], "time", data_vars="minimal",
+                           coords="minimal", compat="override")
+        for name in "t", "u", "orography", "lat", "area":
+            xr.testing.assert_equal(made[name].load(), wanted[name].load())
+        np.testing.assert_array_equal(made.time, wanted.time)
+        with xr.open_dataset("b.nc") as other:
+            other.load().assign_coords(lat=other.lat + 1).to_netcdf("moved.nc")
+        self.assertIn("moved.nc::lat", program("concat", "a.nc", "moved.nc", "no.zarr", "--axis", "time", fails=True))
+        self.assertFalse(os.path.exists("no.zarr"))
+
+    def test_one_variable_has_its_name_and_coordinates(self):
+        program("copy", "a.nc::t", "t.nc", "--sel", "lat=0")
+        made = self.opened("t.nc")
+        np.testing.assert_array_equal(made.t, self.a.t.sel(lat=0))
+        self.assertEqual(list(made.data_vars), ["t", "time_bounds"] if "time_bounds" in made.data_vars else ["t"])
+        np.testing.assert_array_equal(made.time, self.a.time)
+        program("copy", "a.nc", "g.zarr", "--format", "v3")
+        program("reduce", "g.zarr/t", "mean.nc", "--with", "mean", "--axis", "time")
+        xr.testing.assert_allclose(self.opened("mean.nc").t, self.a.t.mean("time"), rtol=1e-6)
+
+    def test_dimensions_in_another_order(self):
+        for out, options in ("t.nc", []), ("t.zarr", ["--format", "v2"]), ("t.npy", ["--decode-cf"]):
+            program("copy", "a.nc::t", out, "--dims", "lon,time,lat", *options)
+        wanted = self.a.t.transpose("lon", "time", "lat")
+        made = self.opened("t.nc").t
+        self.assertEqual(made.dims, wanted.dims)
+        np.testing.assert_array_equal(made, wanted)
+        np.testing.assert_array_equal(np.load("t.npy"), wanted)
+        self.assertIn("another order", program("copy", "a.nc::t", "o.nc", "--dims", "x,y,z", fails=True))
+        program("copy", "a.nc::t", "part.npy", "--dims", "lat,lon,time", "--sel", "time=2001-02, lat=0", "--decode-cf")
+        np.testing.assert_array_equal(np.load("part.npy"), self.a.t.sel(time="2001-02", lat=0).transpose("lon", "time"))
+
+    def test_tables_with_coordinates(self):
+        program("copy", "a.nc::t", "t.csv", "--coordinates", "--sel", "time=2001-01-01:2001-01-03, lat=30:90")
+        with open("t.csv") as file:
+            rows = [line.split(",") for line in file.read().splitlines()]
+        self.assertEqual(rows[0], ["time", "lat", "lon", "t"])
+        wanted = self.a.t.sel(time=slice("2001-01-01", "2001-01-03"), lat=slice(90, 30)).to_dataframe().reset_index()
+        self.assertEqual(len(rows) - 1, len(wanted))
+        for row, (_, expected) in zip(rows[1:], wanted.iterrows()):
+            self.assertEqual((row[0], float(row[1]), float(row[2])), (str(expected.time.date()), expected.lat, expected.lon))
+            if np.isnan(expected.t):
+                self.assertEqual(row[3], "")
+            else:
+                self.assertEqual(float(row[3]), expected.t)
+
+    def test_statistics_of_all(self):
+        found = {one["path"]: one["mean"] for one in json.loads(program("stats", "a.nc", "--json"))}
+        self.assertEqual(set(found), {"a.nc::t", "a.nc::u", "a.nc::orography"})
+        self.assertAlmostEqual(found["a.nc::t"], float(self.a.t.astype("f8").mean()), places=9)
+
+    def test_arithmetic_with_data_sets(self):
+        days("b.nc", 60, 60)
+        program("calc", "sum.nc", "(a + b) / 2", "a=a.nc", "b=b.nc")
+        with xr.open_dataset("b.nc") as other:
+            np.testing.assert_allclose(self.opened("sum.nc").t, (self.a.t.values + other.t.values) / 2)
+
+    def test_what_does_not_fit_is_refused_and_leaves_nothing(self):
+        for words, says in ((["reduce", "a.nc", "o.nc", "--with", "mean", "--axis", "0"], "name the dimension"),
+                            (["reduce", "a.nc", "o.nc", "--with", "mean", "--axis", "depth"], "depth"),
+                            (["reduce", "a.nc", "o.nc", "--with", "mean", "--axis", "time", "--only", "v"], "no array 'v'"),
+                            (["reduce", "a.nc", "o.npy", "--with", "mean", "--axis", "time"], "only one"),
+                            (["reduce", "a.nc::t", "o.zarr", "--with", "mean", "--only", "t"], "--only"),
+                            (["coarsen", "a.nc", "o.nc", "--by", "2,2"], "by names"),
+                            (["pyramid", "a.nc", "o.zarr"], "holds 9 arrays")):
+            self.assertIn(says, program(*words, fails=True), words)
+            self.assertEqual([name for name in os.listdir() if name.startswith("o.")], [], words)
+
+
+class Append(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.path("."))
+        for name, first, count in ("a", 0, 31), ("b", 31, 28), ("c", 59, 31), ("mixed", 50, 20):
+            days(f"{name}.nc", first, count)
+        program("copy", "a.nc", "g", "--format", "v3")
+
+    def length(self):
+        return json.loads(program("info", "g/t", "--json"))["shape"][0]
+
+    def test_times_go_on(self):
+        program("append", "g", "b.nc", "c.nc", "--axis", "time")
+        self.assertEqual(self.length(), 90)
+        says = program("append", "g", "b.nc", "--axis", "time", fails=True)
+        self.assertIn("2001-02-01 does not go on from 2001-03-31", says)
+        self.assertIn("--skip-old", says)
+        self.assertEqual(self.length(), 90)
+
+    def test_twice_by_cron(self):
+        for _ in range(2):
+            program("append", "g", "a.nc", "b.nc", "--axis", "time", "--skip-old")
+            self.assertEqual(self.length(), 59)
+        program("append", "g", "mixed.nc", "--axis", "time", "--skip-old")
+        self.assertEqual(self.length(), 70)
+        self.assertEqual(json.loads(program("get", "g/time", ":", "--raw", "--json")), list(range(70)))
+        program("undo", "g")
+        self.assertEqual(self.length(), 59)
+
+    def test_all_or_nothing(self):
+        program("append", "g", "b.nc", "a.nc", "--axis", "time", fails=True)
+        self.assertEqual(self.length(), 31)
+
+
+if __name__ == "__main__":
+    main()
