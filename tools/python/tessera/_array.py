@@ -16,6 +16,7 @@ from ._picture import Picture, selection_text
 from ._results import ArrayInfo
 from ._sel import sel_text
 from ._serve import Shown, show
+from ._types import Values
 
 
 class DecodedArray(Decoded):
@@ -93,7 +94,7 @@ class Array(Indexed):
         """
         return DecodedArray(self)
 
-    def sel(self, text: str = "", *, method: Optional[str] = None, **values: Any) -> Any:
+    def sel(self, text: str = "", *, method: Optional[str] = None, **values: object) -> Any:
         """Read by the names of dimensions and the values of their coordinates, as xarray's ``sel``.
 
         The coordinate of a dimension is the one-dimensional array of that name in the array's group. Times of the CF
@@ -125,7 +126,7 @@ class Array(Indexed):
         return self[key] if plain else self.oindex[key]
 
     def where(self, condition: str, *, threads: int = 0, max_memory: Union[int, str] = 0,
-              progress: ProgressCallback = None) -> np.ndarray[Any, Any]:
+              progress: ProgressCallback = None) -> Values:
         """The rows of a table that meet a condition: an expression over its fields.
 
         Examples
@@ -135,10 +136,10 @@ class Array(Indexed):
         >>> tessera.open("days.csv").where("close > 100")["close"]
         array([101])
         """
-        rows: np.ndarray[Any, Any] = self._handle.where(condition, self._work(threads, max_memory, progress))
+        rows: Values = self._handle.where(condition, self._work(threads, max_memory, progress))
         return rows
 
-    def isel(self, **indices: Any) -> Any:
+    def isel(self, **indices: object) -> Any:
         """Read by the names of dimensions and indices along them, as xarray's ``isel``.
 
         Examples
@@ -153,7 +154,7 @@ class Array(Indexed):
         plain = all(isinstance(index, (int, np.integer, slice)) for index in key)
         return self[tuple(key)] if plain else self.oindex[tuple(key)]
 
-    def view(self, selection: Any = "", *, axes: Sequence[Union[int, str]] = (), reduce: Optional[str] = None,
+    def view(self, selection: object = "", *, axes: Sequence[Union[int, str]] = (), reduce: Optional[str] = None,
              range: Optional[tuple[Union[float, str], Union[float, str]]] = None, map: str = "viridis",
              missing: Union[float, str] = "auto", size: tuple[int, int] = (960, 720), limit: Union[int, str] = "2G",
              raw: bool = False, threads: int = 0, max_memory: Union[int, str] = 0) -> Picture:
@@ -201,7 +202,7 @@ class Array(Indexed):
                              raw, self._work(threads, max_memory))
         return Picture(data)
 
-    def to_dask(self, chunks: Any = None, limit: Any = None) -> Any:
+    def to_dask(self, chunks: object = None, limit: object = None) -> Any:
         """A dask array of this array's elements, read block by block when it is computed.
 
         ``dask.array.store(d, a, lock=False)`` writes a dask array to this one. Threads, processes and workers of a
@@ -234,7 +235,7 @@ class Array(Indexed):
 
         return as_zarr(self, zarr_format)
 
-    def __dask_tokenize__(self) -> Any:
+    def __dask_tokenize__(self) -> object:
         return _dask.token(self)
 
     def iter_chunks(self, shards: bool = False) -> Iterator[tuple[slice, ...]]:
@@ -250,7 +251,7 @@ class Array(Indexed):
 
     # ---- writing
 
-    def resize(self, *shape: Any) -> None:
+    def resize(self, *shape: object) -> None:
         """Grow or shrink along any dimensions. New elements read as the fill; elements outside are deleted.
 
         Examples
@@ -364,10 +365,10 @@ class Array(Indexed):
 class Changed(Array):
     """An array in a batch."""
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("a batch of edits cannot be pickled; pickle the array")
 
-    def __dask_tokenize__(self) -> Any:
+    def __dask_tokenize__(self) -> object:
         return uuid.uuid4().hex
 
 
@@ -428,8 +429,8 @@ class Cached(Array):
     def info(self) -> ArrayInfo:
         return self._array.info
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("a cache cannot be pickled; pickle the array")
 
-    def __dask_tokenize__(self) -> Any:
+    def __dask_tokenize__(self) -> object:
         return uuid.uuid4().hex

@@ -6,6 +6,8 @@ import json
 from collections.abc import MutableMapping
 from typing import Any, Callable, Iterator
 
+from ._types import Document
+
 
 class Attributes(MutableMapping[str, Any]):
     """The attributes of an array or a group: JSON values by name.
@@ -22,11 +24,11 @@ class Attributes(MutableMapping[str, Any]):
         self._handle = handle
         self._require_writable = require_writable
 
-    def asdict(self) -> dict[str, Any]:
+    def asdict(self) -> Document:
         """All of them at this moment."""
         return dict(self._handle.attributes())
 
-    def put(self, attributes: dict[str, Any]) -> None:
+    def put(self, attributes: Document) -> None:
         """Replace all of them in one step."""
         self._require_writable()
         self._handle.replace_attributes(dict(attributes))

@@ -6,13 +6,15 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ._types import DTypeLike, Values
+
 
 def order(dtype_text: str) -> Optional[str]:
     """The byte order of bfloat16 elements; None for any other dtype."""
     return dtype_text[0] if dtype_text in ("<bfloat16", ">bfloat16") else None
 
 
-def astype(values: Any, byte_order: Optional[str], dtype: Any) -> Any:
+def astype(values: Values, byte_order: Optional[str], dtype: DTypeLike) -> Any:
     """NumPy's astype, and bfloat16 by its value."""
     if byte_order is None:
         return values.astype(dtype)
@@ -21,7 +23,7 @@ def astype(values: Any, byte_order: Optional[str], dtype: Any) -> Any:
     return np.asarray(bits, "u4").view("f4").astype(dtype)[()]
 
 
-def encode(values: Any, byte_order: str) -> Any:
+def encode(values: object, byte_order: str) -> Values:
     """Numbers rounded to the nearest bfloat16, ties to even; V2 elements stay as they are."""
     values = np.asarray(values)
     if values.dtype == np.dtype("V2"):

@@ -12,11 +12,12 @@ import traceback
 import types
 import typing
 import warnings
-from typing import Any, Callable, Optional, TypeVar, Union
+from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
 import numpy as np
 
 from ._errors import Error
+from ._types import Document
 
 _HERE = os.path.dirname(__file__)
 _PYTHON = os.path.dirname(os.__file__)
@@ -44,11 +45,11 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 class _Unpack:
     """Stands for Unpack, which types alone import: of `**options` it leaves the TypedDict."""
 
-    def __class_getitem__(cls, options: Any) -> Any:
+    def __class_getitem__(cls, options: object) -> Any:
         return options
 
 
-def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., object]) -> Document:
     """The types of a function's parameters; those of `**options` one by one."""
     hints = typing.get_type_hints(function, localns={"Unpack": _Unpack, "os": os})
     hints.pop("return", None)
@@ -58,12 +59,12 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     return hints
 
 
-def hints_of_options(options: Any) -> dict[str, Any]:
+def hints_of_options(options: object) -> Document:
     """The types in a TypedDict."""
     return typing.get_type_hints(options)
 
 
-def _is(convert: Callable[[Any], Any], value: Any) -> bool:
+def _is(convert: Callable[[Any], Any], value: object) -> bool:
     try:
         convert(value)
     except (TypeError, ValueError):
@@ -71,7 +72,7 @@ def _is(convert: Callable[[Any], Any], value: Any) -> bool:
     return True
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _fits(value: object, kind: Any) -> bool:
     """Whether a value is of a type, or can be taken for one: an integer of NumPy for int."""
     origin = typing.get_origin(kind) or kind
     parts = typing.get_args(kind)
@@ -111,10 +112,10 @@ def shown(value: object) -> str:
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
 
 
-def _given(function: Callable[..., Any], args: Any, options: Any) -> dict[str, Any]:
+def _given(function: Callable[..., object], args: tuple[object, ...], options: Mapping[str, object]) -> Document:
     """The arguments of a call by name."""
     bound = inspect.signature(function).bind(*args, **options)
-    given: dict[str, Any] = {}
+    given: Document = {}
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -133,7 +134,7 @@ def _is_of_package(error: Exception) -> bool:
     return False
 
 
-def _about_types(function: Callable[..., Any], args: Any, options: Any, error: Exception) -> Optional[TypeError]:
+def _about_types(function: Callable[..., object], args: tuple[object, ...], options: Mapping[str, object], error: Exception) -> Optional[TypeError]:
     """The error in words, if a call failed because an argument is of another type."""
     if isinstance(error, Error) or not _is_of_package(error):
         return None  # the library's own, or one of a function that was given
@@ -162,7 +163,7 @@ def _function_in_words(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> Any:
         try:
             return function(*args, **options)
         except (TypeError, ValueError, AttributeError, RuntimeError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Optional, Sequence, Union
 
 import numpy as np
 
@@ -19,28 +19,30 @@ from ._node import KINDS, open_node
 from ._options import (ConversionOptions, CopyOptions, CreationOptions, Lengths, ProgressCallback, absolute, over_network,
                        over_network_of_node, place_options, without_work, work)
 from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
+from ._types import Attrs, DTypeLike, Document, Remote, Values
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Opened = Union[Array, Group, Members]
+Place = Union[Path, Opened]
 
 KINDS.update({_tessera.ArrayHandle: Array, _tessera.GroupHandle: Group, list: Members})
 
 
-def _place(break_seal: bool, storage_options: Optional[dict[str, Any]] = None) -> _tessera.PlaceOptions:
+def _place(break_seal: bool, storage_options: Remote = None) -> _tessera.PlaceOptions:
     """For functions that change the node at a path."""
     return _tessera.PlaceOptions(False, break_seal=break_seal, storage_options=storage_options)
 
 
-def _given(**options: Any) -> dict[str, Any]:
+def _given(**options: tuple[object, object]) -> Document:
     """Of options, each with its usual value, those that differ from it."""
     return {name: value for name, (value, usual) in options.items() if value != usual}
 
 
 def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
          follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
-         storage_options: Optional[dict[str, Any]] = None) -> Opened:
+         storage_options: Remote = None) -> Opened:
     """Open the array, group or file at a path.
 
     Parameters
@@ -98,7 +100,7 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
 
 def open_array(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
                follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
-               storage_options: Optional[dict[str, Any]] = None) -> Array:
+               storage_options: Remote = None) -> Array:
     """Open an array, as :func:`open` does; raises InvalidArgument for a group, and for a file of several arrays."""
     return _array(open(path, mode, durability=durability, locks=locks, follow_links=follow_links,
                        break_seal=break_seal, max_memory=max_memory, storage_options=storage_options))
@@ -106,7 +108,7 @@ def open_array(path: Path, mode: str = "r", *, durability: Optional[str] = None,
 
 def open_group(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
                follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
-               storage_options: Optional[dict[str, Any]] = None) -> Group:
+               storage_options: Remote = None) -> Group:
     """Open a group, as :func:`open` does; raises InvalidArgument for anything else."""
     found = open(path, mode, durability=durability, locks=locks, follow_links=follow_links, break_seal=break_seal,
                  max_memory=max_memory, storage_options=storage_options)
@@ -115,12 +117,12 @@ def open_group(path: Path, mode: str = "r", *, durability: Optional[str] = None,
     return found
 
 
-def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths = None, *, data: Any = None,
-           fill_value: Any = DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
+def create(path: Path, shape: Lengths = None, dtype: DTypeLike = None, chunks: Lengths = None, *, data: object = None,
+           fill_value: object = DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
            separator: Optional[str] = None, structures: Optional[str] = None, dims: Optional[Sequence[Optional[str]]] = None,
-           attrs: Optional[dict[str, Any]] = None,
+           attrs: Attrs = None,
            overwrite: bool = False, durability: Optional[str] = None, locks: bool = True,
-           storage_options: Optional[dict[str, Any]] = None) -> Array:
+           storage_options: Remote = None) -> Array:
     """Make a new array.
 
     Parameters
@@ -183,7 +185,7 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
     >>> tessera.create("cube.zarr", (365, 180, 360), "f4", codec="zstd:3", dims=("time", "y", "x")).format
     'v3'
     """
-    options = {"chunks": chunks, "shards": shards, "codec": codec, "format": format, "order": order,
+    options: Document = {"chunks": chunks, "shards": shards, "codec": codec, "format": format, "order": order,
                "separator": separator, "structures": structures, "dims": dims, "attrs": attrs}
     if fill_value is not DEFAULT:
         options["fill_value"] = fill_value
@@ -200,8 +202,8 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
     return open_array(place, "r+", **opening)
 
 
-def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]] = None,
-                 storage_options: Optional[dict[str, Any]] = None) -> Group:
+def create_group(path: Path, format: str = "v3", attrs: Attrs = None,
+                 storage_options: Remote = None) -> Group:
     """Make a group for arrays and further groups. `storage_options` as in :func:`open`.
 
     Raises
@@ -215,9 +217,9 @@ def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]]
     return Group(handle, place, "r+", opening)
 
 
-def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None, deflate: int = 0,
+def save(path: Path, values: object, *, overwrite: bool = False, dtype: DTypeLike = None, deflate: int = 0,
          object_strings: bool = False, progress: ProgressCallback = None,
-         storage_options: Optional[dict[str, Any]] = None, **options: Unpack[CreationOptions]) -> None:
+         storage_options: Remote = None, **options: Unpack[CreationOptions]) -> None:
     """Write a NumPy array as a new array of chunks, or as an array file by its extension.
 
     Parameters
@@ -262,7 +264,7 @@ def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None,
 
 
 def load(path: Path, progress: ProgressCallback = None,
-         storage_options: Optional[dict[str, Any]] = None) -> np.ndarray[Any, Any]:
+         storage_options: Remote = None) -> Values:
     """All elements of an array as a NumPy array. `storage_options` as in :func:`open`.
 
     Examples
@@ -274,14 +276,14 @@ def load(path: Path, progress: ProgressCallback = None,
     return np.asarray(_array(path, storage_options).read(..., progress=progress))
 
 
-def _opened(given: Union[Path, Opened], storage_options: Optional[dict[str, Any]] = None,
+def _opened(given: Place, storage_options: Remote = None,
             max_memory: Union[int, str] = 0) -> Opened:
     if isinstance(given, (Array, Group, Members)):
         return given
     return open(given, max_memory=max_memory, storage_options=storage_options)
 
 
-def _array(array: Union[Path, Opened], storage_options: Optional[dict[str, Any]] = None,
+def _array(array: Place, storage_options: Remote = None,
            max_memory: Union[int, str] = 0) -> Array:
     opened = _opened(array, storage_options, max_memory)
     if not isinstance(opened, Array):
@@ -289,11 +291,11 @@ def _array(array: Union[Path, Opened], storage_options: Optional[dict[str, Any]]
     return opened
 
 
-def _path_of(node: Any) -> str:
+def _path_of(node: Place) -> str:
     return node.path if isinstance(node, (Array, Group, Members)) else absolute(node)
 
 
-def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None,
+def copy(source: Place, destination: Path, sel: object = None,
          **options: Unpack[CopyOptions]) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
 
@@ -394,7 +396,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     return _tessera.copy(asked, picked, opened, new_place(destination), place, running)
 
 
-def convert(source: Union[Path, Array, Group, Members], destination: Path, format: str,
+def convert(source: Place, destination: Path, format: str,
             **options: Unpack[ConversionOptions]) -> list[str]:
     """Copy an array or a hierarchy into another format: ``convert("old.zarr", "new.zarr", "v3")``. Options as in :func:`copy`."""
     return copy(source, destination, format=format, **options)
@@ -410,8 +412,8 @@ def read_in_process(trust: bool = True) -> None:
 
 
 @over_network_of_node
-def refs(path: Any, out: Optional[Path] = None, *, skip_bad: bool = False,
-         storage_options: Optional[dict[str, Any]] = None) -> dict[str, Any]:
+def refs(path: Place, out: Optional[Path] = None, *, skip_bad: bool = False,
+         storage_options: Remote = None) -> Document:
     """Locate the chunks, for programs that read them in place: kerchunk's references, version 1.
 
     Other programs open the array or group as a Zarr v2 store, without a copy, by fsspec's reference file system:
@@ -459,7 +461,7 @@ def refs(path: Any, out: Optional[Path] = None, *, skip_bad: bool = False,
 
 @over_network_of_node
 def digest(array: Union[Path, Array, Group], *, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None) -> str:
+           progress: ProgressCallback = None, storage_options: Remote = None) -> str:
     """One hash of dtype, shape and content, whatever the chunks, the codecs and the format. That of a group, or of a file of
     several arrays, is a hash of the paths and digests of all arrays below. `storage_options` as in :func:`open`.
 
@@ -478,7 +480,7 @@ def digest(array: Union[Path, Array, Group], *, threads: int = 0, max_memory: Un
 @over_network
 def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         storage_options: Optional[dict[str, Any]] = None) -> Difference:
+         storage_options: Remote = None) -> Difference:
     """Compare two arrays element by element, by what elements stand for.
 
     Parameters
@@ -506,7 +508,7 @@ def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol:
 @over_network
 def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence[str]] = (), raw: bool = False, threads: int = 0,
           max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-          storage_options: Optional[dict[str, Any]] = None) -> Statistics:
+          storage_options: Remote = None) -> Statistics:
     """Minimum, maximum, mean, deviation and histogram in one parallel pass, without missing elements and NaN.
 
     Parameters
@@ -537,18 +539,18 @@ def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence
     found = _tessera.statistics(opened._handle, bins, raw, work(threads, max_memory, progress))
     words = [how] if isinstance(how, str) else list(how)
     further = _tessera.further_statistics(opened._handle, words, raw, work(threads, max_memory, progress))
-    whole: dict[str, Any] = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size, "further": further,
+    whole: Document = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size, "further": further,
                              "stored_dtype": opened._handle.dtype_text,
                              "outside_valid": _tessera.outside_valid(opened._handle, work(threads, max_memory, progress))}
     if len(found) == 1 and not found[0]["field"]:
         found[0].pop("field")
         return Statistics({**whole, **found[0]}, fields=[])
-    nothing: dict[str, Any] = dict.fromkeys(("nan", "missing", "fill", "min", "max", "mean", "deviation", "histogram"))
+    nothing: Document = dict.fromkeys(("nan", "missing", "fill", "min", "max", "mean", "deviation", "histogram"))
     return Statistics({**whole, **nothing}, fields=list(map(Statistics, found)))
 
 
 @over_network_of_node
-def info(path: Any, *, storage_options: Optional[dict[str, Any]] = None) -> Union[ArrayInfo, GroupInfo, FileInfo]:
+def info(path: Place, *, storage_options: Remote = None) -> Union[ArrayInfo, GroupInfo, FileInfo]:
     """The properties of an array, a group or a file, as in ``tessera info --json``. Reads no elements.
 
     The result is a dict whose members are attributes, too. `storage_options` as in :func:`open`.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union, overload
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
@@ -18,11 +18,12 @@ from ._options import (ComputedOptions, JoinedOptions, JoiningOptions, LevelOpti
                        without_work, work)
 from ._commands import open, open_array
 from ._group import Group
+from ._types import DTypeLike, Document, Remote, Values
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Operand = Union[Path, Array, Group, np.ndarray[Any, Any]]
+Operand = Union[Path, Array, Group, Values]
 
 
 def _place_of(given: Operand) -> str:
@@ -32,7 +33,7 @@ def _place_of(given: Operand) -> str:
     return given.path if isinstance(given, (Array, Group)) else absolute(given)
 
 
-def _made(asked: dict[str, Any], destination: Optional[Path], running: Any, options: Mapping[str, Any]) -> Any:
+def _made(asked: Document, destination: Optional[Path], running: _tessera.WorkOptions, options: Mapping[str, object]) -> Optional[Values]:
     """Makes what a recipe describes."""
     asked.update(options)
     if destination is not None and "fill_value" in asked:
@@ -44,7 +45,7 @@ def _made(asked: dict[str, Any], destination: Optional[Path], running: Any, opti
     return made
 
 
-def _calc_in_place(array: Union[Path, Array], recipe: dict[str, Any], sel: Any, running: Any, max_memory: Any) -> None:
+def _calc_in_place(array: Union[Path, Array], recipe: Document, sel: object, running: _tessera.WorkOptions, max_memory: Union[int, str]) -> None:
     opened = array if isinstance(array, Array) else open(array, "r+", max_memory=max_memory)
     if not isinstance(opened, Array):
         raise InvalidArgument(f"{_place_of(array)}: expected an array")
@@ -59,15 +60,15 @@ def _calc_in_place(array: Union[Path, Array], recipe: dict[str, Any], sel: Any, 
 
 @overload
 def calc(destination: None, expression: str, operands: Mapping[str, Operand], *,
-         raw: bool = False, **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+         raw: bool = False, **options: Unpack[ResultOptions]) -> Values: ...
 @overload
 def calc(destination: Union[Path, Array], expression: str, operands: Mapping[str, Operand], *, in_place: bool = False,
-         sel: Any = None, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
+         sel: object = None, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
-def calc(destination: Union[None, Path, Array], expression: str, operands: Mapping[str, Operand], *, dtype: Any = None,
-         cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: Any = None, raw: bool = False,
+def calc(destination: Union[None, Path, Array], expression: str, operands: Mapping[str, Operand], *, dtype: DTypeLike = None,
+         cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: object = None, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+         storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
     """Evaluate an expression over arrays, block by block.
 
     Parameters
@@ -131,23 +132,22 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     recipe["sel"] = sel
     if isinstance(destination, Array):
         raise InvalidArgument(f"{destination.path}: an open array; in_place=True changes its elements")
-    result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, work(threads, max_memory, progress), options)
-    return result
+    return _made(recipe, destination, work(threads, max_memory, progress), options)
 
 
 @overload
 def reduce(array: Operand, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
-           **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+           **options: Unpack[ResultOptions]) -> Values: ...
 @overload
 def reduce(array: Operand, destination: Path, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: Any = None, cast: str = "same_kind",
+           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind",
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+           storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
     """Minimum, mean, median and so on along dimensions, block by block.
 
     Parameters
@@ -179,20 +179,19 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
         raise InvalidArgument("axis=(): no dimension is named")
     recipe = {"do": "reduce", "array": array, "how": how, "axis": axis, "by": by, "keepdims": keepdims, "skip_nan": skip_nan,
               "keep_missing": keep_missing, "raw": raw, "dtype": dtype, "cast": None if dtype is None else cast, "overwrite": overwrite}
-    result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, work(threads, max_memory, progress), options)
-    return result
+    return _made(recipe, destination, work(threads, max_memory, progress), options)
 
 
 @overload
-def coarsen(array: Operand, destination: None = None, *, by: Any, how: str = "mean",
-            keep_missing: bool = False, raw: bool = False, **options: Unpack[ResultOptions]) -> np.ndarray[Any, Any]: ...
+def coarsen(array: Operand, destination: None = None, *, by: object, how: str = "mean",
+            keep_missing: bool = False, raw: bool = False, **options: Unpack[ResultOptions]) -> Values: ...
 @overload
-def coarsen(array: Operand, destination: Path, *, by: Any, how: str = "mean",
+def coarsen(array: Operand, destination: Path, *, by: object, how: str = "mean",
             keep_missing: bool = False, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
-def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how: str = "mean",
-            keep_missing: bool = False, raw: bool = False, dtype: Any = None, cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-            progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
+def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, how: str = "mean",
+            keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
+            progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
     """Downsample by whole factors: one element for each block.
 
     Parameters
@@ -215,29 +214,27 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
     """
     recipe = {"do": "coarsen", "array": array, "by": by, "how": how, "keep_missing": keep_missing, "raw": raw, "dtype": dtype,
               "cast": None if dtype is None else cast, "overwrite": overwrite}
-    result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, work(threads, max_memory, progress), options)
-    return result
+    return _made(recipe, destination, work(threads, max_memory, progress), options)
 
 
-def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: Any,
-          cast: str, overwrite: bool, running: Any, options: Mapping[str, Any]) -> Optional[np.ndarray[Any, Any]]:
-    given: Any = [arrays] if isinstance(arrays, (str, bytes, os.PathLike, Array)) else arrays
+def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: DTypeLike,
+          cast: str, overwrite: bool, running: _tessera.WorkOptions, options: Mapping[str, object]) -> Optional[Values]:
+    given = [arrays] if isinstance(arrays, (str, bytes, os.PathLike, Array)) else arrays
     recipe = {"do": "join", "arrays": list(given), "axis": axis, "new_axis": new_axis, "dtype": dtype,
               "cast": None if dtype is None else cast, "overwrite": overwrite}
-    result: Optional[np.ndarray[Any, Any]] = _made(recipe, destination, running, options)
-    return result
+    return _made(recipe, destination, running, options)
 
 
 @overload
 def stack(arrays: Sequence[Union[Path, Array]], destination: None = None, *, axis: int = 0,
-          **options: Unpack[JoinedOptions]) -> np.ndarray[Any, Any]: ...
+          **options: Unpack[JoinedOptions]) -> Values: ...
 @overload
 def stack(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: int = 0,
           **options: Unpack[NewJoinedOptions]) -> None: ...
 @over_network_of_node
-def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
+def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: DTypeLike = None,
           cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-          progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[JoiningOptions]) -> Optional[np.ndarray[Any, Any]]:
+          progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[JoiningOptions]) -> Optional[Values]:
     """Join arrays of one shape and dtype along a new axis, like numpy.stack.
 
     Parameters
@@ -266,14 +263,14 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
 
 @overload
 def concat(arrays: Sequence[Union[Path, Array]], destination: None = None, *, axis: Union[int, str] = 0,
-           **options: Unpack[JoinedOptions]) -> np.ndarray[Any, Any]: ...
+           **options: Unpack[JoinedOptions]) -> Values: ...
 @overload
 def concat(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: Union[int, str] = 0,
            **options: Unpack[NewJoinedOptions]) -> None: ...
 @over_network_of_node
-def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: Any = None,
+def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: DTypeLike = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[JoiningOptions]) -> Optional[np.ndarray[Any, Any]]:
+           progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[JoiningOptions]) -> Optional[Values]:
     """Join arrays along an existing axis, by number or name, like numpy.concatenate; otherwise as :func:`stack`.
 
     Examples
@@ -334,7 +331,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
             units: Optional[Sequence[Optional[str]]] = None, format: Optional[str] = None, ome: Optional[str] = None,
             geo: bool = False, crs: Optional[str] = None, transform: Optional[Sequence[float]] = None, overwrite: bool = False,
             dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-            progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None, **options: Unpack[LevelOptions]) -> Optional[list[str]]:
+            progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[LevelOptions]) -> Optional[list[str]]:
     """Make an OME-Zarr image: a new group with the array, its overviews and multiscales metadata.
 
     Parameters
@@ -391,7 +388,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}; of the arrays there are: {', '.join(LevelOptions.__annotations__)}")
     opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array, max_memory=max_memory)
-    asked: dict[str, Any] = {
+    asked: Document = {
              "do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how, "keep_missing": keep_missing,
              "raw": raw, "axes": axes, "scale": scale, "units": units, "ome": ome, "geo": geo or crs is not None or transform is not None, "crs": crs,
              "transform": transform, "format": format or ("v2" if ome == "0.4" else "v3"), "overwrite": overwrite,

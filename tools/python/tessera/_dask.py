@@ -6,7 +6,7 @@ import importlib
 import os
 import time
 import uuid
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ._describe import Described
 _YOUNG = 1_000_000_000
 
 
-def _file_state(array: Described) -> tuple[Any, int]:
+def _file_state(array: Described) -> tuple[tuple[int, ...], int]:
     """Of an array file, or of the zip that an array lies in."""
     place = array.path
     while not os.path.isfile(place):
@@ -30,7 +30,7 @@ def _file_state(array: Described) -> tuple[Any, int]:
     return (status.st_size, status.st_mtime_ns, status.st_ino), status.st_mtime_ns
 
 
-def token(array: Described) -> tuple[Any, ...]:
+def token(array: Described) -> tuple[object, ...]:
     """A token for the elements at one place; it differs once anything there has changed."""
     in_directory = array._handle.is_chunked and os.path.isdir(array.path)
     state, newest = _tessera.state(array._handle) if in_directory else _file_state(array)
@@ -39,9 +39,9 @@ def token(array: Described) -> tuple[Any, ...]:
     return ("tessera.Array", array.path, array.shape, array.dtype.str, array._handle.dtype_text, state)
 
 
-def blocks(array: Described, limit: Optional[Any]) -> tuple[int, ...]:
+def blocks(array: Described, limit: object) -> tuple[int, ...]:
     """Lengths of a block of about dask's ``array.chunk-size``: a multiple of the unit of storage."""
-    core: Any = importlib.import_module("dask.array.core")
+    core = importlib.import_module("dask.array.core")
 
     units = array.shards or array.chunks or (1,) * array.ndim
     if 0 in array.shape or array.itemsize == 0:
@@ -51,8 +51,8 @@ def blocks(array: Described, limit: Optional[Any]) -> tuple[int, ...]:
     return tuple(max(lengths[0] // unit, 1) * unit for lengths, unit in zip(proposed, units))
 
 
-def to_dask(array: Described, chunks: Any, limit: Optional[Any]) -> Any:
+def to_dask(array: Described, chunks: object, limit: object) -> Any:
     """See :meth:`Array.to_dask`."""
-    module: Any = importlib.import_module("dask.array")
+    module = importlib.import_module("dask.array")
     wanted = blocks(array, limit) if chunks is None else chunks
     return module.from_array(array, chunks=wanted, fancy=False)

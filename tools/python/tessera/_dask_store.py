@@ -29,7 +29,7 @@ def _cut(start: int, end: int, lengths: Sequence[int]) -> tuple[int, ...]:
     return tuple(stop - begin for begin, stop in zip([start, *ends], ends)) if end > start else (0,)
 
 
-def _write(target: Array, begin: tuple[int, ...], values: Any) -> int:
+def _write(target: Array, begin: tuple[int, ...], values: object) -> int:
     values = np.asarray(values)
     target[tuple(slice(b, b + n) for b, n in zip(begin, values.shape))] = values
     return int(values.size)

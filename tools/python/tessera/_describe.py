@@ -12,6 +12,7 @@ from ._attrs import Attributes
 from ._node import Node
 from ._picture import thumbnail_html
 from ._results import ArrayInfo
+from ._types import DType, Document
 
 BRIEF = _tessera.WorkOptions()
 
@@ -26,7 +27,7 @@ def size_text(size: int) -> str:
     return ""
 
 
-def html_table(facts: dict[str, Any]) -> str:
+def html_table(facts: Document) -> str:
     """Facts as a table for notebooks."""
     rows = []
     for name, value in facts.items():
@@ -48,7 +49,7 @@ class Described(Node):
 
     _handle: _tessera.ArrayHandle
 
-    def __init__(self, handle: _tessera.ArrayHandle, path: str, mode: str, options: dict[str, Any]):
+    def __init__(self, handle: _tessera.ArrayHandle, path: str, mode: str, options: Document):
         super().__init__(handle, path, mode, options)
         self._brief = self._work() if "max_memory" in options else BRIEF
         self._note_dtype()
@@ -64,7 +65,7 @@ class Described(Node):
         return self._handle.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """The NumPy dtype: ``object`` for text, bytes and sequences of any length.
 
         bfloat16, small floats and small integers have the dtypes of ml_dtypes, if that is installed; else ``V2``,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, MutableMapping
 
 from . import _tessera
+from ._types import Document
 
 
 def add_codec(codec: Any) -> None:
@@ -47,12 +48,12 @@ def add_codec(codec: Any) -> None:
         if not callable(getattr(codec, method, None)):
             raise TypeError(f"codec {name!r} has no {method}()")
 
-    def own(config: dict[str, Any]) -> Any:
+    def own(config: Document) -> object:
         if config:
             raise ValueError(f"it has no configuration, and the metadata say {config}")
         return codec
 
-    make: Callable[[dict[str, Any]], Any] = own
+    make: Callable[[Document], object] = own
     if isinstance(codec, type):
         from_config = getattr(codec, "from_config", None)
         make = from_config or (lambda config: codec(**config))

@@ -17,6 +17,7 @@ from ._making import as_stored, creation_options, new_place
 from ._node import Node, open_node
 from ._options import CreationOptions, Lengths, place_options
 from ._results import GroupInfo
+from ._types import Attrs, DTypeLike, Document
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -128,7 +129,7 @@ class Group(Node, Mapping[str, Any]):
 
     # ---- changes
 
-    def create_array(self, name: str, shape: Lengths = None, dtype: Any = None, *, data: Any = None,
+    def create_array(self, name: str, shape: Lengths = None, dtype: DTypeLike = None, *, data: object = None,
                      **options: Unpack[CreationOptions]) -> Array:
         """Make an array below this group, in its format, with any missing groups in between.
 
@@ -145,7 +146,7 @@ class Group(Node, Mapping[str, Any]):
         made: Array = self[name]
         return made
 
-    def require_array(self, name: str, shape: Lengths, dtype: Any, **options: Unpack[CreationOptions]) -> Array:
+    def require_array(self, name: str, shape: Lengths, dtype: DTypeLike, **options: Unpack[CreationOptions]) -> Array:
         """The array of this name, created as by :meth:`create_array` if it does not exist.
 
         Raises
@@ -188,7 +189,7 @@ class Group(Node, Mapping[str, Any]):
         asked = {"do": "copy", "array": value, "format": self.format, "overwrite": True}
         _tessera.copy(asked, None, self._around(), new_place(place + "/"), self._around(), self._work())
 
-    def create_group(self, name: str, attrs: Optional[dict[str, Any]] = None, format: str = "v3") -> "Group":
+    def create_group(self, name: str, attrs: Attrs = None, format: str = "v3") -> "Group":
         """Make a group below this group, in its format (`format` is used only below a plain folder)."""
         self._require_writable()
         _require_name(name)
@@ -315,7 +316,7 @@ class Group(Node, Mapping[str, Any]):
         if above and self.format is not None:
             self.require_group(above)
 
-    def _save(self, name: str, data: Any, shape: Any, dtype: Any, options: Mapping[str, Any], overwrite: bool) -> None:
+    def _save(self, name: str, data: object, shape: Lengths, dtype: DTypeLike, options: Mapping[str, object], overwrite: bool) -> None:
         place = self._place(name)
         values, dtype = as_stored(data, dtype, shape)
         wanted = creation_options(values.shape, dtype, {"format": self.format, **options})
@@ -368,7 +369,7 @@ class Members(Node, Mapping[str, Array]):
 
     _handle: list[str]
 
-    def __init__(self, names: list[str], path: str, mode: str, options: dict[str, Any]):
+    def __init__(self, names: list[str], path: str, mode: str, options: Document):
         super().__init__(list(dict.fromkeys(names)), path, "r", options)
 
     def as_zarr(self, zarr_format: Optional[int] = None) -> Any:

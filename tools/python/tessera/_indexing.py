@@ -13,6 +13,7 @@ from ._calls import warn
 from ._describe import Described
 from ._options import ProgressCallback
 from ._picks import Box, Picks, is_full_mask, masked
+from ._types import DType, DTypeLike, Values
 
 _MA: Any = np.ma  # of which some NumPy has no types
 
@@ -22,7 +23,7 @@ _POINTS = 1 << 16
 _BOXES = 64 << 20
 
 
-def not_basic(key: Any) -> IndexError:
+def not_basic(key: object) -> IndexError:
     """The error for a key that is not basic, where only such a key is possible."""
     text = repr(key)
     return IndexError("only integers, slices (`:`), ellipsis (`...`) and None are valid indices here, found "
@@ -34,11 +35,11 @@ def require_fields(array: "Indexed", fields: Any) -> None:
     np.empty(0, array._dtype)[fields]
 
 
-def _are_fields(item: Any) -> bool:
+def _are_fields(item: object) -> bool:
     return isinstance(item, str) or (isinstance(item, list) and bool(item) and all(isinstance(k, str) for k in item))
 
 
-def split_fields(key: Any) -> tuple[Any, Any]:
+def split_fields(key: object) -> tuple[Any, Any]:
     """The names of fields in a key, and the rest of it: ``a["x"]``, ``a[["x", "y"]]``, ``a["x", 0]``, ``a[["x", "y"], 0]``."""
     if not isinstance(key, tuple):
         return (key, ...) if _are_fields(key) else (None, key)
@@ -49,7 +50,7 @@ def split_fields(key: Any) -> tuple[Any, Any]:
     return named[0] if len(named) == 1 else names, tuple(item for item in key if not _are_fields(item))
 
 
-def broadcast(values: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def broadcast(values: Values, shape: tuple[int, ...]) -> Values:
     """As an assignment broadcasts: leading dimensions of 1 may be too many."""
     if values.shape == shape:
         return values
@@ -67,7 +68,7 @@ def broadcast(values: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarra
 _WARNING = threading.Lock()
 
 
-def _beyond(value: Any, dtype: np.dtype[Any]) -> bool:
+def _beyond(value: object, dtype: DType) -> bool:
     """Whether Python integers are too large for a dtype of integers, of which NumPy warns."""
     if dtype.kind not in "iu" or not isinstance(value, (int, list, tuple)):
         return False
@@ -76,7 +77,7 @@ def _beyond(value: Any, dtype: np.dtype[Any]) -> bool:
     return known.dtype.kind in "iu" and known.size > 0 and bool(known.min() < bounds.min or known.max() > bounds.max)
 
 
-def _assign(into: np.ndarray[Any, Any], key: Any, value: Any) -> None:
+def _assign(into: Values, key: object, value: object) -> None:
     """``into[key] = value``, with NumPy's warning about integers at the line that the value is from."""
     if not _beyond(value, into.dtype):
         into[key] = value
@@ -88,7 +89,7 @@ def _assign(into: np.ndarray[Any, Any], key: Any, value: Any) -> None:
         warn(text[0], text[1])
 
 
-def can_cast(values: Any, dtype: np.dtype[Any], casting: Any) -> bool:
+def can_cast(values: Any, dtype: DType, casting: Any) -> bool:
     """Whether a rule allows a cast: of a single number by its value, as in NumPy 1, of an array by its dtype."""
     if values.ndim or values.dtype.kind not in "biufc":
         return np.can_cast(values.dtype, dtype, casting)
@@ -98,7 +99,7 @@ def can_cast(values: Any, dtype: np.dtype[Any], casting: Any) -> bool:
     return any(np.can_cast(one, dtype, casting) for one in least)
 
 
-def padding_named(value: Any, dtype: np.dtype[Any]) -> Any:
+def padding_named(value: object, dtype: DType) -> Any:
     """A structure with padding as one of `dtype`, in which a format has made that padding the fields f1, f2, …"""
     if not dtype.names or not isinstance(value, (np.ndarray, np.void)) or not value.dtype.names:
         return value
@@ -111,7 +112,7 @@ def padding_named(value: Any, dtype: np.dtype[Any]) -> Any:
     return value.view(named) if named.names == dtype.names else value  # NumPy casts field by field
 
 
-def stored(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
+def stored(value: object, dtype: DType, shape: tuple[int, ...], element: bool) -> Values:
     """A value as NumPy would store it in an array of this dtype and shape."""
     value = padding_named(value, dtype)
     if element:
@@ -130,12 +131,12 @@ def stored(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], element: bo
     return converted
 
 
-def with_dropped(picked: Any, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def with_dropped(picked: _tessera.Picked, values: Values) -> Values:
     """Values for a pick, with a dimension for each of the array's: 1 where an integer picked."""
-    key: tuple[Any, ...] = tuple(0 if axis < 0 else slice(None) for axis in picked.axes)
+    key: list[Union[int, slice]] = [0 if axis < 0 else slice(None) for axis in picked.axes]
     kept = values[(*key, ...)]  # an array, even of one element
-    full: tuple[Any, ...] = tuple(slice(None) if d in picked.axes else None for d in range(len(picked.full_shape)))
-    spread: np.ndarray[Any, Any] = kept[full]
+    full = tuple(slice(None) if d in picked.axes else None for d in range(len(picked.full_shape)))
+    spread: Values = kept[full]
     return spread
 
 
@@ -152,7 +153,7 @@ def _block(array: "Indexed") -> tuple[int, ...]:
     return tuple(block)
 
 
-def _in_batches(array: "Indexed", places: np.ndarray[Any, Any]) -> Iterator[Any]:
+def _in_batches(array: "Indexed", places: Values) -> Iterator[Union[slice, Values]]:
     """Rows of places in batches, those of one chunk together."""
     if len(places) <= _POINTS:
         yield slice(None)
@@ -163,7 +164,7 @@ def _in_batches(array: "Indexed", places: np.ndarray[Any, Any]) -> Iterator[Any]
         yield order[first:first + _POINTS]
 
 
-def _read_points(array: "Indexed", places: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+def _read_points(array: "Indexed", places: Values, out: Values) -> None:
     handle = array._handle
     if handle.is_chunked and not handle.is_variable:
         handle.read_points(places, out, array._brief)  # which puts those of one chunk together
@@ -175,13 +176,13 @@ def _read_points(array: "Indexed", places: np.ndarray[Any, Any], out: np.ndarray
             out[batch] = part
 
 
-def _write_points(array: "Indexed", places: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+def _write_points(array: "Indexed", places: Values, values: Values) -> None:
     for batch in _in_batches(array, places):
         array._handle.write_points(places[batch], values[batch], array._brief)
 
 
-def _read_boxes(array: "Indexed", picks: Picks, out: np.ndarray[Any, Any]) -> None:
-    waiting: list[tuple[Box, np.ndarray[Any, Any]]] = []
+def _read_boxes(array: "Indexed", picks: Picks, out: Values) -> None:
+    waiting: list[tuple[Box, Values]] = []
     held = 0
 
     def read() -> None:
@@ -207,7 +208,7 @@ def _read_boxes(array: "Indexed", picks: Picks, out: np.ndarray[Any, Any]) -> No
     read()
 
 
-def read_picks(array: "Indexed", picks: Picks) -> np.ndarray[Any, Any]:
+def read_picks(array: "Indexed", picks: Picks) -> Values:
     """What a key with lists, arrays or masks picks."""
     out = np.empty(picks.table, array._dtype)
     basic = picks.basic()
@@ -220,15 +221,15 @@ def read_picks(array: "Indexed", picks: Picks) -> np.ndarray[Any, Any]:
     return picks.arranged(out)
 
 
-def _assigner(box: Box, fields: Any, part: np.ndarray[Any, Any]) -> Callable[[np.ndarray[Any, Any]], None]:
-    def assign(elements: np.ndarray[Any, Any]) -> None:
+def _assigner(box: Box, fields: Any, part: Values) -> Callable[[Values], None]:
+    def assign(elements: Values) -> None:
         view, local = box.of_box(elements if fields is None else elements[fields])
         view[local] = part
 
     return assign
 
 
-def write_picks(array: "Indexed", picks: Picks, value: Any, fields: Any = None) -> None:
+def write_picks(array: "Indexed", picks: Picks, value: object, fields: Any = None) -> None:
     """Assigns to what a key with lists, arrays or masks picks, or to fields of it. Each chunk changes in one step."""
     if isinstance(value, (list, tuple)) and np.ndim(value) > len(picks.shape):
         value = np.asarray(value)  # has leading dimensions of 1, or does not fit
@@ -258,19 +259,19 @@ def write_picks(array: "Indexed", picks: Picks, value: Any, fields: Any = None) 
                 array.update(box.key, _assigner(box, fields, values[box.of_table()]))
 
 
-def _picked(array: "Indexed", key: tuple[slice, ...]) -> Any:
+def _picked(array: "Indexed", key: tuple[slice, ...]) -> _tessera.Picked:
     picked = array._handle.pick(key)
     assert picked is not None
     return picked
 
 
-def read_mask(array: "Indexed", mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def read_mask(array: "Indexed", mask: Values) -> Values:
     """The elements where a mask of all dimensions is true, in C order."""
     out = np.empty(int(np.count_nonzero(mask)), array._dtype)
     for box in masked(mask, _block(array)):
         dense, rest = ([], box.part) if out.dtype == object else box.divided(_block(array), 1, 32)
         places = box.places(rest)
-        found: np.ndarray[Any, Any] = np.empty(len(places), out.dtype)
+        found: Values = np.empty(len(places), out.dtype)
         _read_points(array, places, found)
         if dense:
             elements = np.empty(box.part.shape, out.dtype)
@@ -282,14 +283,14 @@ def read_mask(array: "Indexed", mask: np.ndarray[Any, Any]) -> np.ndarray[Any, A
     return out
 
 
-def _where(mask: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Callable[[np.ndarray[Any, Any]], None]:
-    def assign(elements: np.ndarray[Any, Any]) -> None:
+def _where(mask: Values, values: Values) -> Callable[[Values], None]:
+    def assign(elements: Values) -> None:
         elements[mask] = values
 
     return assign
 
 
-def write_mask(array: "Indexed", mask: np.ndarray[Any, Any], value: Any) -> None:
+def write_mask(array: "Indexed", mask: Values, value: object) -> None:
     """Assigns where a mask of all dimensions is true."""
     values = array._values(value, (int(np.count_nonzero(mask)),), False)
     for box in masked(mask, _block(array)):
@@ -302,7 +303,7 @@ def write_mask(array: "Indexed", mask: np.ndarray[Any, Any], value: Any) -> None
         _write_points(array, box.places(rest), values[positions[rest]])
 
 
-def read_key(array: "Indexed", key: Any, first: bool = False) -> Any:
+def read_key(array: "Indexed", key: object, first: bool = False) -> Any:
     """``array[key]`` for a key that is not basic. With `first`, as vindex orders the result."""
     mask = is_full_mask(key, array.shape)
     if mask is not None:
@@ -310,7 +311,7 @@ def read_key(array: "Indexed", key: Any, first: bool = False) -> Any:
     return read_picks(array, Picks.of(key, array.shape, first))
 
 
-def write_key(array: "Indexed", key: Any, value: Any, fields: Any = None, first: bool = False) -> None:
+def write_key(array: "Indexed", key: object, value: object, fields: Any = None, first: bool = False) -> None:
     """``array[key] = value`` for a key that is not basic."""
     mask = is_full_mask(key, array.shape) if fields is None else None
     of_all = mask is not None or (array.shape == () and isinstance(key, (bool, np.bool_)))
@@ -342,7 +343,7 @@ class VIndex:
     def __init__(self, array: "Indexed"):
         self._array = array
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         fields, rest = split_fields(key)
         if fields is not None:
             require_fields(self._array, fields)
@@ -350,7 +351,7 @@ class VIndex:
         picked = self._array._handle.pick(key)
         return self._array[key] if picked is not None else read_key(self._array, key, first=True)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._array._require_writable()
         fields, rest = split_fields(key)
         if self._array._handle.pick(rest) is not None:
@@ -377,14 +378,14 @@ class OIndex:
     def __init__(self, array: "Indexed"):
         self._array = array
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         fields, rest = split_fields(key)
         if fields is not None:
             require_fields(self._array, fields)
             return self[rest][fields]
         return read_picks(self._array, Picks.orthogonal(key, self._array.shape))[()]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._array._require_writable()
         fields, rest = split_fields(key)
         write_picks(self._array, Picks.orthogonal(rest, self._array.shape), value, fields)
@@ -399,7 +400,7 @@ def require_copy(copy: Optional[bool]) -> None:
 class Converted:
     """An array with its elements converted when they are read; see :meth:`Array.astype`."""
 
-    def __init__(self, array: "Indexed", dtype: Any):
+    def __init__(self, array: "Indexed", dtype: DTypeLike):
         self._array = array
         self.dtype = np.dtype(dtype)
 
@@ -416,10 +417,10 @@ class Converted:
     def __len__(self) -> int:
         return len(self._array)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self._array._astype(self._array[key], self.dtype)
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DTypeLike = None, copy: Optional[bool] = None) -> Values:
         require_copy(copy)
         return np.asarray(self[...], dtype=dtype)
 
@@ -434,7 +435,7 @@ class Decoded(Converted):
         self._decoded = _tessera.decoded_type(array._handle)
         super().__init__(array, array.dtype if self._decoded is None else self._decoded)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         codes = self._array[key]
         if self._decoded is None:
             return codes
@@ -443,21 +444,21 @@ class Decoded(Converted):
             return _MA.masked_array(values, np.reshape(missing, values.shape))[()]
         return values[()] if np.ndim(codes) == 0 else values
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         if self._decoded is None:
             self._array[key] = value
             return
         present = np.asarray(self._array[key])
         self._array[key] = self._codes(value, present)
 
-    def _codes(self, value: Any, present: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _codes(self, value: Any, present: Values) -> Values:
         """The codes of values in place of those present, whose marks stay where elements are missing."""
         marked = isinstance(value, _MA.MaskedArray) and self.dtype.kind == "i" and value.dtype.kind == "i"
         given = self._given(_MA.filled(value.astype("i8"), np.iinfo("i8").min) if marked else value)
         values = np.ascontiguousarray(np.broadcast_to(given, present.shape)).reshape(present.shape)
         return _tessera.encoded_values(self._array._handle, values, present, marked)
 
-    def _given(self, value: Any) -> np.ndarray[Any, Any]:
+    def _given(self, value: Any) -> Values:
         """Values in memory, with NaN for those of floats that are masked."""
         if isinstance(value, _MA.MaskedArray) and value.dtype.kind != "M":
             value = _MA.filled(value.astype("f8"), np.nan)
@@ -470,7 +471,7 @@ class Decoded(Converted):
 class Indexed(Described):
     """An array whose elements are read and written by keys."""
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         handle = self._handle
         picked = handle.pick(key)
         if picked is None:
@@ -484,7 +485,7 @@ class Indexed(Described):
         out = self._as_shown(out)
         return out[()] if picked.element else out
 
-    def read(self, sel: Any = ..., out: Optional[np.ndarray[Any, Any]] = None, *, threads: int = 0,
+    def read(self, sel: object = ..., out: Optional[Values] = None, *, threads: int = 0,
              max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
         """Read a basic selection, optionally into existing memory.
 
@@ -526,20 +527,20 @@ class Indexed(Described):
         values = self._as_shown(out)
         return values[()] if picked.element else values
 
-    def _is_text(self, dtype: np.dtype[Any]) -> bool:
+    def _is_text(self, dtype: DType) -> bool:
         """Whether it is NumPy 2's dtype of text, and this an array of text."""
         return dtype.kind == "T" and (self._dtype.kind == "U" or self._handle.dtype_text == "string")
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DTypeLike = None, copy: Optional[bool] = None) -> Values:
         require_copy(copy)
         values = np.asarray(self[...])
         return values if dtype is None else np.asarray(self._astype(values, dtype))
 
-    def _astype(self, values: Any, dtype: Any) -> Any:
+    def _astype(self, values: Values, dtype: DTypeLike) -> Any:
         """What was read, as another dtype: bfloat16 by its value."""
         return _bfloat16.astype(values, self._bfloat16 if self._shown is None else None, dtype)
 
-    def astype(self, dtype: Any) -> Converted:
+    def astype(self, dtype: DTypeLike) -> Converted:
         """The same array with its elements converted when they are read.
 
         Examples
@@ -568,7 +569,7 @@ class Indexed(Described):
         """
         return OIndex(self)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._require_writable()
         picked = self._handle.pick(key)
         if picked is None:
@@ -576,7 +577,7 @@ class Indexed(Described):
             return
         self._handle.write(picked, self._values(value, picked.shape, picked.element), self._brief)
 
-    def write(self, sel: Any, values: Any, casting: str = "same_kind", *, threads: int = 0,
+    def write(self, sel: object, values: object, casting: str = "same_kind", *, threads: int = 0,
               max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> None:
         """Assign as ``a[sel] = values`` does, but refuse conversions that `casting` does not allow.
 
@@ -602,7 +603,7 @@ class Indexed(Described):
         self._handle.write(picked, self._values(values, picked.shape, picked.element),
                            self._work(threads, max_memory, progress))
 
-    def update(self, sel: Any, function: Callable[..., Any], *, where: bool = False, threads: int = 0,
+    def update(self, sel: object, function: Callable[..., object], *, where: bool = False, threads: int = 0,
                progress: ProgressCallback = None) -> None:
         """Compute new values from the present ones, so that no other writer's change is lost.
 
@@ -625,7 +626,7 @@ class Indexed(Described):
         Raises
         ------
         Exception
-            Any exception of the function. Its chunk is then unchanged; chunks that were changed before stay changed.
+            Whatever the function raises. Its chunk is then unchanged; chunks that were changed before stay changed.
 
         Examples
         --------
@@ -653,7 +654,7 @@ class Indexed(Described):
                             f"according to the rule '{casting}'")
         return values
 
-    def _values(self, value: Any, shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
+    def _values(self, value: object, shape: tuple[int, ...], element: bool) -> Values:
         """The value as NumPy would store it, broadcast to the shape."""
         if isinstance(value, (Indexed, Converted)):
             value = value[...]
@@ -661,7 +662,7 @@ class Indexed(Described):
             value = _bfloat16.encode(value, self._bfloat16)
         return stored(value, self._dtype, shape, element)
 
-    def _assign_otherwise(self, key: Any, value: Any) -> None:
+    def _assign_otherwise(self, key: object, value: object) -> None:
         fields, rest = split_fields(key)
         picked = None if fields is None else self._handle.pick(rest)
         if picked is None:
@@ -672,7 +673,7 @@ class Indexed(Described):
         values = stored(value, part.dtype, shape, False)
         whole = with_dropped(picked, values)
 
-        def assign(elements: np.ndarray[Any, Any], place: tuple[slice, ...]) -> None:
+        def assign(elements: Values, place: tuple[slice, ...]) -> None:
             elements[fields] = whole[place]
 
         self._handle.update(picked, assign, True, self._brief)

@@ -17,6 +17,7 @@ from ._compute import Operand
 from ._errors import InvalidArgument
 from ._making import Path, json_fill, new_place
 from ._options import ProgressCallback, absolute, work
+from ._types import Document
 
 _local = threading.local()
 
@@ -61,7 +62,7 @@ class _Units(Sequence[Unit]):
         return (Unit(self._job, number) for number in self._numbers)
 
 
-def _worker(path: str) -> Any:
+def _worker(path: str) -> _tessera.JobWorker:
     """The worker of this thread for a job. Kept from unit to unit, because it knows what is done."""
     status = os.stat(path)
     key = (os.getpid(), path, status.st_ino, status.st_mtime_ns)
@@ -70,12 +71,13 @@ def _worker(path: str) -> Any:
         place = _tessera.PlaceOptions(read_only=False)
         _local.worker = _tessera.JobWorker(path, place)
         _local.key = key
-    return _local.worker
+    worker: _tessera.JobWorker = _local.worker
+    return worker
 
 
 def _share_of_dask() -> tuple[int, int]:
     """The threads and the memory of one task of the dask worker that this is; (0, 0) elsewhere."""
-    distributed: Any = sys.modules.get("distributed")
+    distributed = sys.modules.get("distributed")
     if distributed is None:
         return 0, 0
     try:
@@ -130,19 +132,19 @@ class Job:
             threads, max_memory = _share_of_dask()
         return UnitDone(number, *_worker(self.path).run(number, work(threads, max_memory, None)))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Document:
         """How far it is, as ``tessera job --json`` says."""
-        found: dict[str, Any] = json.loads(_tessera.job_state(self.path))
+        found: Document = json.loads(_tessera.job_state(self.path))
         return found
 
-    def finish(self, *, read: bool = False, threads: int = 0, max_memory: Union[int, str] = 0) -> dict[str, Any]:
+    def finish(self, *, read: bool = False, threads: int = 0, max_memory: Union[int, str] = 0) -> Document:
         """Compare every unit with its record, and open the target if none is missing.
 
         Returns what :meth:`state` does: look at ``["finished"]``, or ``["missing_units"]``. With `read`, all that is
         stored is read again.
         """
         place = _tessera.PlaceOptions(read_only=False)
-        found: dict[str, Any] = json.loads(
+        found: Document = json.loads(
             _tessera.finish_job(self.path, read, place, work(threads, max_memory, None)))
         return found
 
@@ -153,7 +155,7 @@ _COMMANDS = ("copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", 
 
 def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, *, out: Path, parts: int = 0,
          sel: Optional[str] = None, overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-         progress: ProgressCallback = None, **options: Any) -> Job:
+         progress: ProgressCallback = None, **options: object) -> Job:
     """Divide a copy or computation into units for many processes, and begin its target.
 
     Parameters
@@ -188,7 +190,7 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
         raise InvalidArgument(f"command: expected {', '.join(_COMMANDS[:-1])} or {_COMMANDS[-1]}, found {command}")
     name = _RECIPES.get(command, command)
     member = "expression" if command == "calc" else "arrays" if name == "join" else "array"
-    asked = {"do": name, member: source, "sel": sel, "overwrite": overwrite, **options}
+    asked: Document = {"do": name, member: source, "sel": sel, "overwrite": overwrite, **options}
     if name == "join":
         asked["new_axis"] = command == "stack"
     if name == "pyramid" and asked.pop("sel") is not None:
@@ -201,7 +203,7 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     return Job(out)
 
 
-def dask_run(job: Job, client: Any, *, retries: int = 3, progress: bool = False, **map_options: Any) -> dict[str, Any]:
+def dask_run(job: Job, client: Any, *, retries: int = 3, progress: bool = False, **map_options: object) -> Document:
     """Run all units of a job on the workers of a dask client, and finish it.
 
     Parameters
@@ -221,7 +223,7 @@ def dask_run(job: Job, client: Any, *, retries: int = 3, progress: bool = False,
     dict
         As :meth:`Job.finish`. The error of a unit is raised once all others have ended.
     """
-    distributed: Any = importlib.import_module("distributed")
+    distributed = importlib.import_module("distributed")
 
     futures = client.map(job.run, job.units(), retries=retries, pure=False, **map_options)
     if progress:

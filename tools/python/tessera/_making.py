@@ -11,6 +11,7 @@ from . import _bfloat16, _ml_types, _tessera
 from ._calls import shown
 from ._errors import InvalidArgument
 from ._options import CreationOptions, absolute
+from ._types import DTypeLike, Document, Values
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -27,7 +28,7 @@ def new_place(path: Path, file: bool = True) -> str:
     return place
 
 
-def json_fill(value: Any, dtype: Any) -> Any:
+def json_fill(value: object, dtype: object) -> object:
     """A fill value in JSON, exact for the dtype."""
     if value is None or isinstance(value, str):
         return value
@@ -41,7 +42,7 @@ def json_fill(value: Any, dtype: Any) -> Any:
     return _json_element(element, np.array(value))
 
 
-def _json_element(element: Any, given: np.ndarray[Any, Any]) -> Any:
+def _json_element(element: Any, given: Values) -> Any:
     kind = element.dtype.kind
     if kind == "M":
         return str(element)
@@ -63,7 +64,7 @@ def _json_element(element: Any, given: np.ndarray[Any, Any]) -> Any:
     return exact.item()
 
 
-def creation_options(shape: Any, dtype: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+def creation_options(shape: object, dtype: object, options: Mapping[str, object]) -> Document:
     """The options that the library takes to create an array."""
     known = set(CreationOptions.__annotations__)
     unknown = sorted(set(options) - known)
@@ -93,7 +94,7 @@ class _Default:
 DEFAULT: Any = _Default()
 
 
-def as_stored(values: Any, dtype: Any, shape: Any = None) -> tuple[np.ndarray[Any, Any], Any]:
+def as_stored(values: object, dtype: DTypeLike, shape: object = None) -> tuple[Values, Any]:
     """Values in memory as they are stored in a new array, broadcast to `shape`, and the dtype that is asked for."""
     array = np.asanyarray(values)
     stored = _ml_types.given(array.dtype if dtype is None else dtype)

@@ -14,13 +14,14 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _bfloat16, _tessera
+from ._types import DType, Values
 
 _SMALL = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
           "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 
 
 @functools.lru_cache(maxsize=None)
-def _known() -> dict[str, np.dtype[Any]]:
+def _known() -> dict[str, DType]:
     """The dtypes of ml_dtypes by name; none without it."""
     try:
         ml_dtypes = importlib.import_module("ml_dtypes")
@@ -38,7 +39,7 @@ def _small(codec: str) -> Optional[str]:
     return next((one["configuration"]["name"] for one in json.loads(codec) if one["name"] == "data_type"), None)
 
 
-def shown(handle: _tessera.ArrayHandle) -> Optional[np.dtype[Any]]:
+def shown(handle: _tessera.ArrayHandle) -> Optional[DType]:
     """The dtype of ml_dtypes that shows an array's elements; None: that of the elements in memory does."""
     known = _known()
     if not known:
@@ -50,7 +51,7 @@ def shown(handle: _tessera.ArrayHandle) -> Optional[np.dtype[Any]]:
     return known.get(_small(handle.order_and_codec()[1] or "") or "")
 
 
-def as_shown(values: Any, byte_order: Optional[str], dtype: np.dtype[Any]) -> Any:
+def as_shown(values: Values, byte_order: Optional[str], dtype: DType) -> Any:
     """Elements in memory as those of ml_dtypes. `byte_order` is that of bfloat16."""
     if byte_order is None:
         with np.errstate(all="ignore"):  # every value is one of the type; NumPy warns of NaN
@@ -59,7 +60,7 @@ def as_shown(values: Any, byte_order: Optional[str], dtype: np.dtype[Any]) -> An
     return np.asarray(bits, "=u2").view(dtype)
 
 
-def given(dtype: Any) -> Any:
+def given(dtype: object) -> Any:
     """A dtype that was asked for: that of ml_dtypes by the name that the library has for it."""
     if not isinstance(dtype, (np.dtype, type)):
         return dtype

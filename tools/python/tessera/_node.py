@@ -9,12 +9,13 @@ from . import _tessera
 from ._closing import Closing
 from ._errors import InvalidArgument
 from ._options import ProgressCallback, place_options, work
+from ._types import Document
 
 
 class Node(Closing):
     """A handle of the library, with the path, the mode and the options that it was opened with."""
 
-    def __init__(self, handle: Any, path: str, mode: str, options: dict[str, Any]):
+    def __init__(self, handle: Any, path: str, mode: str, options: Document):
         self._handle = handle
         self._path = path
         self._mode = mode
@@ -34,7 +35,7 @@ class Node(Closing):
         """``"r"`` for reading, ``"r+"`` for reading and writing."""
         return self._mode
 
-    def _work(self, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
+    def _work(self, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> _tessera.WorkOptions:
         """How one call works: within the memory that it names, or else the one that open() was given."""
         return work(threads, max_memory or self._options.get("max_memory", 0), progress)
 
@@ -53,7 +54,7 @@ class Node(Closing):
 
 
 # The class for each kind of handle. They stand in files above this one, and _commands.py enters them.
-KINDS: dict[type, Callable[[Any, str, str, dict[str, Any]], Node]] = {}
+KINDS: dict[type, Callable[[Any, str, str, Document], Node]] = {}
 
 
 def open_node(path: str, mode: str = "r", **options: Any) -> Any:

@@ -10,8 +10,9 @@ from typing import Any, Callable, Mapping, Optional, Sequence, TypedDict, TypeVa
 from . import _tessera
 from ._calls import shown
 from ._errors import InvalidArgument
+from ._types import Attrs, DTypeLike, Document, Remote
 
-ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
+ProgressCallback = Union[None, bool, Callable[[int, int], object]]
 
 Lengths = Union[None, int, str, Sequence[Union[int, Sequence[int]]]]
 NamedLengths = Union[Lengths, Mapping[str, int]]
@@ -29,18 +30,18 @@ def absolute(path: Any) -> str:
     return os.path.abspath(text) if _tessera.is_local(text) else text
 
 
-def place_options(options: dict[str, Any]) -> dict[str, Any]:
+def place_options(options: Document) -> Document:
     """Of the options of :func:`tessera.open` those for how a place is opened."""
     return {name: value for name, value in options.items() if name != "max_memory"}
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def over_network(function: _Function) -> _Function:
     """Opens what a function is given by its path with the function's `storage_options`, which it need not look at."""
     @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: Any) -> Any:
         given = options.get("storage_options")
         if given is None:
             return function(*args, **options)
@@ -56,7 +57,7 @@ def over_network_of_node(function: _Function) -> _Function:
     first = function.__code__.co_varnames[0]  # type: ignore[attr-defined]
 
     @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> Any:
         if options.get("storage_options") is None:
             node = args[0] if args else options.get(first)
             nodes = node if isinstance(node, (list, tuple)) and node else [node]
@@ -73,7 +74,7 @@ class StorageOptions(TypedDict, total=False):
     """How new arrays are stored."""
 
     shards: Lengths
-    fill_value: Any
+    fill_value: object
     codec: Optional[str]
     format: Optional[str]
     order: Optional[str]
@@ -91,7 +92,7 @@ class CreationOptions(StorageOptions, total=False):
     """Options of new arrays; see :func:`tessera.create`."""
 
     chunks: Lengths
-    attrs: Optional[dict[str, Any]]
+    attrs: Attrs
 
 
 class ComputedOptions(StorageOptions, _OfDataSet, total=False):
@@ -106,13 +107,13 @@ class _HowToWork(TypedDict, total=False):
     threads: int
     max_memory: Union[int, str]
     progress: ProgressCallback
-    storage_options: Optional[dict[str, Any]]
+    storage_options: Remote
 
 
 class ResultOptions(_HowToWork, total=False):
     """Options of a result that is computed into memory; see :func:`tessera.calc`."""
 
-    dtype: Any
+    dtype: DTypeLike
     cast: str
     sel: Union[str, None]
 
@@ -126,7 +127,7 @@ class NewResultOptions(ResultOptions, ComputedOptions, total=False):
 class _Viewed(TypedDict, total=False):
     header: Optional[bool]
     missing: Union[str, float, None]
-    points: Any
+    points: object
     coordinates: bool
     cf: Optional[str]
     keep_bits: Union[int, str, None]
@@ -156,7 +157,7 @@ class LevelOptions(TypedDict, total=False):
 
     chunks: Lengths
     codec: Optional[str]
-    fill_value: Any
+    fill_value: object
 
 
 class _HowToCopy(_HowToWork, total=False):
@@ -166,7 +167,7 @@ class _HowToCopy(_HowToWork, total=False):
     order: Optional[str]
     separator: Optional[str]
     structures: Optional[str]
-    fill_value: Any
+    fill_value: object
     deflate: int
     object_strings: bool
     reverse_dims: bool
@@ -183,7 +184,7 @@ class StepOptions(_HowToCopy, total=False):
 
 class _Copied(_HowToCopy, _Viewed, _OfDataSet, total=False):
     dims: Optional[Sequence[Optional[str]]]
-    dtype: Any
+    dtype: DTypeLike
     cast: Optional[str]
     overwrite: bool
     resume: bool
@@ -201,7 +202,7 @@ class CopyOptions(_Copied, total=False):
 class ConversionOptions(_Copied, total=False):
     """Options of :func:`tessera.convert`; see :func:`tessera.copy`."""
 
-    sel: Any
+    sel: object
 
 
 _UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
@@ -245,7 +246,7 @@ class _Bar:
             self._bar.close()
 
 
-def work(threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
+def work(threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> _tessera.WorkOptions:
     """How one call works."""
     if progress is True:
         try:
@@ -259,7 +260,7 @@ def work(threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCa
     return _tessera.WorkOptions(threads, memory(max_memory), progress)
 
 
-def without_work(options: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+def without_work(options: Document) -> tuple[Document, _tessera.WorkOptions]:
     """Options without those of :class:`_HowToWork`, and these."""
     how = {name: options.pop(name) for name in ("threads", "max_memory", "progress") if name in options}
     options.pop("storage_options", None)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import Any, Iterator, Optional, Union
+from typing import Any, Iterator, Optional, TypeVar, Union
 
 import numpy as np
 
-_Values = np.ndarray[Any, Any]
-_Part = Union[slice, _Values]
+from ._types import Values
+
+_Part = Union[slice, Values]
+_Item = TypeVar("_Item")  # of a key, with lists as arrays; `...` stands for itself
+# Of a dimension of the result: the array's, that of the shape of the places, or a new one.
+_Source = Union[None, int, tuple[str, int]]
 
 # Elements of a mask that are looked at together.
 _MASKED = 1 << 20
@@ -21,7 +25,7 @@ def _no_index(item: object) -> IndexError:
                       f"indices, found {text if len(text) <= 60 else text[:57] + '...'}")
 
 
-def as_index(item: Any) -> _Values:
+def as_index(item: Any) -> Values:
     """An item of a key as an array of integers or booleans."""
     if not isinstance(item, (bool, np.bool_, np.ndarray, list, tuple, range)):
         try:
@@ -41,7 +45,7 @@ def as_index(item: Any) -> _Values:
     return array
 
 
-def _inside(index: _Values, length: int, axis: int) -> _Values:
+def _inside(index: Values, length: int, axis: int) -> Values:
     """Indices within a dimension, negative ones counted from its end."""
     least, most = (int(index.min()), int(index.max())) if index.size else (0, -1)
     if least < -length or most >= length:
@@ -51,14 +55,14 @@ def _inside(index: _Values, length: int, axis: int) -> _Values:
     return index if least >= 0 else np.where(index < 0, index + length, index)
 
 
-def _require_fit(mask: _Values, shape: tuple[int, ...], axis: int) -> None:
+def _require_fit(mask: Values, shape: tuple[int, ...], axis: int) -> None:
     for d, length in enumerate(mask.shape):
         if length != shape[axis + d]:
             raise IndexError(f"boolean index did not match indexed array along dimension {axis + d}; dimension is "
                              f"{shape[axis + d]} but corresponding boolean dimension is {length}")
 
 
-def _takes(item: Any) -> int:
+def _takes(item: object) -> int:
     """How many dimensions an item indexes."""
     if isinstance(item, np.ndarray):
         return item.ndim if item.dtype == bool else 1
@@ -71,7 +75,7 @@ def _range(item: slice, length: int) -> slice:
     return slice(found.start, found.stop, found.step) if found else slice(0, 0, 1)
 
 
-def _completed(items: list[Any], rank: int) -> list[Any]:
+def _completed(items: list[_Item], rank: int) -> list[Union[_Item, slice]]:
     """The items with `...` as slices. One that stands for nothing stays: it comes between its neighbours."""
     ellipses = [at for at, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
@@ -81,10 +85,10 @@ def _completed(items: list[Any], rank: int) -> list[Any]:
         raise IndexError(f"too many indices for array: array is {rank}-dimensional, but {given} were indexed")
     at = ellipses[0] if ellipses else len(items)
     rest = [slice(None)] * (rank - given)
-    return items[:at] + (rest or items[at:at + 1]) + items[at + 1:]
+    return [*items[:at], *(rest or items[at:at + 1]), *items[at + 1:]]
 
 
-def _index_arrays(index: _Values, shape: tuple[int, ...], axis: int) -> list[tuple[Optional[int], _Values]]:
+def _index_arrays(index: Values, shape: tuple[int, ...], axis: int) -> list[tuple[Optional[int], Values]]:
     """An item as integers inside the dimensions that it indexes, from `axis` on."""
     if index.dtype != bool:
         return [(axis, _inside(index, shape[axis], axis))]
@@ -104,7 +108,7 @@ class Picks:
     def __init__(self, shape: tuple[int, ...]):
         self.full = shape
         self.together: Optional[list[int]] = None  # the dimensions that the rows of `places` index
-        self.places: _Values = np.empty((0, 0), np.int64)
+        self.places: Values = np.empty((0, 0), np.int64)
         self.alone: dict[int, _Part] = {}
         self._spread: tuple[int, ...] = ()  # the shape of the places in the result
         self._order: list[int] = []         # of the result's dimensions those of the table, all of `_spread`; -1: new
@@ -113,14 +117,14 @@ class Picks:
     # ---- keys
 
     @classmethod
-    def of(cls, key: Any, shape: tuple[int, ...], first: bool = False) -> "Picks":
+    def of(cls, key: object, shape: tuple[int, ...], first: bool = False) -> "Picks":
         """As NumPy picks. With `first`, the dimensions of index arrays lead the result in any case."""
         items = [item if item is None or item is Ellipsis or isinstance(item, slice) else as_index(item)
                  for item in (key if isinstance(key, tuple) else (key,))]
         picks = cls(shape)
-        arrays: list[tuple[Optional[int], _Values]] = []  # (dimension, indices); no dimension: a mask without any
+        arrays: list[tuple[Optional[int], Values]] = []  # (dimension, indices); no dimension: a mask without any
         at: list[int] = []  # the items that are index arrays
-        result: list[Any] = []
+        result: list[_Source] = []
         lead = 0
         axis = 0
         for n, item in enumerate(_completed(items, len(shape))):
@@ -141,7 +145,7 @@ class Picks:
         return picks
 
     @classmethod
-    def orthogonal(cls, key: Any, shape: tuple[int, ...]) -> "Picks":
+    def orthogonal(cls, key: object, shape: tuple[int, ...]) -> "Picks":
         """With an independent index for each dimension."""
         items = [item if item is Ellipsis or isinstance(item, slice) else as_index(item)
                  for item in (key if isinstance(key, tuple) else (key,))]
@@ -149,7 +153,7 @@ class Picks:
                for item in items):
             raise IndexError("oindex takes integers, slices, and arrays of one dimension")
         picks = cls(shape)
-        result: list[Any] = []
+        result: list[_Source] = []
         for axis, item in enumerate(item for item in _completed(items, len(shape)) if item is not Ellipsis):
             if isinstance(item, slice):
                 picks.alone[axis] = _range(item, shape[axis])
@@ -160,7 +164,7 @@ class Picks:
         picks._finish(result)
         return picks
 
-    def _join(self, arrays: list[tuple[Optional[int], _Values]]) -> list[Any]:
+    def _join(self, arrays: list[tuple[Optional[int], Values]]) -> list[_Source]:
         """Index arrays: all are indexed together, unless each varies along a dimension of its own (`numpy.ix_`).
 
         Returns of each dimension of their common shape what it is in the result, for `_finish`.
@@ -185,7 +189,7 @@ class Picks:
             del self.alone[axis]
         return [("spread", d) for d in range(rank)]
 
-    def _finish(self, result: list[Any]) -> None:
+    def _finish(self, result: list[_Source]) -> None:
         """Takes the dimensions of the result: of the array, of the places, or None for new ones."""
         self.alone = dict(sorted(self.alone.items()))
         ahead = 0 if self.together is None else len(self._spread)
@@ -212,20 +216,20 @@ class Picks:
         lengths = self._unfolded()
         return tuple(1 if d < 0 else lengths[d] for d in self._order)
 
-    def arranged(self, table: _Values) -> _Values:
+    def arranged(self, table: Values) -> Values:
         """The result: a view of the table."""
         kept = [d for d in self._order if d >= 0]
         numbers = sorted(kept)
         table = table.reshape(self._unfolded())
-        key: list[Any] = [0 if d in self._dropped else slice(None) for d in range(table.ndim)]
+        key: list[Union[int, slice]] = [0 if d in self._dropped else slice(None) for d in range(table.ndim)]
         table = table[(*key, ...)]  # never a scalar
         table = table.transpose([numbers.index(d) for d in kept])
-        made: _Values = table[(*(None if d < 0 else slice(None) for d in self._order), ...)]
+        made: Values = table[(*(None if d < 0 else slice(None) for d in self._order), ...)]
         return made
 
-    def tabled(self, values: _Values) -> _Values:
+    def tabled(self, values: Values) -> Values:
         """The reverse: values of the result's shape as the table's. Further dimensions stay at the end."""
-        key: list[Any] = [0 if d < 0 else slice(None) for d in self._order]
+        key: list[Union[int, slice]] = [0 if d < 0 else slice(None) for d in self._order]
         values = values[(*key, ...)]
         kept = [d for d in self._order if d >= 0]
         further = range(len(kept), values.ndim)
@@ -235,7 +239,7 @@ class Picks:
         ahead = 0 if self.together is None else len(self._spread)
         places = [] if self.together is None else [slice(None)]
         alone = [None if ahead + n in self._dropped else slice(None) for n in range(len(self.alone))]
-        made: _Values = values[(*places, *alone, ...)]
+        made: Values = values[(*places, *alone, ...)]
         return made
 
     def basic(self) -> Optional[tuple[slice, ...]]:
@@ -260,7 +264,7 @@ class Picks:
         longer = [part for part, n in zip([*ahead, *parts], self.table) if n != 1]
         return len(longer) <= 1 and not any(isinstance(part, slice) for part in longer)
 
-    def points(self) -> _Values:
+    def points(self) -> Values:
         """Rows of the indices in the array of the elements, if these are points."""
         if self.together == list(range(len(self.full))):
             return self.places
@@ -271,7 +275,7 @@ class Picks:
             rows[:, axis] = part.start if isinstance(part, slice) else part  # a slice picks one element here
         return rows
 
-    def rows(self, first: int, last: int) -> tuple[tuple[_Values, ...], _Values]:
+    def rows(self, first: int, last: int) -> tuple[tuple[Values, ...], Values]:
         """Of these elements of the table, in C order: their places in it, and rows of their indices in the array."""
         at = np.unravel_index(np.arange(first, last), self.table)
         rows = np.empty((last - first, len(self.full)), np.int64)
@@ -307,14 +311,14 @@ class _Piece:
         self.start, self.length, self.local, self.positions = start, length, local, positions
 
 
-def _equal_rows(rows: _Values) -> Iterator[_Values]:
+def _equal_rows(rows: Values) -> Iterator[Values]:
     """The positions of equal rows, each in ascending order."""
     order = np.lexsort(rows.T[::-1])
     changes = np.flatnonzero(np.diff(rows[order], axis=0).any(axis=1)) + 1
     return (part for part in np.split(order, changes) if len(part))
 
 
-def _joint_pieces(places: _Values, block: list[int]) -> Iterator[_Piece]:
+def _joint_pieces(places: Values, block: list[int]) -> Iterator[_Piece]:
     if not len(places):
         return
     for positions in _equal_rows(places // np.asarray(block)):
@@ -324,7 +328,7 @@ def _joint_pieces(places: _Values, block: list[int]) -> Iterator[_Piece]:
         yield _Piece(start.tolist(), length.tolist(), list((picks - start).T), positions)
 
 
-def _list_pieces(part: _Values, block: int) -> Iterator[_Piece]:
+def _list_pieces(part: Values, block: int) -> Iterator[_Piece]:
     if not len(part):
         return
     for positions in _equal_rows((part // block).reshape(-1, 1)):
@@ -353,7 +357,7 @@ def _range_pieces(part: slice, block: int) -> Iterator[_Piece]:
         at += count
 
 
-def _independent(parts: list[_Part], lengths: list[int]) -> tuple[Any, ...]:
+def _independent(parts: list[_Part], lengths: list[int]) -> tuple[_Part, ...]:
     """An index in which each part picks by itself."""
     if sum(not isinstance(part, slice) for part in parts) < 2:
         return tuple(parts)
@@ -383,12 +387,12 @@ class Box:
         return all(isinstance(part, slice) and part.step == 1 for piece in self._pieces
                    for part in (*piece.local, piece.positions))
 
-    def of_table(self) -> tuple[Any, ...]:
+    def of_table(self) -> tuple[_Part, ...]:
         """The index of the elements in the table."""
         parts = [piece.positions for piece in self._pieces]
         return _independent(parts, [part.stop if isinstance(part, slice) else 0 for part in parts])
 
-    def of_box(self, elements: _Values) -> tuple[_Values, tuple[Any, ...]]:
+    def of_box(self, elements: Values) -> tuple[Values, tuple[_Part, ...]]:
         """A view of the box's elements, and their index in it, in the order of :meth:`of_table`."""
         further = range(len(self._dimensions), elements.ndim)
         view = elements.transpose([*self._dimensions, *further])
@@ -399,7 +403,7 @@ class Box:
 # ---- masks of all dimensions
 
 
-def is_full_mask(key: Any, shape: tuple[int, ...]) -> Optional[_Values]:
+def is_full_mask(key: object, shape: tuple[int, ...]) -> Optional[Values]:
     """A key that is one mask of all dimensions, as an array."""
     if isinstance(key, tuple) and len(key) == 1:
         key = key[0]
@@ -427,12 +431,12 @@ def _blocks(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[s
 class MaskedBox:
     """A box of whole chunks, and what a mask picks there."""
 
-    def __init__(self, box: tuple[slice, ...], part: _Values, positions: _Values):
+    def __init__(self, box: tuple[slice, ...], part: Values, positions: Values):
         self.box = box
         self.part = part
         self.positions = positions  # in the result, in C order
 
-    def divided(self, chunks: tuple[int, ...], many: int, share: int) -> tuple[list[tuple[slice, ...]], _Values]:
+    def divided(self, chunks: tuple[int, ...], many: int, share: int) -> tuple[list[tuple[slice, ...]], Values]:
         """Parts of the box that are worth taking as a whole, and the mask of what else is picked.
 
         Such a part is a chunk of which at least `many` elements are picked, and one of `share`.
@@ -452,13 +456,13 @@ class MaskedBox:
         """A part of the box as a part of the array."""
         return tuple(slice(a.start + b.start, a.start + b.stop) for a, b in zip(self.box, part))
 
-    def places(self, mask: _Values) -> _Values:
+    def places(self, mask: Values) -> Values:
         """Rows of the indices in the array of what a mask of the box picks."""
-        places: _Values = np.argwhere(mask) + [item.start for item in self.box]
+        places: Values = np.argwhere(mask) + [item.start for item in self.box]
         return places
 
 
-def masked(mask: _Values, chunks: tuple[int, ...]) -> Iterator[MaskedBox]:
+def masked(mask: Values, chunks: tuple[int, ...]) -> Iterator[MaskedBox]:
     """The boxes where anything is picked."""
     counts = np.asarray(np.count_nonzero(mask, axis=-1))
     taken = (np.cumsum(counts.reshape(-1)) - counts.reshape(-1)).reshape(counts.shape)  # of each row the next position

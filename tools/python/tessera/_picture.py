@@ -12,7 +12,7 @@ from ._errors import Error
 _thumbnails = False
 
 
-def selection_text(selection: Any) -> str:
+def selection_text(selection: object) -> str:
     """A key of basic indexing as the text that the library reads: ``(5, slice(None, None, 2))`` is ``"5, ::2"``."""
     if isinstance(selection, str):
         return selection

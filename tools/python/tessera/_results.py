@@ -6,9 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
+from ._types import Document
+
 
 @dataclass(init=False, repr=False, eq=False)
-class Result(dict[str, Any]):
+class Result(Document):
     """A dict whose members are attributes, too: ``report["sound"]`` and ``report.sound``.
 
     A member that a report leaves out is None as an attribute.
@@ -35,18 +37,18 @@ class ArrayInfo(Result):
     dtype: str
     shape: tuple[int, ...]
     logical_bytes: int
-    attributes: dict[str, Any]
+    attributes: Document
     order: Optional[str]
     fields: Optional[list[Any]]
     chunks: Optional[tuple[int, ...]]
     shards: Optional[tuple[int, ...]]
     codec: Optional[str]
-    codecs: Optional[list[dict[str, Any]]]
+    codecs: Optional[list[Document]]
     separator: Optional[str]
     dimension_names: Optional[list[Optional[str]]]
-    fill_value: Any
+    fill_value: object
     fill_spelling: Optional[str]
-    unknown_members: Optional[dict[str, Any]]
+    unknown_members: Optional[Document]
     chunks_stored: Optional[int]
     chunks_possible: Optional[int]
     shards_stored: Optional[int]
@@ -69,7 +71,7 @@ class GroupInfo(Result):
     path: str
     kind: str
     format: Optional[str]
-    attributes: dict[str, Any]
+    attributes: Document
     children: int
     arrays: int
     links: int     # not entered
@@ -213,7 +215,7 @@ class Difference(Result):
     structure: list[str]
     elements: int
     different: int
-    first: list[dict[str, Any]]
+    first: list[Document]
     largest: Optional[float]
     largest_at: Optional[tuple[int, ...]]
     codes: Optional[str]
@@ -259,11 +261,11 @@ class Statistics(Result):
     max: Any
     mean: Any
     deviation: Optional[float]
-    histogram: Optional[dict[str, Any]]
-    further: dict[str, Any]
+    histogram: Optional[Document]
+    further: Document
     fields: list["Statistics"]
 
 
-def verification(found: dict[str, Any]) -> Verification:
+def verification(found: Document) -> Verification:
     """A report of the extension with its findings."""
     return Verification(found, findings=[Finding(finding) for finding in found["findings"]])

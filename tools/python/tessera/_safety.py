@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Union
+from typing import Optional, Sequence, Union
 
 from . import _tessera
 from ._array import Array
@@ -11,13 +11,14 @@ from ._group import Group
 from ._making import Path
 from ._options import ProgressCallback, absolute, over_network_of_node, work
 from ._results import Finding, Repair, Seal, Verification, verification
-from ._commands import _path_of, _place, open
+from ._commands import Place, _path_of, _place, open
+from ._types import Document, Remote
 
 
 @over_network_of_node
-def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool = False, geo: bool = False,
+def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool = False, geo: bool = False,
            threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           storage_options: Optional[dict[str, Any]] = None) -> Verification:
+           storage_options: Remote = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
 
     A chunk that was stored when its array was imported, copied or restored, and is not now, is found as `absent`, unless Tessera
@@ -52,10 +53,10 @@ def verify(path: Any, *, seals: bool = True, complete: bool = False, ome: bool =
 
 
 @over_network_of_node
-def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
+def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
            to_seal: Union[bool, Sequence[str]] = False, break_seal: bool = False, threads: int = 0,
            max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           storage_options: Optional[dict[str, Any]] = None) -> Repair:
+           storage_options: Remote = None) -> Repair:
     """Repair those findings of :func:`verify` that have a remedy. Damaged chunks are set aside, not deleted.
 
     Parameters
@@ -81,9 +82,9 @@ def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, d
 
 
 @over_network_of_node
-def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
+def seal(path: Place, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
          parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False,
-         progress: ProgressCallback = None, storage_options: Optional[dict[str, Any]] = None) -> Seal:
+         progress: ProgressCallback = None, storage_options: Remote = None) -> Seal:
     """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
 
     Parameters
@@ -136,7 +137,7 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
                               place=options, options=work(0, 0, progress)))
 
 
-def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> dict[str, Any]:
+def snapshot(path: Place, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> Document:
     """Keep the present state of an array or a hierarchy beside it, sharing bytes if the file system allows it.
 
     Parameters
@@ -150,12 +151,12 @@ def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCall
                                     options=work(0, 0, progress))
 
 
-def snapshots(path: Any) -> list[dict[str, Any]]:
+def snapshots(path: Place) -> list[Document]:
     """The snapshots of the array or group at a path."""
     return _tessera.list_snapshots(_path_of(path))
 
 
-def restore(path: Any, name: str, *, skip_damaged: bool = False, break_seal: bool = False,
+def restore(path: Place, name: str, *, skip_damaged: bool = False, break_seal: bool = False,
             progress: ProgressCallback = None) -> list[str]:
     """Restore the state of a snapshot in one step. The present content is lost.
 
@@ -175,7 +176,7 @@ def restore(path: Any, name: str, *, skip_damaged: bool = False, break_seal: boo
                                      options=work(0, 0, progress))
 
 
-def remove_snapshot(path: Any, name: str) -> None:
+def remove_snapshot(path: Place, name: str) -> None:
     """Delete a snapshot."""
     _tessera.remove_snapshot(_path_of(path), name, _tessera.PlaceOptions(False))
 
@@ -204,9 +205,7 @@ def undo(array: Union[Path, Array, Group], *, break_seal: bool = False) -> int:
     >>> tessera.undo(a), a[0]
     (1, 0)
     """
-    opened: Any = array
-    if break_seal or not isinstance(array, (Array, Group)):
-        opened = open(_path_of(array), "r+", break_seal=break_seal)
+    opened = open(_path_of(array), "r+", break_seal=break_seal) if break_seal or not isinstance(array, (Array, Group)) else array
     if not isinstance(opened, (Array, Group)):
         raise InvalidArgument(f"{opened.path}: expected an array or a group, found a file")
     opened._require_writable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Mapping, Optional
+from typing import Mapping, Optional
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def _quoted(text: str) -> str:
     raise InvalidArgument(f"{text}: a name or value cannot hold quotes of both kinds")
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, np.timedelta64):
         unit, count = np.datetime_data(value.dtype)
         return _quoted(f"{value.astype('i8') * count} {unit}")
@@ -37,7 +37,7 @@ def _value(value: Any) -> str:
     raise TypeError(f"{value!r}: expected a value or a slice of values; oindex takes lists of indices")
 
 
-def sel_text(text: str, method: Optional[str], values: Mapping[str, Any]) -> str:
+def sel_text(text: str, method: Optional[str], values: Mapping[str, object]) -> str:
     """The selection of Array.sel."""
     if method not in (None, "nearest"):
         raise InvalidArgument(f"method={method!r}: expected 'nearest' or None")

@@ -7,28 +7,33 @@ import base64
 import importlib
 import os
 import struct
-from typing import Any, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Mapping, Optional, Union
 
 import numpy as np
 
+from ._array import Array
 from ._calls import shown
 from ._commands import create_group
 from ._commands import open as open_path
 from ._dask_store import store
 from ._errors import InvalidArgument
 from ._group import Group
+from ._types import Document, Remote
+
+if TYPE_CHECKING:
+    from xarray import Variable
 
 _ENCODED = ("scale_factor", "add_offset", "units", "calendar")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """An attribute as JSON."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     return value
 
 
-def _as_stored(variable: Any, array: Any) -> Any:
+def _as_stored(variable: "Variable", array: Array) -> "Variable":
     """The variable, to be encoded as the array's elements are."""
     attributes = array.attrs.asdict()
     encoding = {name: attributes[name] for name in _ENCODED if name in attributes}
@@ -44,11 +49,11 @@ def _as_stored(variable: Any, array: Any) -> Any:
     return made
 
 
-def _is_dask(data: Any) -> bool:
+def _is_dask(data: object) -> bool:
     return hasattr(data, "to_delayed")
 
 
-def _write(array: Any, variable: Any, region: Optional[tuple[slice, ...]]) -> None:
+def _write(array: Array, variable: "Variable", region: Optional[tuple[slice, ...]]) -> None:
     data = variable.data
     if _is_dask(data):
         store(data, array, region=region)
@@ -56,10 +61,10 @@ def _write(array: Any, variable: Any, region: Optional[tuple[slice, ...]]) -> No
         array[region or ...] = np.asarray(data)
 
 
-def _make(group: Group, name: str, variable: Any, chunks: Mapping[str, int], shards: Mapping[str, int], codec: Any) -> None:
+def _make(group: Group, name: str, variable: "Variable", chunks: Mapping[str, int], shards: Mapping[str, int], codec: Optional[str]) -> None:
     data = variable.data
     attributes = {key: _plain(value) for key, value in variable.attrs.items()}
-    options: dict[str, Any] = {"dims": list(variable.dims), "codec": codec}
+    options: Document = {"dims": list(variable.dims), "codec": codec}
     fill = attributes.pop("_FillValue", None)
     if fill is not None:
         options["fill_value"] = fill
@@ -79,11 +84,11 @@ def _make(group: Group, name: str, variable: Any, chunks: Mapping[str, int], sha
         group.create_array(name, data=np.asarray(data), attrs=attributes, **options)
 
 
-def to_zarr(dataset: Any, path: Union[str, "os.PathLike[str]"], *, format: str = "v3",
+def to_zarr(dataset: object, path: Union[str, "os.PathLike[str]"], *, format: str = "v3",
             chunks: Optional[Mapping[str, int]] = None, shards: Optional[Mapping[str, int]] = None,
             codec: Optional[str] = None, append_dim: Optional[str] = None,
             region: Optional[Mapping[str, slice]] = None,
-            storage_options: Optional[dict[str, Any]] = None) -> None:
+            storage_options: Remote = None) -> None:
     """Write a data set of xarray as a group of arrays, or into a group that is there.
 
     Arrays of dask are written in blocks that end where chunks or shards do (:func:`store`). What other processes write
@@ -115,7 +120,7 @@ def to_zarr(dataset: Any, path: Union[str, "os.PathLike[str]"], *, format: str =
     >>> tessera.open("set.zarr")["t"].shape
     (12,)
     """
-    xarray: Any = importlib.import_module("xarray")
+    xarray = importlib.import_module("xarray")
     if not isinstance(dataset, xarray.Dataset):
         raise TypeError(f"to_zarr(): dataset: expected an xarray.Dataset, found {shown(dataset)}")
     conventions = xarray.conventions

@@ -7,10 +7,10 @@ import base64
 import os
 import struct
 import sys
-from typing import Any, Iterable, Optional
+from typing import Iterable, Optional
 
 import numpy as np
-from xarray import Variable
+from xarray import Dataset, Variable
 from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.coding import strings
@@ -21,6 +21,8 @@ from ._array import Array
 from ._errors import Unsupported
 from ._group import Group, Members
 from ._commands import open as open_path
+from ._node import Node
+from ._types import DType, Document, Remote
 
 _NULL_FILL = "_TESSERA_FILL_VALUE"
 _OWN = ("_ARRAY_DIMENSIONS", _NULL_FILL)
@@ -35,16 +37,16 @@ class _Elements(BackendArray):  # type: ignore
         text = array._handle.is_variable and array._handle.dtype_text == "string"
         self.dtype = strings.create_vlen_dtype(str) if text else array.dtype
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Values:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
-    def _read(self, key: tuple[Any, ...]) -> Any:
+    def _read(self, key: tuple[object, ...]) -> Values:
         if all(isinstance(item, (int, np.integer, slice)) for item in key):
             return self._array[key]
         return self._array.oindex[key]
 
 
-def _stated(value: Any, dtype: np.dtype[Any]) -> Any:
+def _stated(value: object, dtype: DType) -> object:
     """The attribute `_FillValue` as an element; xarray writes floats to v3 as base64."""
     if dtype.kind == "c" and isinstance(value, list) and len(value) == 2:
         return complex(*(_stated(part, np.dtype("f8")) for part in value))
@@ -53,14 +55,14 @@ def _stated(value: Any, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def _fill(array: Array, attributes: dict[str, Any], is_mark: bool) -> Any:
+def _fill(array: Array, attributes: Document, is_mark: bool) -> object:
     """The value that marks missing elements; None if there is none. `is_mark`: it is the array's fill, if it has one."""
     stated = attributes.pop("_FillValue", None)
     fill = array.fill_value if is_mark and attributes.get(_NULL_FILL) != "null" else None
     return _stated(stated, array.dtype) if fill is None else fill
 
 
-def _numcodecs(configuration: Optional[dict[str, Any]]) -> Any:
+def _numcodecs(configuration: Optional[Document]) -> object:
     try:
         import numcodecs
     except ImportError:
@@ -68,7 +70,7 @@ def _numcodecs(configuration: Optional[dict[str, Any]]) -> Any:
     return None if configuration is None else numcodecs.get_codec(dict(configuration))
 
 
-def _codecs(array: Array) -> dict[str, Any]:
+def _codecs(array: Array) -> Document:
     """Codecs and shards as xarray's engine for Zarr keeps them, so that `to_zarr` writes the same.
 
     zarr-python 3 writes v3 by default, and refuses codecs of v2 there: beside it only arrays of v3 keep their codecs.
@@ -101,7 +103,7 @@ def _variable(name: str, array: Array, fill_is_mark: Optional[bool]) -> Variable
     attributes = {key: value for key, value in attributes.items() if key not in _OWN}
     if fill is not None:
         attributes["_FillValue"] = fill
-    encoding: dict[str, Any] = {}
+    encoding: Document = {}
     if array.chunks is not None:
         encoding = {"chunks": array.chunks, "preferred_chunks": dict(zip(names, array.chunks)), **_codecs(array)}
         if array.format == "v3" and not is_mark:
@@ -112,7 +114,7 @@ def _variable(name: str, array: Array, fill_is_mark: Optional[bool]) -> Variable
 class _Store(AbstractDataStore):  # type: ignore
     """The arrays of one node as variables."""
 
-    def __init__(self, node: Any, fill_is_mark: Optional[bool]):
+    def __init__(self, node: Node, fill_is_mark: Optional[bool]):
         self._node = node
         self._fill_is_mark = fill_is_mark
 
@@ -125,7 +127,7 @@ class _Store(AbstractDataStore):  # type: ignore
         else:
             yield from self._node.items()
 
-    def load(self) -> tuple[dict[str, Variable], dict[str, Any]]:
+    def load(self) -> tuple[dict[str, Variable], Document]:
         """Variables, and the attributes of the data set."""
         variables = {name: _variable(name, array, self._fill_is_mark) for name, array in self._arrays()}
         attributes = self._node.attrs.asdict() if isinstance(self._node, Group) and self._node.format else {}
@@ -137,11 +139,11 @@ class TesseraBackend(BackendEntrypoint):  # type: ignore
 
     description = "Open arrays and groups of every Zarr format, .npy, .npz, .ra and MLDF, with Tessera"
 
-    def open_dataset(self, filename_or_obj: Any, *, drop_variables: Any = None, group: Optional[str] = None,
+    def open_dataset(self, filename_or_obj: object, *, drop_variables: object = None, group: Optional[str] = None,
                      mask_and_scale: bool = True, decode_times: bool = True, concat_characters: bool = True,
-                     decode_coords: Any = True, use_cftime: Any = None, decode_timedelta: Any = None,
+                     decode_coords: object = True, use_cftime: object = None, decode_timedelta: object = None,
                      use_zarr_fill_value_as_mask: Optional[bool] = None,
-                     storage_options: Optional[dict[str, Any]] = None) -> Any:
+                     storage_options: Remote = None) -> Dataset:
         """Open an array, a group (or the one below it that `group` names) or a file as a data set.
 
         `use_zarr_fill_value_as_mask`: whether the fill value marks missing elements, as in xarray's engine for Zarr.

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Union
 
 from . import _tessera
 from ._describe import Described
 from ._errors import Error, InvalidArgument, Unsupported
+from ._making import Path
 from ._node import Node, open_node
 from ._options import absolute
+from ._types import Remote
 from ._zarr_keys import NodeKeys
 
 _Base: Any
@@ -29,7 +31,7 @@ class ZarrView(_Base):  # type: ignore
     _erasable = False
     _listable = True
 
-    def __init__(self, node: Any):
+    def __init__(self, node: Node):
         self._keys = NodeKeys(node, 2)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -101,7 +103,7 @@ class KeyStore(_Base):  # type: ignore
     _erasable = True
     _listable = True
 
-    def __init__(self, path: Any, durability: str = "commit", storage_options: Optional[dict[str, Any]] = None):
+    def __init__(self, path: Path, durability: str = "commit", storage_options: Remote = None):
         self._path: str = absolute(path)
         self._options = (durability, storage_options)
         self._handle = _tessera.KeyStoreHandle(
@@ -202,7 +204,7 @@ def as_zarr(node: Any, zarr_format: Optional[int] = None) -> Any:
     return zarr.open(ZarrView(node), mode="r")
 
 
-def zarr_view(path: Any, *, storage_options: Optional[dict[str, Any]] = None) -> ZarrView:
+def zarr_view(path: Union[Path, Node], *, storage_options: Remote = None) -> ZarrView:
     """Present anything that Tessera opens as a Zarr v2 store: ``zarr.open(tessera.zarr_view("old.zarr"))``.
 
     Takes arrays of every format, array files, files of several arrays and hierarchies of all these; read-only. Chunks

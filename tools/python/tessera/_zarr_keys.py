@@ -9,9 +9,14 @@ from typing import Any, Iterator, Optional
 from . import _tessera
 from ._describe import Described
 from ._errors import Error, NotFound
+from ._types import Document
+from ._types import Document
 
 # What a chunk is called in the formats of Zarr: "0.1", "c/0/1", "c".
 _CHUNK = re.compile(r"c([./]\d+)*|\d+([./]\d+)*")
+
+# A part of a value: where it begins and ends, and a negative number is from the end.
+Part = tuple[int, Optional[int]]
 
 
 def encode(document: object) -> bytes:
@@ -25,14 +30,14 @@ class NodeKeys:
     def __init__(self, node: Any, zarr_format: int):
         self.node = node
         self.format = zarr_format
-        self._arrays: dict[str, Any] = {}
+        self._arrays: dict[str, _tessera.ZarrKeys] = {}
 
     def _child(self, path: str) -> Any:
         if path and isinstance(self.node, Described):
             raise NotFound(path)
         return self.node[path] if path else self.node
 
-    def array(self, path: str) -> Any:
+    def array(self, path: str) -> Optional[_tessera.ZarrKeys]:
         """Of the array at a path; None where there is a group. Raises NotFound where there is nothing."""
         if path not in self._arrays:
             node = self._child(path)
@@ -77,7 +82,7 @@ class NodeKeys:
         for child in self.children(path):
             yield from self.walk(prefix + child, chunks)
 
-    def _document(self, path: str, name: str) -> Any:
+    def _document(self, path: str, name: str) -> Optional[Document]:
         """None if there is no such document."""
         keys = self.array(path)
         if keys is not None:
@@ -92,7 +97,7 @@ class NodeKeys:
             return self._consolidated() if path == "" else None
         return {".zgroup": {"zarr_format": 2}, ".zattrs": attributes}.get(name)
 
-    def _consolidated(self) -> Any:
+    def _consolidated(self) -> Document:
         documents = {}
         for key in self.walk():
             path, _, name = key.rpartition("/")
@@ -103,7 +108,7 @@ class NodeKeys:
                     continue  # named when it is asked for by itself
         return {"zarr_consolidated_format": 1, "metadata": documents}
 
-    def chunk(self, key: str) -> Optional[tuple[Any, str]]:
+    def chunk(self, key: str) -> Optional[tuple[_tessera.ZarrKeys, str]]:
         """The array that a key leads to, and the name of the chunk in it."""
         parts = key.split("/")
         for n in range(len(parts) - 1, -1, -1):
@@ -120,7 +125,7 @@ class NodeKeys:
                 return keys, name
         return None
 
-    def get(self, key: str, range: Any = None) -> Optional[bytes]:
+    def get(self, key: str, range: Optional[Part] = None) -> Optional[bytes]:
         """A value, or a part of it (start, stop); None if there is none."""
         path, _, name = key.rpartition("/")
         if name in ((".zarray", ".zgroup", ".zattrs", ".zmetadata") if self.format == 2 else ("zarr.json",)):
@@ -134,8 +139,7 @@ class NodeKeys:
         if found is None:
             return None
         try:
-            chunk: Optional[bytes] = found[0].get(found[1], range)
-            return chunk
+            return found[0].get(found[1], range)
         except Error as error:
             # Not a KeyError, which zarr would take for a chunk that is absent.
             raise OSError(str(error)) from error

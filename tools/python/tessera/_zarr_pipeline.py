@@ -12,12 +12,12 @@ import asyncio
 import json
 import re
 import zlib
-from typing import Any, Iterable, Iterator, Optional
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator, Optional, Union
 
 import numpy as np
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.codecs._v2 import V2Codec
-from zarr.core.buffer import default_buffer_prototype
+from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.common import concurrent_map
 from zarr.core.config import config
@@ -25,12 +25,26 @@ from zarr.storage import LocalStore, StorePath
 
 from . import _tessera
 from ._errors import Error
+from ._types import Values
 
 # Whichever of the two this zarr depends on.
 try:
     from google_crc32c import value as crc32c
 except ImportError:
     from crc32c import crc32c
+
+if TYPE_CHECKING:
+    from zarr.abc.codec import Codec
+    from zarr.abc.store import ByteGetter, ByteRequest
+    from zarr.abc.store import Store as ZarrStore
+    from zarr.core.array_spec import ArraySpec
+    from zarr.core.buffer import NDBuffer
+    from zarr.core.indexing import SelectorTuple
+    from zarr.core.metadata import ArrayV2Metadata, ArrayV3Metadata
+
+    Metadata = Union[ArrayV2Metadata, ArrayV3Metadata]
+    # Of a chunk: its key, how it is encoded, the parts of it and of the whole that are meant, and whether that is all of it.
+    Item = tuple[StorePath, ArraySpec, SelectorTuple, SelectorTuple, bool]
 
 # Smaller work is done in the event loop, where it is over before another thread had begun.
 _BRIEF = 1 << 20
@@ -39,7 +53,7 @@ _NUMBER = re.compile(r"\d+")
 _HELD = 256 << 20
 
 
-def _chunk_parts(metadata: Any) -> Optional[int]:
+def _chunk_parts(metadata: Metadata) -> Optional[int]:
     """The parts of a chunk's key; None if the library does not know how chunks are named."""
     rank = len(metadata.shape)
     if metadata.zarr_format == 2:
@@ -52,7 +66,7 @@ def _chunk_parts(metadata: Any) -> Optional[int]:
     return rank + 1 if encoding.name == "default" else max(rank, 1)
 
 
-def _documents(metadata: Any, batch: Optional["_Batch"] = None) -> tuple[str, bytes]:
+def _documents(metadata: Metadata, batch: Optional["_Batch"] = None) -> tuple[str, bytes]:
     """The name of an array's metadata document, and the document; with a shape of whole chunks that holds a batch.
 
     zarr resizes arrays without telling their pipeline, and keeps what lies beyond the edge in a chunk.
@@ -72,7 +86,7 @@ def _documents(metadata: Any, batch: Optional["_Batch"] = None) -> tuple[str, by
 _STRICTER = ("scale_offset", "cast_value")
 
 
-def _codecs(metadata: Any) -> Iterator[Any]:
+def _codecs(metadata: Metadata) -> Iterator[Codec]:
     """The codecs of format 3, those within shards too."""
     rest = list(getattr(metadata, "codecs", ()))
     while rest:
@@ -81,7 +95,7 @@ def _codecs(metadata: Any) -> Iterator[Any]:
         rest += getattr(codec, "codecs", ())
 
 
-def _knows(metadata: Any) -> bool:
+def _knows(metadata: Metadata) -> bool:
     """Whether the library does with the array's elements what zarr does: objects are only str and bytes.
 
     Where chunks differ in length, a batch does not tell where they begin.
@@ -94,16 +108,16 @@ def _knows(metadata: Any) -> bool:
     return any(getattr(one, "codec_id", "") in ("vlen-utf8", "vlen-bytes") for one in metadata.filters or ())
 
 
-def _own_order(metadata: Any) -> bool:
+def _own_order(metadata: Metadata) -> bool:
     """Whether somebody chose the order of the chunks within shards. Morton order, the default, is no choice."""
     return any(getattr(codec, "subchunk_write_order", "") == "colexicographic" for codec in _codecs(metadata))
 
 
-def _sharded(metadata: Any) -> bool:
+def _sharded(metadata: Metadata) -> bool:
     return any(type(codec).__name__ == "ShardingCodec" for codec in getattr(metadata, "codecs", ()))
 
 
-def _folder(store: Any) -> Optional[tuple[str, tuple[str, bool]]]:
+def _folder(store: ZarrStore) -> Optional[tuple[str, tuple[str, bool]]]:
     """The folder of a local store, and its durability and locks; None for any other store."""
     from ._zarr_store import Store, _Files
 
@@ -119,7 +133,7 @@ class _ShardIndex:
 
     _EMPTY = np.uint64(2**64 - 1)
 
-    def __init__(self, metadata: Any):
+    def __init__(self, metadata: Metadata):
         codecs = json.loads(_documents(metadata)[1])["codecs"]
         about = codecs[0]["configuration"] if len(codecs) == 1 else {}
         little, checksum = {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}
@@ -131,10 +145,10 @@ class _ShardIndex:
     def size(self, shape: tuple[int, ...]) -> int:
         return 16 * int(np.prod([n // c for n, c in zip(shape, self.chunk)])) + 4 * self.checked
 
-    def request(self, size: int) -> Any:
+    def request(self, size: int) -> ByteRequest:
         return RangeByteRequest(0, size) if self.first else SuffixByteRequest(size)
 
-    def wanted(self, selection: Any, shape: tuple[int, ...]) -> Optional[np.ndarray]:
+    def wanted(self, selection: SelectorTuple, shape: tuple[int, ...]) -> Optional[Values]:
         """The numbers of the chunks that a selection of a shard touches; None for all."""
         parts = selection if isinstance(selection, tuple) else (selection,)
         grid = [n // c for n, c in zip(shape, self.chunk)]
@@ -153,14 +167,14 @@ class _ShardIndex:
         found = np.unique(np.ravel_multi_index(tuple(np.broadcast_arrays(*indices)), grid))
         return None if len(found) == np.prod(grid) else found
 
-    def places(self, index: Any, wanted: np.ndarray) -> np.ndarray:
+    def places(self, index: Values, wanted: Values) -> Values:
         """(offset, length) of the wanted chunks, from a shard's index."""
         data = bytes(index)
         if self.checked and crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise _Unknown  # zarr's own pipeline says what is wrong
         return np.frombuffer(data, "<u8", len(data) // 16 * 2).reshape(-1, 2)[wanted]
 
-    def packed(self, size: int, wanted: np.ndarray, chunks: list[Any]) -> bytes:
+    def packed(self, size: int, wanted: Values, chunks: list[Optional[bytes]]) -> bytes:
         """A shard of nothing but the wanted chunks; None stands for an absent one."""
         table = np.full((size // 16, 2), self._EMPTY, "<u8")
         at = size if self.first else 0
@@ -174,7 +188,7 @@ class _ShardIndex:
         return index + data if self.first else data + index
 
 
-async def _ranges(getter: Any, spec: Any, ranges: list[Any]) -> list[Any]:
+async def _ranges(getter: ByteGetter, spec: ArraySpec, ranges: list[RangeByteRequest]) -> list[Optional[Buffer]]:
     """Ranges of one value, in order; None for what is gone. Stores of zarr 3.4 join those that lie close together."""
     if not hasattr(spec.config, "sharding_coalesce_max_bytes"):
         requests = [(spec.prototype, one) for one in ranges]
@@ -202,19 +216,19 @@ class _Unknown(Exception):
 class _Batch:
     """The items of a batch, and one side of it: the result, or the values."""
 
-    def __init__(self, items: list[Any], prefix: int, elements: np.ndarray, drop_axes: tuple[int, ...]):
+    def __init__(self, items: list[Item], prefix: int, elements: Values, drop_axes: tuple[int, ...]):
         self.items, self.prefix, self.elements, self.drop_axes = items, prefix, elements, drop_axes
         self.scalar = elements.ndim == 0
         workers = config.get("threading.max_workers", None)
         self.work = _tessera.WorkOptions(workers or 0, 0, None)
 
-    def parts(self, handle: Any) -> Any:
+    def parts(self, handle: _tessera.ArrayHandle) -> Optional[list[tuple[_tessera.Picked, Optional[tuple[slice, ...]]]]]:
         """(Picked, key) pairs; None if there are integer arrays among the selections."""
         if self.drop_axes:
             return None
         return _tessera.batch_parts(handle, self.items, self.prefix, None if self.scalar else self.elements.shape)
 
-    def box(self, handle: Any, item: Any) -> tuple[tuple[slice, ...], tuple[Any, ...]]:
+    def box(self, handle: _tessera.ArrayHandle, item: Item) -> tuple[tuple[slice, ...], SelectorTuple]:
         """The smallest box of the array that holds what an item picks, and the selection within it."""
         start = _tessera.chunk_start(handle, item[0].path[self.prefix:])
         chunk = item[2] if isinstance(item[2], tuple) else (item[2],)
@@ -238,7 +252,7 @@ class _Batch:
             places.append(slice(base + low, base + high))
         return tuple(places), tuple(within)
 
-    def points(self, handle: Any) -> Optional[np.ndarray]:
+    def points(self, handle: _tessera.ArrayHandle) -> Optional[Values]:
         """The indices of all items, if they pick elements one by one."""
         rows = []
         for item in self.items:
@@ -253,7 +267,7 @@ class _Batch:
 
     # ---- reading
 
-    def read(self, handle: Any) -> None:
+    def read(self, handle: _tessera.ArrayHandle) -> None:
         """Fill the result."""
         parts = self.parts(handle)
         if parts is None:
@@ -269,7 +283,7 @@ class _Batch:
             else:
                 handle.read(picked, out, self.work)
 
-    def _read_places(self, handle: Any) -> None:
+    def _read_places(self, handle: _tessera.ArrayHandle) -> None:
         points = self.points(handle) if not self.drop_axes else None
         dtype = np.dtype(object) if handle.is_variable else self.elements.dtype
         if points is not None:
@@ -292,7 +306,7 @@ class _Batch:
                 held, boxes = 0, []
         self._read_boxes(handle, boxes)
 
-    def _read_boxes(self, handle: Any, boxes: list[Any]) -> None:
+    def _read_boxes(self, handle: _tessera.ArrayHandle, boxes: list[tuple[Item, tuple[slice, ...], SelectorTuple, Values]]) -> None:
         if handle.is_variable:
             for _, places, _, box in boxes:
                 handle.read(handle.pick(places), box, self.work)
@@ -304,7 +318,7 @@ class _Batch:
 
     # ---- writing
 
-    def write(self, handle: Any) -> None:
+    def write(self, handle: _tessera.ArrayHandle) -> None:
         """Write the values, each chunk under its lock."""
         parts = self.parts(handle)
         if parts is None:
@@ -317,7 +331,7 @@ class _Batch:
                 values = np.broadcast_to(values, picked.shape)
             handle.write(picked, values, self.work)
 
-    def _write_places(self, handle: Any) -> None:
+    def _write_places(self, handle: _tessera.ArrayHandle) -> None:
         points = self.points(handle) if not self.drop_axes else None
         if points is not None:
             if self.scalar:
@@ -334,13 +348,13 @@ class _Batch:
             if self.drop_axes and not self.scalar:
                 values = values[tuple(None if axis in self.drop_axes else slice(None) for axis in range(len(places)))]
 
-            def assign(elements: np.ndarray, values: Any = values, within: Any = within) -> None:
+            def assign(elements: Values, values: Values = values, within: SelectorTuple = within) -> None:
                 elements[within] = values
 
             handle.update(handle.pick(places), assign, False, self.work)
 
 
-async def _run(function: Any, handle: Any, size: int) -> None:
+async def _run(function: Callable[[_tessera.ArrayHandle], None], handle: _tessera.ArrayHandle, size: int) -> None:
     if size <= _BRIEF:
         function(handle)
     else:
@@ -362,38 +376,38 @@ class CodecPipeline(BatchedCodecPipeline):
     _metadata = None
 
     @classmethod
-    def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> "CodecPipeline":
+    def from_array_metadata_and_store(cls, array_metadata: Metadata, store: ZarrStore) -> "CodecPipeline":
         """The pipeline of an array."""
         return cls._of(array_metadata)
 
     @classmethod
-    def _of(cls, metadata: Any) -> "CodecPipeline":
+    def _of(cls, metadata: Metadata) -> "CodecPipeline":
         v2 = metadata.zarr_format == 2
         codecs = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)] if v2 else metadata.codecs
         made = cls.from_codecs(codecs)
         made._keep(metadata)
         return made
 
-    def _keep(self, metadata: Any) -> None:
+    def _keep(self, metadata: Metadata) -> None:
         object.__setattr__(self, "_metadata", metadata)
         object.__setattr__(self, "_opened", {})
         object.__setattr__(self, "_known", None)
 
-    def evolve_from_array_spec(self, array_spec: Any) -> "CodecPipeline":
+    def evolve_from_array_spec(self, array_spec: ArraySpec) -> "CodecPipeline":
         """As in zarr's own."""
         made = super().evolve_from_array_spec(array_spec)
         if self._metadata is not None:
             made._keep(self._metadata)
         return made
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         if self._metadata is not None:
             return CodecPipeline._of, (self._metadata,)
         return CodecPipeline.from_codecs, (list(self),)
 
     # ---- the array
 
-    def _prefix(self, items: list[Any]) -> int:
+    def _prefix(self, items: list[Item]) -> int:
         """The length of the array's path in the keys. Raises _Unknown for what the library does not know at all."""
         metadata = self._metadata
         if metadata is None or not isinstance(items[0][0], StorePath):
@@ -413,7 +427,7 @@ class CodecPipeline(BatchedCodecPipeline):
         above = path.rsplit("/", parts)
         return len(above[0]) + 1 if len(above) == parts + 1 else 0
 
-    def _handle(self, items: list[Any], prefix: int, write: bool) -> Any:
+    def _handle(self, items: list[Item], prefix: int, write: bool) -> Optional[_tessera.ArrayHandle]:
         """The array in a local store; None in other stores."""
         store = items[0][0].store
         place = _folder(store)
@@ -440,7 +454,7 @@ class CodecPipeline(BatchedCodecPipeline):
             self._opened[known] = handle
         return handle
 
-    def _batch(self, items: list[Any], prefix: int, buffer: Any, drop_axes: tuple[int, ...]) -> _Batch:
+    def _batch(self, items: list[Item], prefix: int, buffer: NDBuffer, drop_axes: tuple[int, ...]) -> _Batch:
         elements = buffer.as_ndarray_like()
         wanted = self._metadata.dtype.to_native_dtype()
         if not isinstance(elements, np.ndarray):
@@ -453,7 +467,7 @@ class CodecPipeline(BatchedCodecPipeline):
 
     # ---- batches
 
-    async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
+    async def read(self, batch_info: Iterable[Item], out: NDBuffer, drop_axes: tuple[int, ...] = ()) -> tuple[object, ...]:
         """As in zarr's own."""
         items = list(batch_info)
         try:
@@ -470,7 +484,7 @@ class CodecPipeline(BatchedCodecPipeline):
             return await super().read(items, out, drop_axes)
         return ({"status": "present"},) * len(items)
 
-    async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
+    async def write(self, batch_info: Iterable[Item], value: NDBuffer, drop_axes: tuple[int, ...] = ()) -> None:
         """As in zarr's own."""
         items = list(batch_info)
         try:
@@ -488,7 +502,7 @@ class CodecPipeline(BatchedCodecPipeline):
         except _Unknown:
             await self._write_own(items, value, drop_axes)
 
-    async def _write_own(self, items: list[Any], value: Any, drop_axes: tuple[int, ...]) -> None:
+    async def _write_own(self, items: list[Item], value: NDBuffer, drop_axes: tuple[int, ...]) -> None:
         """zarr's own pipeline; in a local store chunk by chunk under the chunk's lock, like all writes."""
         place = None if self._metadata is None or not isinstance(items[0][0], StorePath) else _folder(items[0][0].store)
         parts = _chunk_parts(self._metadata) if place is not None else None
@@ -499,7 +513,7 @@ class CodecPipeline(BatchedCodecPipeline):
         items[0][0].store._check_writable()
         write = super().write
 
-        def locked(item: Any) -> None:
+        def locked(item: Item) -> None:
             above = item[0].path.rsplit("/", parts)
             array = above[0] if len(above) == parts + 1 else ""
             with _tessera.ChunkLock(root, array, self._slot(item[0].path[len(array):]), _tessera.PlaceOptions(False, *options)):
@@ -530,24 +544,24 @@ class CodecPipeline(BatchedCodecPipeline):
         for first in range(0, len(batch.items), count):
             yield _Batch(batch.items[first:first + count], batch.prefix, batch.elements, batch.drop_axes)
 
-    async def _fetch(self, stage: Any, batch: _Batch, items: list[Any]) -> None:
+    async def _fetch(self, stage: _tessera.Stage, batch: _Batch, items: list[Item]) -> None:
         values = await concurrent_map([(item[0], item[1].prototype) for item in items],
                                       lambda getter, prototype: getter.get(prototype), config.get("async.concurrency"))
         for item, value in zip(items, values):
             if value is not None:
                 stage.put(item[0].path[batch.prefix:], value.as_numpy_array())
 
-    async def _stage(self, batch: _Batch, items: list[Any]) -> Any:
+    async def _stage(self, batch: _Batch, items: list[Item]) -> _tessera.Stage:
         """The array with the values of some items, in memory."""
         stage = _tessera.Stage(*_documents(self._metadata, batch))
         await self._fetch(stage, batch, items)
         return stage
 
-    async def _fetch_parts(self, stage: Any, batch: _Batch, items: list[Any]) -> None:
+    async def _fetch_parts(self, stage: _tessera.Stage, batch: _Batch, items: list[Item]) -> None:
         """The chunks that are wanted of some shards, and nothing else of them."""
         index = _ShardIndex(self._metadata)
 
-        async def fetch(getter: Any, spec: Any, selection: Any) -> None:
+        async def fetch(getter: ByteGetter, spec: ArraySpec, selection: SelectorTuple) -> None:
             wanted, size = index.wanted(selection, spec.shape), index.size(spec.shape)
             if wanted is None:
                 await self._fetch(stage, batch, [(getter, spec)])
@@ -577,7 +591,7 @@ class CodecPipeline(BatchedCodecPipeline):
                 stage = await self._stage(batch, batch.items)
             await _run(batch.read, stage.handle(), batch.elements.nbytes)
 
-    def _replaces(self, item: Any) -> bool:
+    def _replaces(self, item: Item) -> bool:
         """Whether nothing of the old value stays; of a shard zarr keeps what lies beyond the array's edge."""
         chunk = item[2] if isinstance(item[2], tuple) else (item[2],)
         return item[4] and not (_sharded(self._metadata) and any(
@@ -591,7 +605,7 @@ class CodecPipeline(BatchedCodecPipeline):
                 _tessera.store_fill(handle)
             await _run(batch.write, handle, batch.elements.nbytes)
 
-            async def send(item: Any, stage: Any = stage, batch: _Batch = batch) -> None:
+            async def send(item: Item, stage: _tessera.Stage = stage, batch: _Batch = batch) -> None:
                 value = stage.get(item[0].path[batch.prefix:])
                 if value is None:
                     await item[0].delete()

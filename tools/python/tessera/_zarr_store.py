@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, AsyncIterator, Iterable, Iterator, Optional
+from typing import AsyncIterator, Iterable, Iterator, Optional, Union
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.abc.store import Store as _Base
@@ -15,13 +15,14 @@ from . import _tessera
 from ._errors import InvalidArgument, NotFound, Unsupported
 from ._node import Node, open_node
 from ._options import absolute
-from ._zarr_keys import NodeKeys
+from ._types import Document
+from ._zarr_keys import NodeKeys, Part
 
 # Formats of Zarr that zarr-python 3 reads and writes by itself.
 _OWN = ("v2", "v3")
 
 
-def _range(request: Optional[ByteRequest]) -> Optional[tuple[int, Optional[int]]]:
+def _range(request: Optional[ByteRequest]) -> Optional[Part]:
     """As the library takes it: (start, stop), from the end if start is negative."""
     if request is None:
         return None
@@ -40,7 +41,7 @@ def _holds_keys(folder: str) -> bool:
         return any(_holds_keys(entry.path) if entry.is_dir() else True for entry in entries if entry.name != ".tessera")
 
 
-def _all_own(node: Any) -> bool:
+def _all_own(node: Node) -> bool:
     """Whether zarr-python itself reads all arrays at and below a node."""
     if isinstance(node._handle, _tessera.GroupHandle) and node.format is None:
         return all(_all_own(child) for child in node.values())
@@ -55,7 +56,7 @@ class _Files:
         options = _tessera.PlaceOptions(read_only, durability, locks)
         self._handle = _tessera.KeyStoreHandle(path, options)
 
-    def get(self, key: str, range: Any) -> Optional[bytes]:
+    def get(self, key: str, range: Optional[Part]) -> Optional[bytes]:
         try:
             return self._handle.get(key, range)
         except (InvalidArgument, IsADirectoryError):
@@ -70,10 +71,10 @@ class _Files:
     def contains(self, key: str) -> bool:
         return self.size(key) is not None
 
-    def put(self, key: str, value: Any) -> None:
+    def put(self, key: str, value: object) -> None:
         self._handle.put(key, value)
 
-    def put_new(self, key: str, value: Any) -> None:
+    def put_new(self, key: str, value: object) -> None:
         self._handle.put_new(key, value)
 
     def erase(self, key: str) -> None:
@@ -101,7 +102,7 @@ class _Files:
 class _View:
     """The keys of anything else, as Zarr shows it."""
 
-    def __init__(self, node: Any, zarr_format: int):
+    def __init__(self, node: Node, zarr_format: int):
         self.keys = NodeKeys(node, zarr_format)
         self.get = self.keys.get
         self.contains = self.keys.contains
@@ -140,7 +141,7 @@ class Store(_Base):
     a copy; chunks are passed on as they are stored where the format has their codecs. A place where nothing is yet
     becomes a directory at the first write.
 
-    Any thread and any event loop may use it, and it may be pickled.
+    All threads and event loops may use it, and it may be pickled.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ class Store(_Base):
 
     supports_listing = True
 
-    def __init__(self, path: Any, *, read_only: Optional[bool] = None, zarr_format: Optional[int] = None,
+    def __init__(self, path: Union[str, "os.PathLike[str]", Node], *, read_only: Optional[bool] = None, zarr_format: Optional[int] = None,
                  durability: str = "commit", locks: bool = True):
         if zarr_format not in (None, 2, 3):
             raise InvalidArgument(f"zarr_format is 2 or 3, not {zarr_format!r}")
@@ -181,10 +182,10 @@ class Store(_Base):
         super().__init__(read_only=shown is not None or bool(read_only))
         self._path: str = place
         self._node = node
-        self._keys: Any = shown or _Files(place, durability, locks, self._read_only)
+        self._keys: Union[_View, _Files] = shown or _Files(place, durability, locks, self._read_only)
 
     @staticmethod
-    def _shown(node: Any, place: str, read_only: Optional[bool], zarr_format: Optional[int]) -> Optional[_View]:
+    def _shown(node: Optional[Node], place: str, read_only: Optional[bool], zarr_format: Optional[int]) -> Optional[_View]:
         """The view; None for a directory that is shown as it is."""
         if not os.path.lexists(place) and node is None and "::" not in place and ":" not in place:
             return None
@@ -244,12 +245,12 @@ class Store(_Base):
         made._keys = _Files(self._path, durability, locks, read_only) if self.supports_writes else self._keys
         return made
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Document:
         state = self.__dict__.copy()
         del state["_keys"]
         return {**state, "_view": None if self.supports_writes else (self._keys.keys.node, self._keys.keys.format)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Document) -> None:
         view = state.pop("_view")
         self.__dict__.update(state)
         _, _, durability, locks = self._options
@@ -261,7 +262,7 @@ class Store(_Base):
     def __hash__(self) -> int:
         return hash(self._identity())
 
-    def _identity(self) -> Any:
+    def _identity(self) -> tuple[object, ...]:
         return self._path, self._read_only, None if self.supports_writes else self._keys.keys.format
 
     def __str__(self) -> str:
