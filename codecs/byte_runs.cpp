@@ -171,6 +171,25 @@ void copy_places(const std::byte* packed, const ByteRuns& runs) {
     for (const ElementPlace& place : runs.places()) loop(place.to, 0, packed + place.from, 0, 1, size);
 }
 
+void copy_bytes(const RunStores& stores, std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (stores.streaming()) {
+        stream_copy(to, from, bytes);
+    } else {
+        std::memcpy(to, from, bytes);
+    }
+}
+
+/// Copies numbers of `number` bytes in the other byte order.
+void copy_turned(const RunStores& stores, std::byte* to, const std::byte* from, std::size_t n, std::size_t number) {
+    if (!stores.streaming()) return copy_swapped(to, from, n, number);
+    std::array<std::byte, 1024> turned;
+    for (std::size_t i = 0; i < n; i += turned.size()) {
+        const std::size_t some = std::min(turned.size(), n - i);
+        copy_swapped(turned.data(), from + i, some, number);
+        copy_bytes(stores, to + i, turned.data(), some);
+    }
+}
+
 }  // namespace
 
 void copy_runs(ByteSpan packed, const ByteRuns& runs) {
@@ -188,27 +207,11 @@ void copy_runs(ByteSpan packed, const ByteRuns& runs) {
         writer.finish();
         return;
     }
-    const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
-        if (stores.streaming()) {
-            stream_copy(to, from, bytes);
-        } else {
-            std::memcpy(to, from, bytes);
-        }
-    };
-    const auto copy_turned = [&](std::byte* to, const std::byte* from) {
-        if (!stores.streaming()) return copy_swapped(to, from, n, number);
-        std::array<std::byte, 1024> turned;
-        for (std::size_t i = 0; i < n; i += turned.size()) {
-            const std::size_t some = std::min(turned.size(), n - i);
-            copy_swapped(turned.data(), from + i, some, number);
-            copy(to + i, turned.data(), some);
-        }
-    };
     (void)stores.for_each([&](std::size_t from, std::byte* to) {
         if (number == 0) {
-            copy(to, packed.data() + from, n);
+            copy_bytes(stores, to, packed.data() + from, n);
         } else {
-            copy_turned(to, packed.data() + from);
+            copy_turned(stores, to, packed.data() + from, n, number);
         }
         return true;
     });

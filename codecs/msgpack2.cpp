@@ -29,12 +29,15 @@ public:
         if (tag < 0x90) return map(tag & 15, depth);
         if (tag < 0xa0) return list(tag & 15, depth);
         if (tag < 0xc0) return text(tag & 31);
+        if (tag >= 0xe0) return static_cast<std::int64_t>(tag) - 0x100;
+        return tag < 0xca || tag > 0xd3 ? tagged(tag, depth) : tagged_number(tag);
+    }
+
+    [[nodiscard]] ByteSpan rest() const { return rest_; }
+
+private:
+    Value tagged_number(std::uint64_t tag) {
         switch (tag) {
-            case 0xc0:
-                return nullptr;
-            case 0xc2:
-            case 0xc3:
-                return tag == 0xc3;
             case 0xca:
                 return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(number(4))));
             case 0xcb:
@@ -50,8 +53,18 @@ public:
                 return static_cast<std::int16_t>(number(2));
             case 0xd2:
                 return static_cast<std::int32_t>(number(4));
-            case 0xd3:
+            default:
                 return static_cast<std::int64_t>(number(8));
+        }
+    }
+
+    Value tagged(std::uint64_t tag, int depth) {
+        switch (tag) {
+            case 0xc0:
+                return nullptr;
+            case 0xc2:
+            case 0xc3:
+                return tag == 0xc3;
             case 0xd9:
             case 0xda:
             case 0xdb:
@@ -63,15 +76,10 @@ public:
             case 0xdf:
                 return map(number(tag == 0xde ? 2 : 4), depth);
             default:
-                break;
+                throw unsupported("it holds bytes or an extension (tag {:#04x}), which no text stands for", tag);
         }
-        if (tag >= 0xe0) return static_cast<std::int64_t>(tag) - 0x100;
-        throw unsupported("it holds bytes or an extension (tag {:#04x}), which no text stands for", tag);
     }
 
-    [[nodiscard]] ByteSpan rest() const { return rest_; }
-
-private:
     ByteSpan take(std::uint64_t size) {
         if (size > rest_.size()) throw corrupt("a value ends beyond the end of the chunk");
         const ByteSpan bytes = rest_.first(static_cast<std::size_t>(size));

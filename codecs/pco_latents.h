@@ -59,25 +59,7 @@ private:
             batch_.fill(only.lower);
             offset_bits_.fill(only.offset_bits);
         } else {
-            const PcoState<L>* const table = variable_.states.data();
-            auto states = states_;
-            std::size_t bit = bits.bit();
-            const auto read_some = [&](std::size_t i, std::size_t these) {
-                std::uint64_t some = bits.some(bit);  // enough for four states of 14 bits
-                for (std::size_t k = 0; k < these; ++k) {
-                    const PcoState<L>& state = table[states[k]];
-                    batch_[i + k] = state.lower;
-                    offset_bits_[i + k] = state.offset_bits;
-                    states[k] = state.next + static_cast<std::uint32_t>(some & ((1U << state.bits) - 1));
-                    some >>= state.bits;
-                    bit += state.bits;
-                }
-            };
-            const std::size_t whole = count / pco_streams * pco_streams;
-            for (std::size_t i = 0; i < whole; i += pco_streams) read_some(i, pco_streams);
-            read_some(whole, count - whole);
-            states_ = states;
-            bits.go_to(bit);
+            read_states(bits, count);
         }
         std::size_t bit = bits.bit();
         for (std::size_t i = 0; i < count; ++i) {
@@ -91,6 +73,29 @@ private:
         }
         bits.go_to(bit);
         bits.require_inside();
+    }
+
+    /// The bins of latents, which four interleaved streams of tANS code.
+    void read_states(PcoBits& bits, std::size_t count) {
+        const PcoState<L>* const table = variable_.states.data();
+        auto states = states_;
+        std::size_t bit = bits.bit();
+        const auto read_some = [&](std::size_t i, std::size_t these) {
+            std::uint64_t some = bits.some(bit);  // enough for four states of 14 bits
+            for (std::size_t k = 0; k < these; ++k) {
+                const PcoState<L>& state = table[states[k]];
+                batch_[i + k] = state.lower;
+                offset_bits_[i + k] = state.offset_bits;
+                states[k] = state.next + static_cast<std::uint32_t>(some & ((1U << state.bits) - 1));
+                some >>= state.bits;
+                bit += state.bits;
+            }
+        };
+        const std::size_t whole = count / pco_streams * pco_streams;
+        for (std::size_t i = 0; i < whole; i += pco_streams) read_some(i, pco_streams);
+        read_some(whole, count - whole);
+        states_ = states;
+        bits.go_to(bit);
     }
 
     /// Sums as often as the order says, each from where the batch before ended.

@@ -31,26 +31,21 @@ struct PcoVariable {
 };
 
 template <class L>
-PcoVariable<L> read_pco_variable(PcoBits& bits) {
-    struct Bin {
-        L lower;
-        std::uint32_t weight;
-        std::uint8_t offset_bits;
-    };
+struct PcoBin {
+    L lower;
+    std::uint32_t weight;
+    std::uint8_t offset_bits;
+};
+
+/// The bins of a variable whose table has `size` states; one that is always taken where none is written.
+template <class L>
+CountedVector<PcoBin<L>> read_pco_bins(PcoBits& bits, const PcoVariable<L>& v, std::size_t size) {
     constexpr int of_offset_bits = std::bit_width(static_cast<unsigned>(pco_bits<L>));
-    PcoVariable<L> v;
-    v.log = static_cast<int>(bits.take(4));
-    v.bins = bits.take(15);
-    const std::size_t size = std::size_t{1} << v.log;
-    constexpr int most = 14;
-    if (v.log > most || v.bins > size || (v.bins == 1 && v.log > 0)) {
-        throw corrupt("{} bins in a table of 2^{} states, at most 2^{}", v.bins, v.log, most);
-    }
     bits.require_inside(std::uint64_t{v.bins} * static_cast<unsigned>(v.log + pco_bits<L> + of_offset_bits));
-    CountedVector<Bin> bins(std::max<std::size_t>(v.bins, 1), Bin{0, 1, 0});
+    CountedVector<PcoBin<L>> bins(std::max<std::size_t>(v.bins, 1), PcoBin<L>{0, 1, 0});
     std::size_t weights = v.bins == 0 ? 1 : 0;
     for (std::size_t i = 0; i < v.bins; ++i) {
-        Bin& bin = bins[i];
+        PcoBin<L>& bin = bins[i];
         bin.weight = static_cast<std::uint32_t>(1 + bits.take(v.log));
         bin.lower = bits.template take_latent<L>();
         bin.offset_bits = static_cast<std::uint8_t>(bits.take(of_offset_bits));
@@ -60,6 +55,20 @@ PcoVariable<L> read_pco_variable(PcoBits& bits) {
         weights += bin.weight;
     }
     if (weights != size) throw corrupt("the weights of the bins sum to {}, expected {}", weights, size);
+    return bins;
+}
+
+template <class L>
+PcoVariable<L> read_pco_variable(PcoBits& bits) {
+    PcoVariable<L> v;
+    v.log = static_cast<int>(bits.take(4));
+    v.bins = bits.take(15);
+    const std::size_t size = std::size_t{1} << v.log;
+    constexpr int most = 14;
+    if (v.log > most || v.bins > size || (v.bins == 1 && v.log > 0)) {
+        throw corrupt("{} bins in a table of 2^{} states, at most 2^{}", v.bins, v.log, most);
+    }
+    CountedVector<PcoBin<L>> bins = read_pco_bins(bits, v, size);
 
     // The bins are spread over the states in steps that are odd, so that each state is met once.
     CountedVector<std::uint16_t> bin_of(size);
@@ -72,7 +81,7 @@ PcoVariable<L> read_pco_variable(PcoBits& bits) {
     }
     v.states.resize(size);
     for (std::size_t i = 0; i < size; ++i) {
-        Bin& bin = bins[bin_of[i]];
+        PcoBin<L>& bin = bins[bin_of[i]];
         const std::uint32_t x = bin.weight++;
         const int read = v.log + 1 - std::bit_width(x);
         v.states[i] = {bin.lower, static_cast<std::uint16_t>((x << read) - size), static_cast<std::uint8_t>(read),

@@ -560,6 +560,26 @@ void CodecPipeline::decode_elements(const ByteSource& encoded, std::span<Element
     copy_runs(scratch.part, *runs);
 }
 
+namespace {
+
+/// Decodes a whole chunk, whose elements are no plain memory and may need an arena and all of scratch. Copies the part.
+void decode_and_copy(const CodecPipeline& pipeline, ByteSpan encoded, const Part& part, const MutableArrayView& out,
+                     CodecScratch& scratch) {
+    const DType& dtype = pipeline.chunk().dtype;
+    const Shape& shape = pipeline.chunk().shape;
+    if (dtype.is_variable() || dtype.kind() == Kind::object) {
+        NDArray all(dtype, shape);
+        pipeline.decode(encoded, all, scratch);
+        return copy_elements(part.of(all), out);
+    }
+    scratch.part.reset(static_cast<std::size_t>(byte_count(shape, dtype.size())));
+    const MutableArrayView all = view_bytes(scratch.part.data(), dtype, shape);
+    pipeline.decode(encoded, all, scratch);
+    copy_elements(part.of(all), out);
+}
+
+}  // namespace
+
 void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                                 CodecScratch& scratch, const Dims& steps) const {
     const State& s = *state_;
@@ -587,19 +607,10 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         decode(bytes, out, scratch);
         return;
     }
-    // Decodes the whole chunk, then copies the part. Plain memory decodes in place; other elements may need an arena,
-    // and all of scratch.
     if (plain) {
         copy_elements(turned.of(s.decode_packed(bytes, scratch)), target);
-    } else if (chunk().dtype.is_variable() || chunk().dtype.kind() == Kind::object) {
-        NDArray all(chunk().dtype, chunk().shape);
-        decode(bytes, all, scratch);
-        copy_elements(part.of(all), out);
     } else {
-        scratch.part.reset(static_cast<std::size_t>(byte_count(chunk().shape, chunk().dtype.size())));
-        const MutableArrayView all = view_bytes(scratch.part.data(), chunk().dtype, chunk().shape);
-        decode(bytes, all, scratch);
-        copy_elements(part.of(all), out);
+        decode_and_copy(*this, bytes, part, out, scratch);
     }
 }
 

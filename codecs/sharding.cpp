@@ -268,17 +268,17 @@ void Shard::read(const Index& inner, const Region& region, const MutableArrayVie
     read(inner, encoded(place(inner)).get(), region, out, scratch);
 }
 
-void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
-                     const std::function<void(std::size_t, const ByteSource*)>& each) const {
-    struct Wanted {
-        std::size_t i;
-        ShardCodec::Place at;
-    };
-    std::vector<Wanted> wanted;
-    for (std::size_t i = 0; i < chunks.size(); ++i) wanted.push_back({i, place(codec_.grid().index(chunks[i]))});
-    std::ranges::sort(wanted, {}, [](const Wanted& w) { return w.at.offset; });
+namespace {
 
-    std::vector<std::size_t> begins;  // starts of the groups that are read together
+/// A chunk that is asked for, by its number among these, and where it lies.
+struct Wanted {
+    std::size_t i;
+    ShardCodec::Place at;
+};
+
+/// Where the groups begin that are read together, and the end of the last one.
+std::vector<std::size_t> groups_of(std::span<const Wanted> wanted) {
+    std::vector<std::size_t> begins;
     for (std::size_t n = 0; n < wanted.size(); ++n) {
         const ShardCodec::Place& at = wanted[n].at;
         const bool joins = n > 0 && at.present() && at.offset == wanted[n - 1].at.offset + wanted[n - 1].at.size &&
@@ -286,14 +286,27 @@ void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
         if (!joins) begins.push_back(n);
     }
     begins.push_back(wanted.size());
-    if (wanted.size() > 1 && bytes_->mapped().empty()) {
-        std::vector<ByteSource::Extent> extents;
-        extents.reserve(wanted.size());
-        for (const auto& [i, at] : wanted) {
-            if (at.present()) extents.push_back({at.offset, at.offset + at.size});
-        }
-        bytes_->expect(extents);
+    return begins;
+}
+
+void expect_all(const ByteSource& bytes, std::span<const Wanted> wanted) {
+    std::vector<ByteSource::Extent> extents;
+    extents.reserve(wanted.size());
+    for (const auto& [i, at] : wanted) {
+        if (at.present()) extents.push_back({at.offset, at.offset + at.size});
     }
+    bytes.expect(extents);
+}
+
+}  // namespace
+
+void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
+                     const std::function<void(std::size_t, const ByteSource*)>& each) const {
+    std::vector<Wanted> wanted;
+    for (std::size_t i = 0; i < chunks.size(); ++i) wanted.push_back({i, place(codec_.grid().index(chunks[i]))});
+    std::ranges::sort(wanted, {}, [](const Wanted& w) { return w.at.offset; });
+    const std::vector<std::size_t> begins = groups_of(wanted);
+    if (wanted.size() > 1 && bytes_->mapped().empty()) expect_all(*bytes_, wanted);
     parallel_in_memory(std::ssize(begins) - 1, io, [&](std::int64_t g) {
         const auto first = begins[static_cast<std::size_t>(g)];
         const auto last = begins[static_cast<std::size_t>(g) + 1] - 1;

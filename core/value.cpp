@@ -152,51 +152,68 @@ struct Prepared {
     std::vector<std::pair<std::size_t, Value>> specials;  // with how many numbers come before each
 };
 
-Prepared prepare(std::string_view json) {
-    Prepared out{std::string(json), {}};
-    std::size_t numbers = 0;
-    const auto substitute = [&](std::size_t at, std::size_t length, Value v) {
-        out.text.replace(at, length, "0" + std::string(length - 1, ' '));
-        out.specials.emplace_back(numbers++, std::move(v));
-    };
-    int depth = 0;
-    for (std::size_t i = 0; i < json.size();) {
-        const char c = json[i];
-        if (c == '"') {
-            for (++i; i < json.size() && json[i] != '"'; ++i) {
-                if (json[i] == '\\') ++i;
+class Preparation {
+public:
+    explicit Preparation(std::string_view json) : json_(json), out_{std::string(json), {}} {}
+
+    Prepared run() && {
+        int depth = 0;
+        for (std::size_t i = 0; i < json_.size();) {
+            const char c = json_[i];
+            if (c == '"') {
+                i = end_of_text(i);
+            } else if (c == '[' || c == '{') {
+                if (++depth > max_levels) fail_at(json_, i, fmt::format("nested deeper than {} levels", max_levels));
+                ++i;
+            } else if (c == ']' || c == '}') {
+                --depth;
+                ++i;
+            } else if (c == '\0') {
+                fail_at(json_, i, "a zero byte");  // nlohmann/json would take it for the end
+            } else if (const auto special = special_token(json_, i); special.length > 0) {
+                substitute(i, special.length, special.value);
+                i += special.length;
+            } else if (is_number_char(c)) {
+                i = number(i);
+            } else {
+                ++i;
             }
-            ++i;
-        } else if (c == '[' || c == '{') {
-            if (++depth > max_levels) fail_at(json, i, fmt::format("nested deeper than {} levels", max_levels));
-            ++i;
-        } else if (c == ']' || c == '}') {
-            --depth;
-            ++i;
-        } else if (c == '\0') {
-            fail_at(json, i, "a zero byte");  // nlohmann/json would take it for the end
-        } else if (const auto special = special_token(json, i); special.length > 0) {
-            substitute(i, special.length, special.value);
-            i += special.length;
-        } else if (is_number_char(c)) {
-            auto end = i;
-            while (end < json.size() && is_number_char(json[end])) ++end;
-            const auto number = json.substr(i, end - i);
-            if (number_length(number) == number.size()) {
-                if (const double v = read_double(number); std::isinf(v)) {
-                    substitute(i, number.size(),
-                               is_plain_integer(number) ? Value(Value::BigInteger{std::string(number)}) : Value(v));
-                } else {
-                    ++numbers;
-                }
-            }
-            i = end;
-        } else {
-            ++i;
         }
+        return std::move(out_);
     }
-    return out;
-}
+
+private:
+    [[nodiscard]] std::size_t end_of_text(std::size_t i) const {
+        for (++i; i < json_.size() && json_[i] != '"'; ++i) {
+            if (json_[i] == '\\') ++i;
+        }
+        return i + 1;
+    }
+
+    /// Returns where the number ends.
+    std::size_t number(std::size_t begin) {
+        auto end = begin;
+        while (end < json_.size() && is_number_char(json_[end])) ++end;
+        const auto number = json_.substr(begin, end - begin);
+        if (number_length(number) != number.size()) return end;
+        if (const double v = read_double(number); std::isinf(v)) {
+            substitute(begin, number.size(),
+                       is_plain_integer(number) ? Value(Value::BigInteger{std::string(number)}) : Value(v));
+        } else {
+            ++numbers_;
+        }
+        return end;
+    }
+
+    void substitute(std::size_t at, std::size_t length, Value v) {
+        out_.text.replace(at, length, "0" + std::string(length - 1, ' '));
+        out_.specials.emplace_back(numbers_++, std::move(v));
+    }
+
+    std::string_view json_;
+    Prepared out_;
+    std::size_t numbers_ = 0;
+};
 
 // A repeated key keeps its first place and its last value, as in a Python dict. Not quadratic: a hostile text may have
 // a million keys.
@@ -537,7 +554,7 @@ std::uint64_t parsed_memory(std::string_view json) {
 
 Value Value::parse(std::string_view json) {
     const MemoryHold held(parsed_memory(json));
-    auto prepared = prepare(json);
+    auto prepared = Preparation(json).run();
     Builder builder(json, std::move(prepared.specials));
     nlohmann::json::sax_parse(prepared.text, &builder);
     return std::move(builder.result);

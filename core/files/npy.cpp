@@ -98,6 +98,17 @@ std::uint64_t little_endian(ByteSpan bytes) {
     return n;
 }
 
+/// Throws corrupt unless the file has the bytes of all elements.
+void require_elements(const ByteSource& file, const NpyHeader& header) {
+    if (holds_objects(header.dtype)) return;
+    const auto promised = static_cast<std::uint64_t>(byte_count(header.shape, header.dtype.size()));
+    const std::uint64_t there = file.size() - header.data_offset;
+    if (promised > there) {
+        throw corrupt("shape {} of {} needs {} bytes of data, but only {} follow the header", header.shape.to_string(),
+                      header.dtype.to_string(), promised, there);
+    }
+}
+
 NpyHeader read_header(const ByteSource& file) {
     std::array<std::byte, prefix_size(2)> prefix{};
     const std::size_t got = static_cast<std::size_t>(std::min<std::uint64_t>(prefix.size(), file.size()));
@@ -128,14 +139,7 @@ NpyHeader read_header(const ByteSource& file) {
     if (header.major == 3 && !from_utf8(text)) throw corrupt("the header of version 3.0 is not UTF-8");
     try {
         parse_header(header.major == 3 ? std::string(text) : latin1_to_utf8(text), header);
-        if (!holds_objects(header.dtype)) {
-            const auto bytes_promised = static_cast<std::uint64_t>(byte_count(header.shape, header.dtype.size()));
-            const std::uint64_t there = file.size() - header.data_offset;
-            if (bytes_promised > there) {
-                throw corrupt("shape {} of {} needs {} bytes of data, but only {} follow the header",
-                              header.shape.to_string(), header.dtype.to_string(), bytes_promised, there);
-            }
-        }
+        require_elements(file, header);
     } catch (const Error& e) {
         // A bad dtype or an overflowing shape is a caller's mistake elsewhere, but damage in a file.
         throw e.code() == ErrorCode::invalid_argument ? corrupt(e.what()) : e;

@@ -53,6 +53,7 @@ public:
     void finish();
 
 private:
+    void put_state(Kind kind, const Shape& shape, bool fortran);
     void memoize();
     bool add_single(std::string_view element);
     void add_content(std::string_view element);

@@ -313,6 +313,22 @@ private:
         stack_.resize(begin, Item(Kind::none));
     }
 
+    /// Pushes the bytes that _codecs.encode() makes of a text, as which pickles of protocol 2 keep them.
+    template <class Items>
+    void encode(const Items& args, std::string_view encoding) {
+        if (args.size() != 2 || args[0].kind != Kind::text || (encoding != "latin1" && encoding != "latin-1")) {
+            throw unsupported("text encoded as {}", quoted(encoding));
+        }
+        const auto bytes = utf8_to_latin1(args[0].content());
+        if (!bytes) throw corrupt("bytes are given as text with characters above U+00FF");
+        // A pickler encodes each text once. Recalling and encoding one text again and again would multiply it.
+        encoded_ += bytes->size();
+        if (encoded_ > pickle_.size()) {
+            throw corrupt("more bytes are encoded from the pickle's text than its {} bytes can hold", pickle_.size());
+        }
+        push({Kind::bytes, keep(*bytes)});
+    }
+
     void reduce() {
         const auto args = items(pop(Kind::tuple, "what a call is given"));
         const auto name = static_cast<Name>(pop(Kind::name, "what is called").number);
@@ -332,21 +348,8 @@ private:
                     throw unsupported("the array has elements of dtype {}, not objects", quoted(text));
                 }
                 return push(Item(Kind::dtype));
-            case Name::encode: {
-                const auto encoding = text_at(1);
-                if (args.size() != 2 || args[0].kind != Kind::text || (encoding != "latin1" && encoding != "latin-1")) {
-                    throw unsupported("text encoded as {}", quoted(encoding));
-                }
-                const auto bytes = utf8_to_latin1(args[0].content());
-                if (!bytes) throw corrupt("bytes are given as text with characters above U+00FF");
-                // A pickler encodes each text once. Recalling and encoding one text again and again would multiply it.
-                encoded_ += bytes->size();
-                if (encoded_ > pickle_.size()) {
-                    throw corrupt("more bytes are encoded from the pickle's text than its {} bytes can hold",
-                                  pickle_.size());
-                }
-                return push({Kind::bytes, keep(*bytes)});
-            }
+            case Name::encode:
+                return encode(args, text_at(1));
             case Name::bytes:
                 if (!args.empty()) throw unsupported("bytes() of something");
                 return push({Kind::bytes, std::string_view()});

@@ -59,6 +59,12 @@ PickleWriter::PickleWriter(Kind kind, const Shape& shape, bool fortran, Put put)
     memoize();
     out_ += 'R';
     memoize();
+    put_state(kind, shape, fortran);
+}
+
+/// The state of the array: its shape, its dtype "O" and its order. A list of the elements follows.
+void PickleWriter::put_state(Kind kind, const Shape& shape, bool fortran) {
+    using namespace std::string_literals;
     out_ += "(K\x01";
     if (shape.rank() > 3) out_ += '(';
     for (const std::int64_t n : shape) append_integer(out_, n);

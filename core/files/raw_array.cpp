@@ -147,6 +147,24 @@ RawArrayEncoding encoding_of(const RawArrayHeader& h, std::int64_t count) {
     return RawArrayEncoding::leb128;
 }
 
+/// Throws corrupt unless the file has the bytes that its header tells of. Sets what follows them.
+void require_data(RawArrayHeader& h, std::uint64_t there) {
+    if (h.encoding == RawArrayEncoding::leb128) {
+        const std::int64_t count = element_count(h.dims);
+        if (static_cast<std::uint64_t>(count) <= there) return;
+        throw corrupt("{} integers take at least a byte each, but only {} bytes follow the header", count, there);
+    }
+    if (h.size > there) {
+        throw corrupt("{} bytes of data are promised, but only {} follow the header", h.size, there);
+    }
+    h.trailing = there - h.size;
+    // A byte of an LZ4 block decodes to at most 255 bytes. Larger claims are refused before anything is allocated.
+    const auto decoded = static_cast<std::uint64_t>(byte_count(h.dims, h.dtype.size()));
+    if (h.encoding == RawArrayEncoding::lz4 && decoded / 255 > h.size) {
+        throw corrupt("an LZ4 block of {} bytes cannot hold the {} bytes of the elements", h.size, decoded);
+    }
+}
+
 RawArrayHeader read_fixed_part(const ByteSource& file) {
     std::array<std::byte, fixed_words * word> words{};
     if (file.size() < words.size()) {
@@ -178,21 +196,7 @@ RawArrayHeader read_fixed_part(const ByteSource& file) {
         // An overflowing product is a caller's mistake elsewhere, but damage in a file.
         throw e.code() == ErrorCode::invalid_argument ? corrupt(e.what()) : e;
     }
-    const std::uint64_t there = file.size() - h.data_offset;
-    if (h.encoding != RawArrayEncoding::leb128) {
-        if (h.size > there) {
-            throw corrupt("{} bytes of data are promised, but only {} follow the header", h.size, there);
-        }
-        h.trailing = there - h.size;
-        // A byte of an LZ4 block decodes to at most 255 bytes. Larger claims are refused before anything is allocated.
-        const auto decoded = static_cast<std::uint64_t>(byte_count(h.dims, h.dtype.size()));
-        if (h.encoding == RawArrayEncoding::lz4 && decoded / 255 > h.size) {
-            throw corrupt("an LZ4 block of {} bytes cannot hold the {} bytes of the elements", h.size, decoded);
-        }
-    } else if (static_cast<std::uint64_t>(element_count(h.dims)) > there) {
-        throw corrupt("{} integers take at least a byte each, but only {} bytes follow the header",
-                      element_count(h.dims), there);
-    }
+    require_data(h, file.size() - h.data_offset);
     return h;
 }
 

@@ -156,16 +156,11 @@ private:
         if (offset > file_->size() || size > file_->size() - offset) {
             throw corrupt("its {} bytes at byte {} lie beyond the end of {} bytes", size, offset, file_->size());
         }
-        const bool packed = page.bits % 8 != 0;
         if (page.compression == static_cast<int>(TiffCompression::none)) {
             if (size < static_cast<std::uint64_t>(bytes)) {
                 throw corrupt("it has {} bytes, where {} are expected", size, bytes);
             }
-            const PlainLayout layout{.name = name_, .data_offset = offset, .dtype = page.dtype, .shape = shape};
-            if (!packed) return read_plain(*file_, layout, part.in_chunk, out, {.threads = 1});
-            Buffer raw = read_range(*file_, offset, static_cast<std::uint64_t>(bytes));
-            if (page.reversed) reverse_bits(raw.span());
-            return unpack(page, raw, shape, part.in_chunk, out);
+            return read_stored(page, offset, static_cast<std::uint64_t>(bytes), shape, part.in_chunk, out);
         }
         const MemoryHold held(size);  // libtiff's copy of what is stored
         constexpr std::uint64_t best_ratio = 1 << 20;
@@ -174,9 +169,19 @@ private:
         }
         Buffer decoded(static_cast<std::size_t>(bytes));
         decoder_.decode(page, n, decoded.span());
-        if (packed) return unpack(page, decoded, shape, part.in_chunk, out);
+        if (page.bits % 8 != 0) return unpack(page, decoded, shape, part.in_chunk, out);
         const ArrayView elements = view_bytes(std::as_const(decoded).data(), info_.dtype, shape);
         copy_elements(elements.part(part.in_chunk), out);
+    }
+
+    /// A part of a chunk that is not compressed.
+    void read_stored(const TiffPage& page, std::uint64_t offset, std::uint64_t bytes, const Shape& shape,
+                     const Region& part, const MutableArrayView& out) const {
+        const PlainLayout layout{.name = name_, .data_offset = offset, .dtype = page.dtype, .shape = shape};
+        if (page.bits % 8 == 0) return read_plain(*file_, layout, part, out, {.threads = 1});
+        Buffer raw = read_range(*file_, offset, bytes);
+        if (page.reversed) reverse_bits(raw.span());
+        unpack(page, raw, shape, part, out);
     }
 
     static void reverse_bits(MutableByteSpan bytes) {

@@ -98,6 +98,35 @@ private:
         return number(8, 8);
     }
 
+    /// The entries of a directory from `place` on, which moves behind them.
+    Entries read_entries(std::uint64_t& place, std::uint64_t count) {
+        const std::size_t word = tiff_.is_big ? 8 : 4;
+        Entries entries;
+        for (std::uint64_t i = 0; i < count; ++i, place += word) {
+            const auto tag = static_cast<TiffTag>(number(place, 2));
+            TiffEntry entry{.type = static_cast<std::uint16_t>(number(place + 2, 2)), .count = number(place + 4, word)};
+            const std::uint64_t size = tiff_type_size(entry.type);
+            place += 4 + word;
+            const bool inside = entry.count <= word && entry.count * size <= word;
+            entry.offset = inside ? place : number(place, word);
+            entries.emplace(tag, entry);  // the first of two wins
+        }
+        return entries;
+    }
+
+    /// Adds the smaller pages that a page names.
+    void sub_directories(const Entries& entries, TiffPage& page, int depth) {
+        const TiffEntry* const sub = find(entries, TiffTag::sub_directories);
+        if (sub == nullptr) return;
+        constexpr std::uint64_t most = 256;
+        const Buffer bytes = values_of(file_, *sub, most);
+        const std::size_t size = tiff_type_size(sub->type);
+        for (std::uint64_t i = 0; i < sub->count; ++i) {
+            (void)directory(load_number(bytes.data() + i * size, size, tiff_.big_endian), depth + 1);
+            page.smaller.push_back(last_);
+        }
+    }
+
     /// Adds a page; returns where the next directory is.
     std::uint64_t directory(std::uint64_t offset, int depth) {
         require_not_stopped();
@@ -110,17 +139,8 @@ private:
         if (count == 0 || count > UINT16_MAX || entries_ > file_.size() / entry_bytes + 1) {
             throw corrupt("its directory at byte {} is said to have {} entries", offset, count);
         }
-        Entries entries;
         std::uint64_t place = offset + count_bytes;
-        for (std::uint64_t i = 0; i < count; ++i, place += word) {
-            const auto tag = static_cast<TiffTag>(number(place, 2));
-            TiffEntry entry{.type = static_cast<std::uint16_t>(number(place + 2, 2)), .count = number(place + 4, word)};
-            const std::uint64_t size = tiff_type_size(entry.type);
-            place += 4 + word;
-            const bool inside = entry.count <= word && entry.count * size <= word;
-            entry.offset = inside ? place : number(place, word);
-            entries.emplace(tag, entry);  // the first of two wins
-        }
+        const Entries entries = read_entries(place, count);
         const std::uint64_t next = number(place, word);
         constexpr std::uint64_t page_memory = sizeof(TiffPage) + 200;
         tiff_.held.add(page_memory);
@@ -134,16 +154,7 @@ private:
             if (e.code() == ErrorCode::budget || e.code() == ErrorCode::cancelled) throw;
             page.error = e;
         }
-        if (const TiffEntry* sub = find(entries, TiffTag::sub_directories);
-            sub != nullptr && depth < deepest_directory) {
-            constexpr std::uint64_t most = 256;
-            const Buffer bytes = values_of(file_, *sub, most);
-            const std::size_t size = tiff_type_size(sub->type);
-            for (std::uint64_t i = 0; i < sub->count; ++i) {
-                (void)directory(load_number(bytes.data() + i * size, size, tiff_.big_endian), depth + 1);
-                page.smaller.push_back(last_);
-            }
-        }
+        if (depth < deepest_directory) sub_directories(entries, page, depth);
         tiff_.pages[n] = std::move(page);
         last_ = n;
         return next;
@@ -296,31 +307,32 @@ private:
         }
     }
 
-    void add_image(std::string name, std::vector<std::size_t> numbers, bool is_first) {
-        const TiffPage& page = tiff_.pages[numbers[0]];
-        TiffImage image{.name = std::move(name)};
-        const auto count = std::ssize(numbers);
+    /// Those of the pages of an image: as its description says, or as the first image has them.
+    TiffAxes axes_of_pages(const TiffPage& page, std::int64_t count, bool is_first) {
         TiffAxes axes;
         if (is_first) {
-            if (const TiffEntry* text = find(tiff_.tags, TiffTag::description);
-                text != nullptr && text->count <= most_text_bytes) {
+            const TiffEntry* const text = find(tiff_.tags, TiffTag::description);
+            if (text != nullptr && text->count <= most_text_bytes) {
                 axes = tiff_axes(tiff_text(file_, *text), count, page.height, page.width);
             }
-        } else if (!tiff_.images.empty()) {
+        } else if (!tiff_.images.empty() && std::cmp_equal(tiff_.images[0].pages.size(), count)) {
             const TiffImage& first = tiff_.images[0];
-            if (std::cmp_equal(first.pages.size(), count)) {
-                for (int d = 0; d < first.shape.rank() - 2 - (tiff_.pages[first.pages[0]].samples > 1 ? 1 : 0); ++d) {
-                    axes.lengths.push_back(first.shape[d]);
-                    axes.names.push_back(first.dimensions[static_cast<std::size_t>(d)]);
-                }
+            for (int d = 0; d < first.shape.rank() - 2 - (tiff_.pages[first.pages[0]].samples > 1 ? 1 : 0); ++d) {
+                axes.lengths.push_back(first.shape[d]);
+                axes.names.push_back(first.dimensions[static_cast<std::size_t>(d)]);
             }
         }
         std::int64_t product = 1;
         for (const std::int64_t n : axes.lengths) product *= n;
-        if (axes.lengths.empty() || product != count) {
-            axes = {};
-            if (count > 1) axes = {.lengths = {count}, .names = {"page"}, .pages = {}};
-        }
+        if (!axes.lengths.empty() && product == count) return axes;
+        return count > 1 ? TiffAxes{.lengths = {count}, .names = {"page"}, .pages = {}} : TiffAxes();
+    }
+
+    void add_image(std::string name, std::vector<std::size_t> numbers, bool is_first) {
+        const TiffPage& page = tiff_.pages[numbers[0]];
+        TiffImage image{.name = std::move(name)};
+        const auto count = std::ssize(numbers);
+        const TiffAxes axes = axes_of_pages(page, count, is_first);
         for (std::size_t i = 0; i < axes.lengths.size(); ++i) {
             image.shape.push_back(axes.lengths[i]);
             image.chunks.push_back(1);

@@ -277,31 +277,40 @@ TiffValues text_tag(TiffTag tag, std::string text) {
     return {.tag = tag, .type = text_type, .count = count, .bytes = std::move(text)};
 }
 
-std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType& dtype, std::int64_t height,
-                                           std::int64_t width, std::int64_t pages, std::int64_t samples) {
-    std::vector<TiffValues> tags;
-    const Value stored = stored_tags(attributes, samples);
-    const GeoReference geo = geo_reference_in(attributes).value_or(GeoReference{});
-    const bool placed = !geo.shape || *geo.shape == std::array{height, width};
-    const Value* const code = geo.crs.find("proj:code");
-    std::vector<std::uint64_t> keys;
-    for (const double n : numbers_in(stored.find("GeoKeyDirectory"))) keys.push_back(static_cast<std::uint64_t>(n));
-    // The code may have been changed since the keys were read.
-    const bool same_keys = !keys.empty() && (code == nullptr || crs_code(keys) == code->as_string());
-    for (const NamedTag& row : named_tags) {
-        const Value* const value = stored.find(row.name);
+namespace {
+
+/// What an array's attributes say of where its pixels lie.
+class Placement {
+public:
+    Placement(const Value& attributes, const Value& stored, std::int64_t height, std::int64_t width)
+        : geo_(geo_reference_in(attributes).value_or(GeoReference{})),
+          placed_(!geo_.shape || *geo_.shape == std::array{height, width}),
+          code_(geo_.crs.find("proj:code")) {
+        std::vector<std::uint64_t> keys;
+        for (const double n : numbers_in(stored.find("GeoKeyDirectory"))) keys.push_back(static_cast<std::uint64_t>(n));
+        // The code may have been changed since the keys were read.
+        same_keys_ = !keys.empty() && (code_ == nullptr || crs_code(keys) == code_->as_string());
+    }
+
+    /// Whether a tag that was read still holds.
+    [[nodiscard]] bool keeps(const NamedTag& row) const {
         const bool is_key =
             row.tag == TiffTag::geo_keys || row.tag == TiffTag::geo_doubles || row.tag == TiffTag::geo_texts;
-        if (value == nullptr || (row.placed && !placed) || (is_key && !same_keys)) continue;
-        if (row.placed && !is_key && geo.transform) continue;
-        if (row.tag == TiffTag::description && value->is_string() &&
-            !is_for(value->as_string(), pages, height, width)) {
-            continue;
-        }
-        if (auto tag = named_tag(row, *value)) tags.push_back(*std::move(tag));
+        if ((row.placed && !placed_) || (is_key && !same_keys_)) return false;
+        return !row.placed || is_key || !geo_.transform;
     }
-    if (placed && geo.transform) {
-        const auto [a, b, c, d, e, f] = *geo.transform;
+
+    void add_to(std::vector<TiffValues>& tags) const {
+        if (placed_ && geo_.transform) add_transform(tags);
+        if (placed_ && !same_keys_ && (code_ != nullptr || geo_.nodes)) {
+            const std::string_view code = code_ != nullptr ? std::string_view(code_->as_string()) : "";
+            tags.push_back(integer_tag(TiffTag::geo_keys, short_type, keys_of_code(code, geo_.nodes)));
+        }
+    }
+
+private:
+    void add_transform(std::vector<TiffValues>& tags) const {
+        const auto [a, b, c, d, e, f] = *geo_.transform;
         if (b == 0 && d == 0 && a > 0 && e < 0) {
             tags.push_back(double_tag(TiffTag::pixel_scale, std::array{a, -e, 0.0}));
             tags.push_back(double_tag(TiffTag::tie_points, std::array{0.0, 0.0, 0.0, c, f, 0.0}));
@@ -310,26 +319,49 @@ std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType&
                                       std::array{a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0}));
         }
     }
-    if (placed && !same_keys && (code != nullptr || geo.nodes)) {
-        tags.push_back(
-            integer_tag(TiffTag::geo_keys, short_type,
-                        keys_of_code(code != nullptr ? std::string_view(code->as_string()) : "", geo.nodes)));
+
+    GeoReference geo_;
+    bool placed_;        ///< of pictures of this height and width
+    const Value* code_;  ///< in geo_
+    bool same_keys_ = false;
+};
+
+/// The tag of the element that marks missing pixels, in the place of that which was read, unless this has the same
+/// value.
+void set_fill(std::vector<TiffValues>& tags, const Value& fill, const Value* text_before, const DType& dtype) {
+    const auto before = text_before != nullptr && text_before->is_string()
+                            ? parse_nodata(text_before->as_string(), dtype)
+                            : std::nullopt;
+    try {
+        const ElementBytes element = element_from_value(dtype, fill, Assign::exact);
+        if (before && before->element == element) return;
+        std::erase_if(tags, [](const TiffValues& tag) { return tag.tag == TiffTag::gdal_nodata; });
+        std::string text = element_to_text(dtype, element.data());
+        if (dtype.kind() != Kind::complex) tags.push_back(text_tag(TiffTag::gdal_nodata, std::move(text)));
+    } catch (const Error&) {
+        // It is no element, and so says nothing of these.
     }
-    if (const Value* const fill = attributes.find(fill_name); fill != nullptr && !fill->is_null()) {
-        const Value* const text_before = stored.find("GDAL_NODATA");
-        const auto before = text_before != nullptr && text_before->is_string()
-                                ? parse_nodata(text_before->as_string(), dtype)
-                                : std::nullopt;
-        try {
-            const ElementBytes element = element_from_value(dtype, *fill, Assign::exact);
-            if (before && before->element == element) return tags;
-            std::erase_if(tags, [](const TiffValues& tag) { return tag.tag == TiffTag::gdal_nodata; });
-            std::string text = element_to_text(dtype, element.data());
-            if (dtype.kind() != Kind::complex) tags.push_back(text_tag(TiffTag::gdal_nodata, std::move(text)));
-        } catch (const Error&) {
-            // It is no element, and so says nothing of these.
+}
+
+}  // namespace
+
+std::vector<TiffValues> tags_of_attributes(const Value& attributes, const DType& dtype, std::int64_t height,
+                                           std::int64_t width, std::int64_t pages, std::int64_t samples) {
+    std::vector<TiffValues> tags;
+    const Value stored = stored_tags(attributes, samples);
+    const Placement placement(attributes, stored, height, width);
+    for (const NamedTag& row : named_tags) {
+        const Value* const value = stored.find(row.name);
+        if (value == nullptr || !placement.keeps(row)) continue;
+        if (row.tag == TiffTag::description && value->is_string() &&
+            !is_for(value->as_string(), pages, height, width)) {
+            continue;
         }
+        if (auto tag = named_tag(row, *value)) tags.push_back(*std::move(tag));
     }
+    placement.add_to(tags);
+    const Value* const fill = attributes.find(fill_name);
+    if (fill != nullptr && !fill->is_null()) set_fill(tags, *fill, stored.find("GDAL_NODATA"), dtype);
     return tags;
 }
 

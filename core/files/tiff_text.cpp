@@ -48,52 +48,68 @@ std::string_view next_element(std::string_view xml, std::string_view name, std::
     return {};
 }
 
-TiffAxes ome_axes(std::string_view xml, std::int64_t count, std::int64_t height, std::int64_t width) {
-    std::size_t at = 0;
-    const std::string_view pixels = next_element(xml, "Pixels", at);
-    const std::string_view order = named_value(pixels, "DimensionOrder", "\"").value_or("");
-    if (order.size() != 5 || !order.starts_with("XY") || named_length(pixels, "SizeX", "\"") != width ||
-        named_length(pixels, "SizeY", "\"") != height) {
-        return {};
-    }
-    constexpr std::array<std::string_view, 3> sizes{"SizeZ", "SizeC", "SizeT"};
-    constexpr std::array<std::string_view, 3> firsts{"FirstZ", "FirstC", "FirstT"};
-    std::array<std::size_t, 3> which{};  // of the axes in memory, the slowest first
+/// The axes of an OME-TIFF's pages, the slowest first.
+struct OmeOrder {
+    std::array<std::size_t, 3> which{};  ///< of z, c, t
     std::array<std::int64_t, 3> lengths{};
+
+    [[nodiscard]] std::int64_t product() const { return lengths[0] * lengths[1] * lengths[2]; }
+};
+
+std::optional<OmeOrder> ome_order(std::string_view pixels, std::int64_t count) {
+    const std::string_view order = named_value(pixels, "DimensionOrder", "\"").value_or("");
+    if (order.size() != 5 || !order.starts_with("XY")) return std::nullopt;
+    constexpr std::array<std::string_view, 3> sizes{"SizeZ", "SizeC", "SizeT"};
+    OmeOrder axes;
+    auto& [which, lengths] = axes;
     for (std::size_t i = 0; i < 3; ++i) {
         which[i] = std::string_view("ZCT").find(order[4 - i]);
-        if (which[i] > 2) return {};
+        if (which[i] > 2) return std::nullopt;
         lengths[i] = named_length(pixels, sizes[which[i]], "\"").value_or(1);
     }
-    const auto product = [&] { return lengths[0] * lengths[1] * lengths[2]; };
-    if (std::ranges::any_of(lengths, [](std::int64_t n) { return n < 1 || n > 1 << 20; })) return {};
+    if (std::ranges::any_of(lengths, [](std::int64_t n) { return n < 1 || n > 1 << 20; })) return std::nullopt;
     // Samples of a pixel count as channels, too.
     for (std::size_t i = 0; i < 3; ++i) {
-        if (product() != count && which[i] == 1 && product() / lengths[i] == count) lengths[i] = 1;
+        if (axes.product() != count && which[i] == 1 && axes.product() / lengths[i] == count) lengths[i] = 1;
     }
-    if (product() != count) return {};
-    TiffAxes axes;
-    axes.pages.resize(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < axes.pages.size(); ++i) axes.pages[i] = i;
-    // <TiffData> of single planes may order them in another way.
+    return axes.product() == count ? std::optional(axes) : std::nullopt;
+}
+
+/// Orders the pages as <TiffData> of single planes says, from `at` on. Returns false if what it says cannot be.
+bool order_pages(std::string_view xml, std::size_t at, const OmeOrder& order, std::vector<std::size_t>& pages) {
+    constexpr std::array<std::string_view, 3> firsts{"FirstZ", "FirstC", "FirstT"};
     for (std::string_view data = next_element(xml, "TiffData", at); !data.empty();
          data = next_element(xml, "TiffData", at)) {
         const auto page = named_length(data, "IFD", "\"");
         if (!page || named_length(data, "PlaneCount", "\"").value_or(1) != 1) continue;
         std::int64_t place = 0;
         for (std::size_t i = 0; i < 3; ++i) {
-            const std::int64_t first = named_length(data, firsts[which[i]], "\"").value_or(0);
-            if (first >= lengths[i]) return {};
-            place = place * lengths[i] + first;
+            const std::int64_t first = named_length(data, firsts[order.which[i]], "\"").value_or(0);
+            if (first >= order.lengths[i]) return false;
+            place = place * order.lengths[i] + first;
         }
-        if (*page >= count) return {};
-        axes.pages[static_cast<std::size_t>(place)] = static_cast<std::size_t>(*page);
+        if (*page >= std::ssize(pages)) return false;
+        pages[static_cast<std::size_t>(place)] = static_cast<std::size_t>(*page);
     }
+    return true;
+}
+
+TiffAxes ome_axes(std::string_view xml, std::int64_t count, std::int64_t height, std::int64_t width) {
+    std::size_t at = 0;
+    const std::string_view pixels = next_element(xml, "Pixels", at);
+    const std::optional<OmeOrder> order = ome_order(pixels, count);
+    if (!order || named_length(pixels, "SizeX", "\"") != width || named_length(pixels, "SizeY", "\"") != height) {
+        return {};
+    }
+    TiffAxes axes;
+    axes.pages.resize(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < axes.pages.size(); ++i) axes.pages[i] = i;
+    if (!order_pages(xml, at, *order, axes.pages)) return {};
     constexpr std::array<const char*, 3> names{"z", "c", "t"};
     for (std::size_t i = 0; i < 3; ++i) {
-        if (lengths[i] == 1) continue;
-        axes.lengths.push_back(lengths[i]);
-        axes.names.emplace_back(names[which[i]]);
+        if (order->lengths[i] == 1) continue;
+        axes.lengths.push_back(order->lengths[i]);
+        axes.names.emplace_back(names[order->which[i]]);
     }
     return axes;
 }

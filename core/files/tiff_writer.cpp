@@ -245,6 +245,13 @@ private:
         for (int i = 0; i < size; ++i) out += static_cast<char>(n >> (8 * i) & 0xFF);
     }
 
+    /// Of a list for the tiles of all pages, those of one page.
+    static std::vector<std::uint64_t> of_page(const std::vector<std::uint64_t>& list, const TiffLayout& layout,
+                                              std::int64_t page) {
+        const auto first = list.begin() + page * layout.tiles_of_page();
+        return {first, first + layout.tiles_of_page()};
+    }
+
     [[nodiscard]] std::vector<TiffValues> page_tags(const TiffPart& part, std::int64_t page) const {
         const TiffLayout& layout = part.layout;
         const auto samples = static_cast<std::size_t>(layout.samples);
@@ -269,12 +276,8 @@ private:
         add(TiffTag::planar, t_short, number(layout.planar ? 2 : 1));
         add(TiffTag::tile_width, t_long, number(layout.tile_width));
         add(TiffTag::tile_height, t_long, number(layout.tile_height));
-        const auto first = page * layout.tiles_of_page();
-        const auto of_page = [&](const std::vector<std::uint64_t>& list) {
-            return std::vector<std::uint64_t>(list.begin() + first, list.begin() + first + layout.tiles_of_page());
-        };
-        add(TiffTag::tile_offsets, is_big_ ? t_long8 : t_long, of_page(part.offsets));
-        add(TiffTag::tile_sizes, t_long, of_page(part.sizes));
+        add(TiffTag::tile_offsets, is_big_ ? t_long8 : t_long, of_page(part.offsets, layout, page));
+        add(TiffTag::tile_sizes, t_long, of_page(part.sizes, layout, page));
         if (extra > 0) {
             constexpr std::uint64_t unassociated_alpha = 2;
             std::vector<std::uint64_t> kinds(extra, 0);

@@ -43,14 +43,22 @@ std::vector<std::string> plain_lines(const HeaderLines& lines) {
     return headers;
 }
 
-std::vector<std::string> signed_lines(const AwsScope& scope, const S3Credentials& credentials, std::string_view method,
-                                      std::string_view path, std::string_view query, HeaderLines lines) {
-    const std::time_t now = std::time(nullptr) + scope.clock;
+namespace {
+
+/// A time in UTC: 20260131T235959Z.
+std::string stamp_of(std::time_t now) {
     std::tm utc{};
     ::gmtime_r(&now, &utc);
     std::array<char, 20> stamp{};
     const std::size_t length = std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &utc);
-    const std::string time(stamp.data(), length);
+    return {stamp.data(), length};
+}
+
+}  // namespace
+
+std::vector<std::string> signed_lines(const AwsScope& scope, const S3Credentials& credentials, std::string_view method,
+                                      std::string_view path, std::string_view query, HeaderLines lines) {
+    const std::string time = stamp_of(std::time(nullptr) + scope.clock);
     const std::string day = time.substr(0, 8);
     if (credentials.key_id.empty()) {
         std::vector<std::string> headers = plain_lines(lines);

@@ -140,6 +140,17 @@ void RemoteChanges::require_marks_above(std::string_view key) const {
     }
 }
 
+bool RemoteChanges::put_if(Change& change, std::string_view key, std::shared_ptr<const Buffer> body,
+                           RemoteVersion& expected) {
+    try {
+        require_marks_above(key);
+        return writer_.put_if(key, std::move(body), expected);
+    } catch (...) {
+        const std::lock_guard guard(mutex_);
+        change.of(key).failed = true;
+        throw;
+    }
+}
 void RemoteChanges::put(std::string_view key, std::shared_ptr<const Buffer> body) {
     const std::uint64_t size = body->size();
     const auto conflict = [&] {
@@ -163,15 +174,7 @@ void RemoteChanges::put(std::string_view key, std::shared_ptr<const Buffer> body
         writer_.finish(writer_.start_put(key, std::move(body)), key);
         return;
     }
-    bool set = false;
-    try {
-        require_marks_above(key);
-        set = writer_.put_if(key, std::move(body), *expected);
-    } catch (...) {
-        const std::lock_guard guard(mutex_);
-        change->of(key).failed = true;
-        throw;
-    }
+    const bool set = put_if(*change, key, std::move(body), *expected);
     const std::lock_guard guard(mutex_);
     Seen& seen = change->of(key);
     if (!set) {

@@ -50,6 +50,9 @@ private:
     /// Throws io if a document above a value, which a change of the shape set as a mark that it is the last to have
     /// begun, is another one by now. Called after what the value depends on was read, and before it is set.
     void require_marks_above(std::string_view key) const;
+    /// Puts a value unless another writer changed it since `expected`, which becomes the new version. Returns false if
+    /// one did.
+    bool put_if(Change& change, std::string_view key, std::shared_ptr<const Buffer> body, RemoteVersion& expected);
     /// With the mutex; null if there is none.
     [[nodiscard]] Change* change_of(std::string_view key) const;
 

@@ -173,46 +173,67 @@ const ServerConduct& RemoteWriter::conduct() const {
     return *conduct_;  // never changed once it is there
 }
 
-ServerConduct RemoteWriter::probe() const {
+namespace {
+
+/// Puts a value under conditions, to see which of them a server keeps.
+class Probe {
+public:
+    Probe(const RemoteService& service, const std::string& key) : service_(service), key_(key) {}
+
+    /// What the server promises. Of no worth if the probe is unsure().
+    ServerConduct found() {
+        if (!put(If::absent, "")) {
+            if (unsure_) return {};
+            // A server that knows no conditions refuses them, or cannot be written to at all.
+            if (last_.status != 403 && last_.status != 401 && put(If::always, "")) return {};
+            if (!unsure_) service_.require_done(last_, key_);
+            return {};
+        }
+        if (put(If::absent, "")) return {};
+        HttpRequest request = service_.request(key_);
+        request.method = "HEAD";
+        const RemoteVersion made = service_.version_of(HttpClient::shared().send(std::move(request)));
+        const std::string& etag = made.etag;
+        if (put(If::same, "\"0123456789abcdef0123456789abcdef\"") || etag.empty()) {
+            return {.holds = ServerConduct::Holds::create_only};
+        }
+        if (put(If::same, etag, made.generation)) return {.holds = ServerConduct::Holds::full};
+        if (put(If::same, bare(etag))) return {.holds = ServerConduct::Holds::full, .bare = true};
+        return {.holds = ServerConduct::Holds::create_only};
+    }
+
+    /// Whether an answer was lost, so that nobody knows what is stored.
+    [[nodiscard]] bool unsure() const { return unsure_; }
+
+private:
     using If = RemotePut::If;
+
+    bool put(If condition, std::string etag, std::string generation = {}) {
+        last_ = HttpClient::shared().send(
+            service_.put(key_, {.body = text_body("a test by tessera of what this server promises; delete it at will"),
+                                .condition = condition,
+                                .etag = std::move(etag),
+                                .generation = std::move(generation),
+                                .once = true}));
+        unsure_ = unsure_ || last_.unsure || is_collision(last_);
+        return is_done(last_.status);
+    }
+
+    const RemoteService& service_;
+    const std::string& key_;
+    bool unsure_ = false;
+    HttpResponse last_;
+};
+
+}  // namespace
+
+ServerConduct RemoteWriter::probe() const {
     for (int tries = 1; tries <= most_writes; ++tries) {
         const std::string key = ".tessera/probe-" + random_id();
-        bool unsure = false;
-        HttpResponse last;
-        const auto put = [&](If condition, std::string etag, std::string generation = {}) {
-            last = HttpClient::shared().send(service_->put(
-                key, {.body = text_body("a test by tessera of what this server promises; delete it at will"),
-                      .condition = condition,
-                      .etag = std::move(etag),
-                      .generation = std::move(generation),
-                      .once = true}));
-            unsure = unsure || last.unsure || is_collision(last);
-            return is_done(last.status);
-        };
-        const auto found = [&]() -> ServerConduct {
-            if (!put(If::absent, "")) {
-                if (unsure) return {};
-                // A server that knows no conditions refuses them, or cannot be written to at all.
-                if (last.status != 403 && last.status != 401 && put(If::always, "")) return {};
-                if (!unsure) service_->require_done(last, key);
-                return {};
-            }
-            if (put(If::absent, "")) return {};
-            const RemoteVersion made = service_->version_of(HttpClient::shared().send([&] {
-                HttpRequest request = service_->request(key);
-                request.method = "HEAD";
-                return request;
-            }()));
-            const std::string& etag = made.etag;
-            if (put(If::same, "\"0123456789abcdef0123456789abcdef\"") || etag.empty()) {
-                return {.holds = ServerConduct::Holds::create_only};
-            }
-            if (put(If::same, etag, made.generation)) return {.holds = ServerConduct::Holds::full};
-            if (put(If::same, bare(etag))) return {.holds = ServerConduct::Holds::full, .bare = true};
-            return {.holds = ServerConduct::Holds::create_only};
-        }();
+        Probe probe(*service_, key);
+        const ServerConduct found = probe.found();
         (void)HttpClient::shared().send(service_->erase(key));
-        if (!unsure) return found;
+        if (!probe.unsure()) return found;
         wait_before_retry(tries, longest_wait);
     }
     throw Error(ErrorCode::io,

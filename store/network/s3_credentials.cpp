@@ -108,22 +108,32 @@ std::string session_name(const RemoteSettings& settings, const AwsProfile& profi
     return "tessera";
 }
 
-/// Asks the token service (STS) for the keys of a role; signed with `keys`, unless null.
-S3Credentials assumed(const RemoteSettings& settings, const AwsProfile& profile, const std::string& action,
-                      std::map<std::string, std::string> parameters, CredentialSource* keys) {
-    const std::string what = fmt::format("the role {} ({})", parameters["RoleArn"], action);
-    const std::string region = region_for(settings, profile);
-    std::string endpoint = settings.of("AWS_ENDPOINT_URL_STS");
-    if (endpoint.empty()) endpoint = settings.of("AWS_ENDPOINT_URL");
-    if (endpoint.empty()) endpoint = fmt::format("https://sts.{}.amazonaws.com", region);
-    const Url url = parse_url(endpoint);
-    parameters["Action"] = action;
-    parameters["Version"] = "2011-06-15";
+/// Where the token service (STS) is asked, for a region.
+Url token_service(const RemoteSettings& settings, const std::string& region) {
+    for (const char* const name : {"AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"}) {
+        if (const std::string endpoint = settings.of(name); !endpoint.empty()) return parse_url(endpoint);
+    }
+    return parse_url(fmt::format("https://sts.{}.amazonaws.com", region));
+}
+
+std::string form_text(const std::map<std::string, std::string>& parameters) {
     std::string body;
     for (const auto& [name, value] : parameters) {
         if (!body.empty()) body += '&';
         body += name + '=' + percent_encoded(value, false);
     }
+    return body;
+}
+
+/// Asks the token service (STS) for the keys of a role; signed with `keys`, unless null.
+S3Credentials assumed(const RemoteSettings& settings, const AwsProfile& profile, const std::string& action,
+                      std::map<std::string, std::string> parameters, CredentialSource* keys) {
+    const std::string what = fmt::format("the role {} ({})", parameters["RoleArn"], action);
+    const std::string region = region_for(settings, profile);
+    const Url url = token_service(settings, region);
+    parameters["Action"] = action;
+    parameters["Version"] = "2011-06-15";
+    const std::string body = form_text(parameters);
     HeaderLines lines{{"content-type", "application/x-www-form-urlencoded; charset=utf-8"},
                       {"x-amz-content-sha256", sha256_text(body)}};
     const AwsScope scope{url.authority, region, "sts"};
@@ -191,6 +201,21 @@ S3Credentials from_web_identity(const RemoteSettings& settings, const AwsProfile
                    nullptr);
 }
 
+/// The keys in what AWS SSO answers.
+S3Credentials role_keys_in(const std::string& answer) {
+    const Members members(answer, "the answer of AWS SSO");
+    const Value* keys = members.all().is_object() ? members.all().find("roleCredentials") : nullptr;
+    const auto text = [&](std::string_view name) {
+        const Value* value = keys != nullptr && keys->is_object() ? keys->find(name) : nullptr;
+        return value != nullptr && value->is_string() ? value->as_string() : std::string();
+    };
+    S3Credentials found{
+        .key_id = text("accessKeyId"), .secret = text("secretAccessKey"), .token = text("sessionToken")};
+    const Value* end = keys != nullptr && keys->is_object() ? keys->find("expiration") : nullptr;
+    if (end != nullptr && end->is_integer()) found.expires = end->as_int64() / 1000;
+    return checked(std::move(found), "the answer of AWS SSO");
+}
+
 S3Credentials from_sso(const RemoteSettings& settings, AwsProfile profile) {
     const std::string session = setting_of(profile, "sso_session");
     const std::string config = aws_file(settings, "AWS_CONFIG_FILE", "config");
@@ -220,17 +245,7 @@ S3Credentials from_sso(const RemoteSettings& settings, AwsProfile profile) {
         throw failure(
             fmt::format("AWS SSO: the service answers {}{}", answer.status, answer.status == 401 ? "; " + login : ""));
     }
-    const Members members(answer.text, "the answer of AWS SSO");
-    const Value* keys = members.all().is_object() ? members.all().find("roleCredentials") : nullptr;
-    const auto text = [&](std::string_view name) {
-        const Value* value = keys != nullptr && keys->is_object() ? keys->find(name) : nullptr;
-        return value != nullptr && value->is_string() ? value->as_string() : std::string();
-    };
-    S3Credentials found{
-        .key_id = text("accessKeyId"), .secret = text("secretAccessKey"), .token = text("sessionToken")};
-    const Value* end = keys != nullptr && keys->is_object() ? keys->find("expiration") : nullptr;
-    if (end != nullptr && end->is_integer()) found.expires = end->as_int64() / 1000;
-    return checked(std::move(found), "the answer of AWS SSO");
+    return role_keys_in(answer.text);
 }
 
 S3Credentials from_container(const RemoteSettings& settings) {
@@ -346,6 +361,25 @@ Source keys_for_role(const RemoteSettings& settings, const std::string& name, co
     return keys;
 }
 
+/// The keys of a role that other keys may take, of another profile or source.
+Source assumed_role(const RemoteSettings& settings, const std::string& name, const AwsProfile& profile,
+                    const std::string& role, std::set<std::string> passed) {
+    if (!setting_of(profile, "mfa_serial").empty()) {
+        throw unsupported(
+            "the profile {} of AWS: its role wants a code (mfa_serial), for which nobody is asked here; a "
+            "credential_process can ask",
+            name);
+    }
+    const Source keys = keys_for_role(settings, name, profile, std::move(passed));
+    std::map<std::string, std::string> parameters{{"RoleArn", role},
+                                                  {"RoleSessionName", session_name(settings, profile)}};
+    if (const std::string id = setting_of(profile, "external_id"); !id.empty()) parameters["ExternalId"] = id;
+    if (const std::string time = setting_of(profile, "duration_seconds"); !time.empty()) {
+        parameters["DurationSeconds"] = time;
+    }
+    return source_of([=] { return assumed(settings, profile, "AssumeRole", parameters, keys.get()); });
+}
+
 Source keys_of_profile(const RemoteSettings& settings, const std::string& name, const AwsProfile& profile,
                        std::set<std::string> passed) {
     const std::string role = setting_of(profile, "role_arn");
@@ -353,22 +387,7 @@ Source keys_of_profile(const RemoteSettings& settings, const std::string& name, 
     if (!role.empty() && !token_file.empty()) {
         return source_of([=] { return from_web_identity(settings, profile, token_file, role); });
     }
-    if (!role.empty()) {
-        if (!setting_of(profile, "mfa_serial").empty()) {
-            throw unsupported(
-                "the profile {} of AWS: its role wants a code (mfa_serial), for which nobody is asked here; a "
-                "credential_process can ask",
-                name);
-        }
-        const Source keys = keys_for_role(settings, name, profile, std::move(passed));
-        std::map<std::string, std::string> parameters{{"RoleArn", role},
-                                                      {"RoleSessionName", session_name(settings, profile)}};
-        if (const std::string id = setting_of(profile, "external_id"); !id.empty()) parameters["ExternalId"] = id;
-        if (const std::string time = setting_of(profile, "duration_seconds"); !time.empty()) {
-            parameters["DurationSeconds"] = time;
-        }
-        return source_of([=] { return assumed(settings, profile, "AssumeRole", parameters, keys.get()); });
-    }
+    if (!role.empty()) return assumed_role(settings, name, profile, role, std::move(passed));
     if (!setting_of(profile, "sso_account_id").empty()) {
         return source_of([settings, profile] { return from_sso(settings, profile); });
     }

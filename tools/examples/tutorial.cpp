@@ -8,6 +8,8 @@
 
 using namespace tessera;
 
+void convert_and_keep(const Array& dem, const Shape& shape, const DType& dtype);
+
 int main() try {
     // 1. Look
     const auto model = open_source("jacksboro_fault_dem.npz::elevation");
@@ -49,7 +51,14 @@ int main() try {
 
     // 6. Compare
     std::cout << difference(*model, dem).different << " elements differ\n";
+    convert_and_keep(dem, shape, dtype);
+    return 0;
+} catch (const Error& e) {
+    std::cerr << e.what() << '\n';
+    return 2;
+}
 
+void convert_and_keep(const Array& dem, const Shape& shape, const DType& dtype) {
     // 7. Convert
     NewArray older("dem-v2.zarr",
                    {.shape = shape,
@@ -79,8 +88,4 @@ int main() try {
     seal(place, {.parity = parse_redundancy("2")});
     std::filesystem::remove("dem.zarr/c/0/0");
     std::cout << repair(place).done << " file restored\n";
-    return 0;
-} catch (const Error& e) {
-    std::cerr << e.what() << '\n';
-    return 2;
 }

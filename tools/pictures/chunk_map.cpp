@@ -184,7 +184,30 @@ private:
 
     [[nodiscard]] ChunkMap summary() {
         ChunkMap map;
-        Picture& picture = map.picture;
+        describe(map.picture);
+        const auto cells = static_cast<std::size_t>(rows_.cells() * columns_.cells());
+        std::vector<Cell> counted(cells);
+        for (StoredValue& value : values_) {
+            for (Chunk& chunk : value.chunks) count(chunk, map, counted[static_cast<std::size_t>(chunk.cell)]);
+        }
+        map.decoded_bytes = static_cast<std::uint64_t>(map.stored) * item();
+        std::ranges::sort(map.damage, {}, [&](const ChunkMap::Damage& d) { return grid_.linear(d.chunk); });
+        draw(map.picture, counted);
+        return map;
+    }
+
+    /// What is known of the chunks of a cell.
+    struct Cell {
+        std::uint64_t stored = 0, bytes = 0;
+        bool damaged = false;
+    };
+
+    /// The bytes of a chunk's elements.
+    [[nodiscard]] std::uint64_t item() const {
+        return static_cast<std::uint64_t>(byte_count(grid_.chunks(), loaded_.metadata.dtype.size()));
+    }
+
+    void describe(Picture& picture) const {
         picture.name = source_.name();
         picture.slice = slice_;
         picture.dtype = picture.stored_dtype = DType::of<double>();
@@ -197,39 +220,36 @@ private:
         const bool blocks = rows_.window > 1 || columns_.window > 1;
         if (blocks) picture.how = fmt::format("{}×{} chunks each", rows_.window, columns_.window);
         if (sampled_) picture.how += ", of which the first was looked at";
-        const auto item = static_cast<std::uint64_t>(byte_count(grid_.chunks(), loaded_.metadata.dtype.size()));
-        const auto cells = static_cast<std::size_t>(rows_.cells() * columns_.cells());
-        std::vector<std::uint64_t> stored(cells), bytes(cells);
-        std::vector<bool> damaged(cells);
-        for (StoredValue& value : values_) {
-            for (Chunk& chunk : value.chunks) {
-                ++map.chunks;
-                if (!chunk.stored) continue;
-                const auto cell = static_cast<std::size_t>(chunk.cell);
-                ++map.stored;
-                ++stored[cell];
-                bytes[cell] += chunk.bytes;
-                map.bytes += chunk.bytes;
-                map.decoded_bytes += item;
-                if (!chunk.checked) ++map.unchecked;
-                if (chunk.damage.empty()) continue;
-                ++map.damaged;
-                damaged[cell] = true;
-                map.damage.push_back({chunk.index, std::move(chunk.damage)});
-            }
-        }
-        std::ranges::sort(map.damage, {}, [&](const ChunkMap::Damage& d) { return grid_.linear(d.chunk); });
+    }
+
+    static void count(Chunk& chunk, ChunkMap& map, Cell& cell) {
+        ++map.chunks;
+        if (!chunk.stored) return;
+        ++map.stored;
+        ++cell.stored;
+        cell.bytes += chunk.bytes;
+        map.bytes += chunk.bytes;
+        if (!chunk.checked) ++map.unchecked;
+        if (chunk.damage.empty()) return;
+        ++map.damaged;
+        cell.damaged = true;
+        map.damage.push_back({chunk.index, std::move(chunk.damage)});
+    }
+
+    void draw(Picture& picture, const std::vector<Cell>& cells) const {
         picture.values = NDArray(DType::of<double>(), {rows_.cells(), columns_.cells()});
         picture.states = NDArray(DType::of<std::uint8_t>(), {rows_.cells(), columns_.cells()});
-        for (std::size_t k = 0; k < cells; ++k) {
-            const CellState state = damaged[k] ? CellState::nan : stored[k] > 0 ? CellState::value : CellState::missing;
+        for (std::size_t k = 0; k < cells.size(); ++k) {
+            const Cell& cell = cells[k];
+            const CellState state = cell.damaged      ? CellState::nan
+                                    : cell.stored > 0 ? CellState::value
+                                                      : CellState::missing;
             picture.states.values<std::uint8_t>()[k] = static_cast<std::uint8_t>(state);
-            picture.values.values<double>()[k] =
-                state == CellState::value
-                    ? static_cast<double>(stored[k] * item) / static_cast<double>(std::max<std::uint64_t>(1, bytes[k]))
-                    : std::numeric_limits<double>::quiet_NaN();
+            picture.values.values<double>()[k] = state == CellState::value
+                                                     ? static_cast<double>(cell.stored * item()) /
+                                                           static_cast<double>(std::max<std::uint64_t>(1, cell.bytes))
+                                                     : std::numeric_limits<double>::quiet_NaN();
         }
-        return map;
     }
 
     const PictureOptions& options_;

@@ -272,13 +272,42 @@ void mark_values(Drawing& drawing, std::pair<double, double> range, std::int64_t
     }
 }
 
-NDArray draw_line(const Picture& picture, const DrawOptions& options) {
-    std::pair<double, double> range = picture_range(picture, options.range, ColourMap::viridis);
-    if (options.range.empty()) {
-        // A margin above and below the line.
-        const double air = (range.second - range.first) / 25;
-        if (std::isfinite(air)) range = {range.first - air, range.second + air};
+/// The range of a line, unless one was asked for with a margin above and below.
+std::pair<double, double> line_range(const Picture& picture, const DrawOptions& options) {
+    const std::pair<double, double> range = picture_range(picture, options.range, ColourMap::viridis);
+    const double air = options.range.empty() ? (range.second - range.first) / 25 : 0;
+    return std::isfinite(air) ? std::pair{range.first - air, range.second + air} : range;
+}
+
+/// The line itself, with a bar from low to high at each value, and a mark below where there is none.
+template <class YOf>
+void trace_line(Drawing& drawing, const Picture& picture, std::int64_t height, std::int64_t width, const YOf& y_of) {
+    const Layout& at = drawing.at();
+    const std::int64_t cells = picture.columns.cells();
+    const std::span<const double> low = std::as_const(picture.low).values<double>();
+    const std::span<const double> high = std::as_const(picture.high).values<double>();
+    std::optional<std::pair<std::int64_t, std::int64_t>> before;
+    for (std::int64_t j = 0; j < cells; ++j) {
+        const std::int64_t x = at.left + (2 * j + 1) * width / (2 * cells);
+        if (picture.state(0, j) != CellState::value) {
+            if (picture.state(0, j) == CellState::nan) {
+                const std::int64_t from = at.left + j * width / cells;
+                drawing.canvas().box(from, at.top + height - 2 * at.scale, at.left + (j + 1) * width / cells - from,
+                                     2 * at.scale, nan_colour);
+            }
+            before.reset();
+            continue;
+        }
+        const auto number = static_cast<std::size_t>(j);
+        const std::pair<std::int64_t, std::int64_t> here{x, y_of(picture.value(0, j))};
+        if (before) drawing.canvas().line(before->first, before->second, here.first, here.second, at.scale, plot_ink);
+        drawing.canvas().line(x, y_of(high[number]), x, y_of(low[number]), at.scale, plot_ink);
+        before = here;
     }
+}
+
+NDArray draw_line(const Picture& picture, const DrawOptions& options) {
+    const std::pair<double, double> range = line_range(picture, options);
     const PictureAxis& axis = picture.columns;
     const std::int64_t height = plot_height(options);
     // There is no colour bar on the right.
@@ -292,26 +321,7 @@ NDArray draw_line(const Picture& picture, const DrawOptions& options) {
         return at.top +
                static_cast<std::int64_t>((1 - place_in_range(v, range)) * static_cast<double>(height - at.scale));
     };
-    const std::span<const double> low = std::as_const(picture.low).values<double>();
-    const std::span<const double> high = std::as_const(picture.high).values<double>();
-    std::optional<std::pair<std::int64_t, std::int64_t>> before;
-    for (std::int64_t j = 0; j < axis.cells(); ++j) {
-        const std::int64_t x = at.left + (2 * j + 1) * width / (2 * axis.cells());
-        if (picture.state(0, j) != CellState::value) {
-            if (picture.state(0, j) == CellState::nan) {
-                const std::int64_t from = at.left + j * width / axis.cells();
-                drawing.canvas().box(from, at.top + height - 2 * at.scale,
-                                     at.left + (j + 1) * width / axis.cells() - from, 2 * at.scale, nan_colour);
-            }
-            before.reset();
-            continue;
-        }
-        const auto number = static_cast<std::size_t>(j);
-        const std::pair<std::int64_t, std::int64_t> here{x, y_of(picture.value(0, j))};
-        if (before) drawing.canvas().line(before->first, before->second, here.first, here.second, at.scale, plot_ink);
-        drawing.canvas().line(x, y_of(high[number]), x, y_of(low[number]), at.scale, plot_ink);
-        before = here;
-    }
+    trace_line(drawing, picture, height, width, y_of);
     drawing.border();
     drawing.title(picture.name + " " + picture.slice, picture.how);
     mark_columns(drawing, axis, width);

@@ -46,44 +46,58 @@ Value json_of(const std::optional<AxisFacts>& facts) {
                  {"step", value_or_null(facts->step)}};
 }
 
+/// What `look` finds; `otherwise` if it cannot be read, which is no reason to show nothing.
+template <class Look, class T>
+T found_or(const Look& look, T otherwise) {
+    try {
+        return look();
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
+        return otherwise;
+    }
+}
+
+/// The facts of the coordinate beside a node, for a dimension of this name and length.
+std::optional<AxisFacts> coordinate_facts(Served& served, const ServedNode& node, const std::string& name,
+                                          std::int64_t length) {
+    const std::string parent = parent_of(node.path);
+    const std::string beside = parent.empty() ? name : parent + "/" + name;
+    if (name.empty() || length > longest_coordinate || name.find('/') != std::string::npos || name.starts_with('.') ||
+        beside == node.path) {
+        return std::nullopt;
+    }
+    return found_or(
+        [&]() -> std::optional<AxisFacts> {
+            const NodePointer other = served.node(beside);
+            if (!other->is_array() || other->source().info().shape != Shape{length}) return std::nullopt;
+            return axis_facts(Coordinate(shared_source({other, &other->source()})), name);
+        },
+        std::optional<AxisFacts>());
+}
+
+/// The attributes of the group around a node, which may say how large pixels are; null if there are none.
+Value attributes_above(Served& served, const ServedNode& node) {
+    if (node.path.empty()) return nullptr;
+    return found_or(
+        [&]() -> Value {
+            const NodePointer group = served.node(parent_of(node.path));
+            if (group->kind != ServedKind::group || !group->place || group->format.empty()) return nullptr;
+            return Group::open(*group->place).attributes().all();
+        },
+        Value(nullptr));
+}
+
 }  // namespace
 
 Value dimension_facts(Served& served, const ServedNode& node, const ArraySource& source) {
     const Shape shape = source.info().shape;
     const auto names = dimension_names_of(source);
-    const std::string parent = parent_of(node.path);
-    const auto beside = [&](const std::string& name) { return parent.empty() ? name : parent + "/" + name; };
-    const auto found = [&](int d) -> std::optional<AxisFacts> {
-        const auto number = static_cast<std::size_t>(d);
-        if (number >= names.size() || !names[number] || names[number]->empty()) return std::nullopt;
-        const std::string& name = *names[number];
-        if (shape[d] > longest_coordinate || name.find('/') != std::string::npos || name.starts_with('.') ||
-            beside(name) == node.path) {
-            return std::nullopt;
-        }
-        try {
-            const NodePointer other = served.node(beside(name));
-            if (!other->is_array() || other->source().info().shape != Shape{shape[d]}) return std::nullopt;
-            return axis_facts(Coordinate(shared_source({other, &other->source()})), name);
-        } catch (const Error& e) {
-            if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
-            return std::nullopt;
-        }
-    };
-    const auto pixels = [&]() -> Value {
-        try {
-            const NodePointer group = served.node(parent);
-            if (group->kind != ServedKind::group || !group->place || group->format.empty()) return nullptr;
-            return Group::open(*group->place).attributes().all();
-        } catch (const Error& e) {
-            if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
-            return nullptr;
-        }
-    };
     Value list = Value::array();
-    const Value attributes = node.path.empty() ? Value(nullptr) : pixels();
+    const Value attributes = attributes_above(served, node);
     for (int d = 0; d < shape.rank(); ++d) {
-        auto facts = found(d);
+        const auto number = static_cast<std::size_t>(d);
+        const std::string name = number < names.size() ? names[number].value_or("") : "";
+        auto facts = coordinate_facts(served, node, name, shape[d]);
         if (!facts) facts = pixel_facts(attributes, name_of(node.path), d, shape[d]);
         list.push_back(json_of(facts));
     }

@@ -278,59 +278,77 @@ HttpResponse answer_first(Served& served, const HttpRequest& /*request*/) {
     return json_response(value);
 }
 
+namespace {
+
+/// The last two dimensions of more than one element, as in pictures.
+Value shown_axes(const Shape& shape) {
+    std::vector<int> across;
+    for (int d = shape.rank() - 1; d >= 0 && across.size() < 2; --d) {
+        if (shape[d] > 1) across.insert(across.begin(), d);
+    }
+    for (int d = shape.rank() - 1; d >= 0 && across.size() < 2; --d) {
+        if (std::ranges::find(across, d) == across.end()) across.insert(std::ranges::upper_bound(across, d), d);
+    }
+    Value axes = Value::array();
+    for (const int d : across) axes.push_back(d);
+    return axes;
+}
+
+/// What is chosen of an array that has several pictures: fields, or parts of complex numbers.
+Value pictures_of(const DType& dtype) {
+    Value pictures = Value::array();
+    if (dtype.kind() == Kind::structure) add_pictured(pictures, dtype, "");
+    if (dtype.kind() == Kind::complex) {
+        for (const std::string_view part : complex_parts) pictures.push_back(std::string(part));
+    }
+    return pictures;
+}
+
+Value missing_values(Served& served, const Shown& shown, const ArrayInfo& info) {
+    Value missing = Value::array();
+    if (has_picture(info.dtype) && info.shape.rank() >= 2) {
+        for (const double v : served.shelf().source(shown)->missing()) missing.push_back(number_or_null(v));
+    }
+    return missing;
+}
+
+std::string_view kind_shown(const DType& dtype) {
+    if (has_picture(dtype)) return dtype.kind() == Kind::boolean ? "bool" : "number";
+    return dtype.kind() == Kind::structure ? "structure" : "text";
+}
+
+}  // namespace
+
 HttpResponse answer_picture(Served& served, const HttpRequest& request) {
     const Shown shown = shown_by(served, request);
     const NodePointer& node = shown.node;
     const ArraySource& source = *shown.source;
     const ArrayInfo info = source.info();
-    const int rank = info.shape.rank();
     const auto names = dimension_names_of(source);
     const Value attributes = source.attribute_values();
     const Meaning meaning = meaning_of(source);
-    const bool pictured = has_picture(info.dtype);
     Value labels = Value::array();
-    Value axes = Value::array();
     Value middle = Value::array();
-    for (int d = 0; d < rank; ++d) {
+    for (int d = 0; d < info.shape.rank(); ++d) {
         labels.push_back(axis_label(names, d));
         middle.push_back(info.shape[d] / 2);
     }
-    // The last two dimensions of more than one element, as in pictures.
-    std::vector<int> across;
-    for (int d = rank - 1; d >= 0 && across.size() < 2; --d) {
-        if (info.shape[d] > 1) across.insert(across.begin(), d);
-    }
-    for (int d = rank - 1; d >= 0 && across.size() < 2; --d) {
-        if (std::ranges::find(across, d) == across.end()) across.insert(std::ranges::upper_bound(across, d), d);
-    }
-    for (const int d : across) axes.push_back(d);
     Value fields = Value::array();
-    Value pictures = Value::array();
     if (info.dtype.kind() == Kind::structure) {
         for (const Field& field : info.dtype.fields()) fields.push_back(field.name);
-        add_pictured(pictures, info.dtype, "");
-    }
-    if (info.dtype.kind() == Kind::complex) {
-        for (const std::string_view part : complex_parts) pictures.push_back(std::string(part));
-    }
-    Value missing = Value::array();
-    if (pictured && rank >= 2) {
-        for (const double v : served.shelf().source(shown)->missing()) missing.push_back(number_or_null(v));
     }
     return json_response(Value{{"path", utf8_text(node->path)},
                                {"shape", shape_value(info.shape)},
                                {"chunks", shape_value(info.chunks)},
                                {"dtype", info.dtype.to_string()},
-                               {"kind", pictured ? (info.dtype.kind() == Kind::boolean ? "bool" : "number")
-                                        : info.dtype.kind() == Kind::structure ? "structure"
-                                                                               : "text"},
+                               {"kind", kind_shown(info.dtype)},
                                {"complex", info.dtype.kind() == Kind::complex},
                                {"fields", std::move(fields)},
-                               {"pictures", std::move(pictures)},
+                               {"pictures", pictures_of(info.dtype)},
                                {"names", std::move(labels)},
-                               {"axes", std::move(axes)},
+                               {"axes", shown_axes(info.shape)},
                                {"middle", std::move(middle)},
-                               {"missing", std::move(missing)},
+                               {"missing", missing_values(served, shown, info)},
                                {"label", attribute_of(attributes, {"long_name", "standard_name"})},
                                {"units", attribute_of(attributes, {"units", "unit"})},
                                {"packing", packing_value(meaning)},

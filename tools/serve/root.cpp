@@ -314,6 +314,32 @@ bool Root::holds_something(const PlaceView& place, int depth) const {
     });
 }
 
+void Root::add_folders_and_files(const Place& place, std::vector<ServedChild>& children) const {
+    const ReadableStore& store = *place.store;
+    const Listing listing = store.list(place.prefix);
+    const std::size_t nodes = children.size();
+    for (const std::string& name : listing.prefixes) {
+        const bool known = std::any_of(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(nodes),
+                                       [&](const ServedChild& c) { return c.name == name; });
+        const bool link = std::ranges::find(listing.links, name) != listing.links.end();
+        if (known || link || name.starts_with('.') || name.ends_with(".snapshots")) continue;
+        if (holds_something({store, place.key(name)}, 0)) children.push_back({name, ServedKind::group, ""});
+    }
+    for (const std::string& name : listing.keys) {
+        if (!is_shown_file(name)) continue;
+        try {
+            const auto file = open_at_file(place.key(name), "");
+            if (file == nullptr) continue;
+            if (file->kind == ServedKind::group && child_nodes(*file->place->store).empty() && file->format.empty()) {
+                continue;  // some other zip
+            }
+            children.push_back({name, file->kind, file->format});
+        } catch (const Error&) {
+            children.push_back({name, ServedKind::file, ""});  // opening it reports what is wrong
+        }
+    }
+}
+
 std::vector<ServedChild> Root::children(const ServedNode& node) const {
     std::vector<ServedChild> children;
     if (node.kind == ServedKind::files) {
@@ -328,33 +354,7 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
         const ServedKind kind = child.kind == NodeKind::array ? ServedKind::array : ServedKind::group;
         children.push_back({std::string(name), kind, std::string(child.dialect == nullptr ? "" : child.dialect->name)});
     }
-    if (is_directory_ && node.place->store == directory()) {
-        const Listing listing = store.list(node.place->prefix);
-        const std::size_t nodes = children.size();
-        for (const std::string& name : listing.prefixes) {
-            const bool known = std::any_of(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(nodes),
-                                           [&](const ServedChild& c) { return c.name == name; });
-            const bool link = std::ranges::find(listing.links, name) != listing.links.end();
-            if (known || link || name.starts_with('.') || name.ends_with(".snapshots")) continue;
-            if (holds_something({store, node.place->key(name)}, 0)) {
-                children.push_back({name, ServedKind::group, ""});
-            }
-        }
-        for (const std::string& name : listing.keys) {
-            if (!is_shown_file(name)) continue;
-            try {
-                const auto file = open_at_file(node.place->key(name), "");
-                if (file == nullptr) continue;
-                if (file->kind == ServedKind::group && child_nodes(*file->place->store).empty() &&
-                    file->format.empty()) {
-                    continue;  // some other zip
-                }
-                children.push_back({name, file->kind, file->format});
-            } catch (const Error&) {
-                children.push_back({name, ServedKind::file, ""});  // opening it reports what is wrong
-            }
-        }
-    }
+    if (is_directory_ && node.place->store == directory()) add_folders_and_files(*node.place, children);
     std::ranges::sort(children, {}, &ServedChild::name);
     return children;
 }

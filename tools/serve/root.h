@@ -43,6 +43,8 @@ private:
     [[nodiscard]] std::shared_ptr<ServedNode> open_at_file(const std::string& key, std::string_view rest) const;
     [[nodiscard]] std::shared_ptr<ServedNode> open_member(ArrayPath file, std::string_view member) const;
     [[nodiscard]] bool holds_something(const PlaceView& place, int depth) const;
+    /// Those of a directory that are no nodes of Zarr.
+    void add_folders_and_files(const Place& place, std::vector<ServedChild>& children) const;
 
     std::filesystem::path path_;  ///< of the file or directory
     std::string member_;          ///< of "a.npz::name"

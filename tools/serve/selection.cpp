@@ -100,17 +100,35 @@ HttpResponse answer_selection(Served& served, const HttpRequest& request) {
     return response;
 }
 
+namespace {
+
+std::string lower(std::string text) {
+    std::ranges::transform(text, text.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return text;
+}
+
+/// What lies below a group; nothing if it cannot be read, because the rest can be found all the same.
+std::vector<ServedChild> children_at(Served& served, const std::string& path) {
+    try {
+        return served.children(*served.node(path));
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
+        return {};
+    }
+}
+
+bool may_hold_more(ServedKind kind) {
+    return kind != ServedKind::array && kind != ServedKind::file && kind != ServedKind::member;
+}
+
+}  // namespace
+
 HttpResponse answer_find(Served& served, const HttpRequest& request) {
     constexpr std::size_t most_found = 200;
     constexpr int most_looked_at = 50'000;
     constexpr int deepest = 32;
-    std::string wanted = request.required("name");
-    const auto lower = [](std::string text) {
-        std::ranges::transform(text, text.begin(),
-                               [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-        return text;
-    };
-    wanted = lower(std::move(wanted));
+    const std::string wanted = lower(request.required("name"));
     Value found = Value::array();
     bool all = true;
     int looked_at = 0;
@@ -118,24 +136,14 @@ HttpResponse answer_find(Served& served, const HttpRequest& request) {
     while (!groups.empty() && all) {
         const auto [path, depth] = std::move(groups.back());
         groups.pop_back();
-        std::vector<ServedChild> children;
-        try {
-            children = served.children(*served.node(path));
-        } catch (const Error& e) {
-            if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
-            continue;  // the rest can be found all the same
-        }
-        for (const ServedChild& child : children) {
+        for (const ServedChild& child : children_at(served, path)) {
             if (request.stop.stop_requested()) throw cancelled("the request was given up");
             if (found.as_array().size() == most_found || ++looked_at > most_looked_at) {
                 all = false;
                 break;
             }
             const std::string below = path.empty() ? child.name : path + "/" + child.name;
-            if (child.kind != ServedKind::array && child.kind != ServedKind::file && child.kind != ServedKind::member &&
-                depth < deepest) {
-                groups.emplace_back(below, depth + 1);
-            }
+            if (may_hold_more(child.kind) && depth < deepest) groups.emplace_back(below, depth + 1);
             if (lower(below).find(wanted) == std::string::npos) continue;
             Value value = Value::object();
             value.set("name", utf8_text(child.name));

@@ -257,6 +257,23 @@ std::map<std::string_view, std::size_t> places_of(const std::vector<MldfField>& 
 
 }  // namespace
 
+namespace {
+
+Value field_facts(const MldfField& field, const FieldArray& array, std::uint64_t samples) {
+    Shape shape{static_cast<std::int64_t>(samples)};
+    for (const std::int64_t n : array.shape) shape.push_back(n);
+    return {{"name", field.name},
+            {"type", mldf_type_name(field.type)},
+            {"type_id", static_cast<unsigned>(field.type)},
+            {"flags", unsigned{field.flags}},
+            {"metadata_size", field.metadata_size},
+            {"arguments_hex", fmt::format("{:02x}", fmt::join(field.arguments, ""))},
+            {"dtype", array.dtype.to_string()},
+            {"shape", shape_value(shape)}};
+}
+
+}  // namespace
+
 Value mldf_summary(const MldfReader& reader) {
     const MldfHeader& h = reader.header();
     Value flags = Value::array();
@@ -272,20 +289,7 @@ Value mldf_summary(const MldfReader& reader) {
 
     Value fields = Value::array();
     for (std::size_t f = 0; f < reader.fields().size(); ++f) {
-        const MldfField& field = reader.fields()[f];
-        const FieldArray& array = reader.state().field_arrays()[f];
-        Shape shape{static_cast<std::int64_t>(h.num_samples)};
-        for (const std::int64_t n : array.shape) shape.push_back(n);
-        Value facts = Value::object();
-        facts.set("name", field.name);
-        facts.set("type", mldf_type_name(field.type));
-        facts.set("type_id", static_cast<unsigned>(field.type));
-        facts.set("flags", unsigned{field.flags});
-        facts.set("metadata_size", field.metadata_size);
-        facts.set("arguments_hex", fmt::format("{:02x}", fmt::join(field.arguments, "")));
-        facts.set("dtype", array.dtype.to_string());
-        facts.set("shape", shape_value(shape));
-        fields.push_back(std::move(facts));
+        fields.push_back(field_facts(reader.fields()[f], reader.state().field_arrays()[f], h.num_samples));
     }
     Value warnings = Value::array();
     for (const std::string& warning : reader.warnings()) warnings.push_back(warning);

@@ -138,6 +138,8 @@ struct MldfReader::State {
     void verify_once() const;
     /// A payload of any length as one variable-length element at `out`. Throws corrupt for text that is not UTF-8.
     void read_slot(const MldfAllocation& payload, bool is_text, const MutableArrayView& out) const;
+    /// Sets the value of a record that points at its payload.
+    void read_payload(std::size_t field, const Buffer& record, MldfValue& result) const;
     [[nodiscard]] const std::vector<mldf::FieldArray>& field_arrays() const;
     /// "sample 3 of field image", for messages.
     [[nodiscard]] std::string where(std::uint64_t sample, std::size_t field) const;

@@ -362,37 +362,38 @@ MldfValue MldfReader::read(std::uint64_t sample, std::size_t field) const {
         std::memcpy(result.value.bytes().data(), bytes.data(), 8);
         return result;
     }
-    return in_context([&] { return fmt::format("{}: {}", name(), s.where(sample, field)); },
-                      [&] {
-                          AllocationBlock block;
-                          MldfAllocation payload =
-                              bytes.size() < pointer_size ? MldfAllocation{} : pointer_of(bytes.data());
-                          // A record of an unknown kind need not begin with a pointer.
-                          if (kind == TypeRow::Record::open && s.allocated_size(payload.ptr, block) != payload.size)
-                              payload = {};
-                          s.require_payload(payload, block);
-                          if (payload.size > 0) s.verify_once();
-                          std::optional<Form> form = s.ndarray_forms[field];
-                          if (!form && kind == TypeRow::Record::pointer) form = record_form(f, bytes.data());
-                          if (!form) {
-                              const bool text = f.type == MldfType::text_raw || f.type == MldfType::json;
-                              result.value = NDArray(text ? DType::variable_text() : DType::variable_bytes(), {});
-                              s.read_slot(payload, text, result.value.view());
-                              return std::move(result);
-                          }
-                          if (payload.size != form->bytes() && !result.absent) {
-                              throw corrupt("{} of shape {} needs {} bytes, but there are {}", form->dtype.to_string(),
-                                            form->shape.to_string(), form->bytes(), payload.size);
-                          }
-                          // An absent array does not get the shape in the arguments, or a file could demand any amount
-                          // of memory for no data.
-                          if (payload.size == 0) form->shape = Shape::filled(form->shape.rank(), 0);
-                          result.value = NDArray(form->dtype, form->shape);
-                          const MutableByteSpan out = result.value.bytes();
-                          std::fill(out.begin(), out.end(), std::byte{0});  // an absent 0-d array has one element
-                          if (payload.size > 0) s.file->read(payload.ptr, out);
-                          return std::move(result);
-                      });
+    in_context([&] { return fmt::format("{}: {}", name(), s.where(sample, field)); },
+               [&] { s.read_payload(field, bytes, result); });
+    return result;
+}
+
+/// The value of a record that points at its payload.
+void MldfReader::State::read_payload(std::size_t field, const Buffer& record, MldfValue& result) const {
+    const MldfField& f = fields[field];
+    const TypeRow::Record kind = type_row(f.type).record;
+    AllocationBlock block;
+    MldfAllocation payload = record.size() < pointer_size ? MldfAllocation{} : pointer_of(record.data());
+    // A record of an unknown kind need not begin with a pointer.
+    if (kind == TypeRow::Record::open && allocated_size(payload.ptr, block) != payload.size) payload = {};
+    require_payload(payload, block);
+    if (payload.size > 0) verify_once();
+    std::optional<Form> form = ndarray_forms[field];
+    if (!form && kind == TypeRow::Record::pointer) form = record_form(f, record.data());
+    if (!form) {
+        const bool text = f.type == MldfType::text_raw || f.type == MldfType::json;
+        result.value = NDArray(text ? DType::variable_text() : DType::variable_bytes(), {});
+        return read_slot(payload, text, result.value.view());
+    }
+    if (payload.size != form->bytes() && !result.absent) {
+        throw corrupt("{} of shape {} needs {} bytes, but there are {}", form->dtype.to_string(),
+                      form->shape.to_string(), form->bytes(), payload.size);
+    }
+    // An absent array does not get the shape in the arguments, or a file could demand any amount of memory for no data.
+    if (payload.size == 0) form->shape = Shape::filled(form->shape.rank(), 0);
+    result.value = NDArray(form->dtype, form->shape);
+    const MutableByteSpan out = result.value.bytes();
+    std::fill(out.begin(), out.end(), std::byte{0});  // an absent 0-d array has one element
+    if (payload.size > 0) file->read(payload.ptr, out);
 }
 
 std::uint64_t MldfReader::allocation_count() const {

@@ -229,6 +229,28 @@ void MldfWriter::end_sample() {
     ++s.samples;
 }
 
+namespace {
+
+/// Calls body(record) for the pointer of every payload of a row, in the order of the data.
+template <class State, class Body>
+void each_pointer(const State& s, std::byte* row, const Body& body) {
+    for (std::size_t f = 0; f < s.fields.size(); ++f) {
+        std::byte* record = row + s.fields[f].row_offset;
+        if (s.kinds[f] == TypeRow::Record::pointer && pointer_of(record).size > 0) body(record);
+    }
+}
+
+/// Calls body(row) for each of the spooled rows.
+template <class Rows, class Body>
+void each_row(const Rows& rows, std::size_t row_size, const Body& body) {
+    if (row_size == 0) return;
+    each_piece(rows, row_size, [&](MutableByteSpan piece) {
+        for (std::size_t at = 0; at < piece.size(); at += row_size) body(piece.data() + at);
+    });
+}
+
+}  // namespace
+
 void MldfWriter::finish() {
     State& s = *state_;
     if (s.next != 0) throw invalid_argument("{}: the last sample was not ended", s.sink->name());
@@ -241,29 +263,16 @@ void MldfWriter::finish() {
 
     Buffered out(*s.sink);
     out.append(front_bytes(header, s.fields));
-    /// Calls body(record) for the pointer of every payload of a row, in the order of the data.
-    const auto each_pointer = [&](std::byte* row, const auto& body) {
-        for (std::size_t f = 0; f < s.fields.size(); ++f) {
-            std::byte* record = row + s.fields[f].row_offset;
-            if (s.kinds[f] == TypeRow::Record::pointer && pointer_of(record).size > 0) body(record);
-        }
-    };
-    const auto each_row = [&](const auto& body) {
-        if (s.row_size == 0) return;
-        each_piece(*rows, s.row_size, [&](MutableByteSpan piece) {
-            for (std::size_t at = 0; at < piece.size(); at += s.row_size) body(piece.data() + at);
-        });
-    };
     const auto place = [&](std::byte* record) { store_little(record, pointer_of(record).ptr + header.data_ptr); };
-    each_row([&](std::byte* row) {
-        each_pointer(row, place);
+    each_row(*rows, s.row_size, [&](std::byte* row) {
+        each_pointer(s, row, place);
         out.append({row, s.row_size});
     });
     if (data->size() > 0) {  // else the file ends here
         out.append_zeros_to(header.data_ptr);
         each_piece(*data, 1, [&](ByteSpan piece) { out.append(piece); });
-        each_row([&](std::byte* row) {
-            each_pointer(row, [&](std::byte* record) {
+        each_row(*rows, s.row_size, [&](std::byte* row) {
+            each_pointer(s, row, [&](std::byte* record) {
                 place(record);
                 std::array<std::byte, allocation_size> entry{};
                 std::copy_n(record, pointer_size, entry.begin());

@@ -32,6 +32,25 @@ std::optional<Note> undefined_note(const Dialect& dialect, const ArrayMetadata& 
         {{Action::fill, "gives them one"}});
 }
 
+namespace {
+
+FillValue fill_of(const ArrayOptions& options, const Dialect& dialect, const DType& dtype) {
+    const bool named = !options.dimension_names.empty() || options.attributes.find(dimensions_attribute) != nullptr;
+    if (!options.fill_value) return named && dialect.fill_is_missing ? null_fill() : dialect.default_fill(dtype);
+    FillValue fill{.bytes = std::nullopt, .spelling = *options.fill_value, .error = {}};
+    if (!options.fill_value->is_null()) {
+        // Only NumPy's rule allows one value for all fields of a structure.
+        const Assign rule = dtype.kind() == Kind::structure ? Assign::numpy : Assign::exact;
+        fill.bytes = in_context([] { return "fill value"; },
+                                [&] { return element_from_value(dtype, *options.fill_value, rule); });
+    }
+    // v2 and v3 have their own notation: a bare NaN is not JSON.
+    if (fill.bytes && !dialect.default_fill(dtype).spelling) fill.spelling.reset();
+    return fill;
+}
+
+}  // namespace
+
 ArrayMetadata make_metadata(const ArrayOptions& options) {
     const Dialect& dialect = *choose_format(options).dialect;
     ArrayMetadata m;
@@ -43,23 +62,7 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
     if (m.dtype.kind() == Kind::object) throw unsupported("dtype O (Python objects) cannot be stored");
     (void)byte_count(m.shape, m.dtype.size());
     m.chunks = options.chunks.empty() && !m.shape.empty() ? choose_chunks(m.shape, m.dtype.size()) : options.chunks;
-    m.fill = dialect.default_fill(m.dtype);
-    const bool named = !options.dimension_names.empty() || options.attributes.find(dimensions_attribute) != nullptr;
-    if (!options.fill_value && named && dialect.fill_is_missing) m.fill = null_fill();
-    if (options.fill_value) {
-        m.fill = {.bytes = std::nullopt, .spelling = *options.fill_value, .error = {}};
-        if (!options.fill_value->is_null()) {
-            m.fill.bytes = in_context([] { return "fill value"; },
-                                      [&] {
-                                          // Only NumPy's rule allows one value for all fields of a structure.
-                                          const bool structure = m.dtype.kind() == Kind::structure;
-                                          return element_from_value(m.dtype, *options.fill_value,
-                                                                    structure ? Assign::numpy : Assign::exact);
-                                      });
-        }
-        // v2 and v3 have their own notation: a bare NaN is not JSON.
-        if (m.fill.bytes && !dialect.default_fill(m.dtype).spelling) m.fill.spelling.reset();
-    }
+    m.fill = fill_of(options, dialect, m.dtype);
     m.codecs = complete_codecs(m.dtype, m.shape.rank(), options.order, parse_codecs(options.codec));
     ChunkLayout layout{.chunks = m.chunks, .shards = options.shards, .codecs = std::move(m.codecs)};
     const auto given = [](const auto& lengths) { return lengths.empty() ? std::nullopt : std::optional(lengths); };

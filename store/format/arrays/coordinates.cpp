@@ -260,12 +260,30 @@ void Coordinate::for_each<std::string>(std::int64_t first, std::int64_t count, c
     });
 }
 
+namespace {
+
+template <class T>
+std::optional<T> whole_text(std::string_view text) {
+    T value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+/// The nearest value that elements of this type have: 0.1 is what float32 has for it.
+double as_stored(double value, const DType& dtype) {
+    NDArray one(dtype, Shape());
+    (void)cast_packed(DType::of<double>(), reinterpret_cast<const std::byte*>(&value), dtype, one.bytes().data(), 1,
+                      Cast::unsafe);
+    (void)cast_packed(dtype, one.bytes().data(), DType::of<double>(), reinterpret_cast<std::byte*>(&value), 1,
+                      Cast::unsafe);
+    return value;
+}
+
+}  // namespace
+
 long double Coordinate::number_of(std::string_view text) const {
     const DType dtype = native_dtype(values_->info().dtype);
-    const char* const end = text.data() + text.size();
-    const auto no_number = [&] {
-        return invalid_argument("'{}' is no value of the coordinate, whose elements are {}", text, dtype.to_string());
-    };
     if (dtype.kind() == tessera::Kind::timedelta) {
         const ElementBytes element = element_from_text(dtype, text);
         std::int64_t count = 0;
@@ -273,33 +291,17 @@ long double Coordinate::number_of(std::string_view text) const {
         return static_cast<long double>(count);
     }
     const bool real = dtype.kind() == tessera::Kind::real || dtype.kind() == tessera::Kind::bfloat16;
-    if (!real || packing_.scaled) {
-        std::int64_t whole = 0;
-        if (const auto [stop, error] = std::from_chars(text.data(), end, whole);
-            error == std::errc() && stop == end && !packing_.scaled) {
-            return static_cast<long double>(whole);
-        }
-        std::uint64_t large = 0;
-        if (const auto [stop, error] = std::from_chars(text.data(), end, large);
-            error == std::errc() && stop == end && !packing_.scaled) {
-            return static_cast<long double>(large);
-        }
+    if (!real && !packing_.scaled) {
+        if (const auto whole = whole_text<std::int64_t>(text)) return static_cast<long double>(*whole);
+        if (const auto large = whole_text<std::uint64_t>(text)) return static_cast<long double>(*large);
     }
-    // In the coordinate's dtype: 0.1 is what float32 has for it.
-    const DType read_as = real && !packing_.scaled ? dtype : DType::of<double>();
-    std::string_view digits = text;
-    if (digits.size() > 1 && digits.front() == '+') digits.remove_prefix(1);
-    double parsed = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), end, parsed);
-    if (error != std::errc() || stop != end || std::isnan(parsed)) throw no_number();
-    if (std::isinf(parsed)) return static_cast<long double>(parsed);
-    NDArray one(read_as, Shape());
-    (void)cast_packed(DType::of<double>(), reinterpret_cast<const std::byte*>(&parsed), read_as, one.bytes().data(), 1,
-                      Cast::unsafe);
-    double value = 0;
-    (void)cast_packed(read_as, one.bytes().data(), DType::of<double>(), reinterpret_cast<std::byte*>(&value), 1,
-                      Cast::unsafe);
-    return static_cast<long double>(value);
+    const std::string_view digits = text.size() > 1 && text.front() == '+' ? text.substr(1) : text;
+    const auto parsed = whole_text<double>(digits);
+    if (!parsed || std::isnan(*parsed)) {
+        throw invalid_argument("'{}' is no value of the coordinate, whose elements are {}", text, dtype.to_string());
+    }
+    if (std::isinf(*parsed)) return static_cast<long double>(*parsed);
+    return static_cast<long double>(as_stored(*parsed, real && !packing_.scaled ? dtype : DType::of<double>()));
 }
 
 }  // namespace tessera

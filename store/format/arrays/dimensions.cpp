@@ -454,21 +454,37 @@ std::vector<int> find_dimensions(std::string_view words, const ArraySource& sour
     return found;
 }
 
+namespace {
+
+/// The items of a selection in which dimensions have names, and which of them have.
+struct NamedItems {
+    std::vector<std::string_view> items;
+    std::vector<std::optional<NamedItem>> named;  ///< of each; nullopt: by its place
+    int given = 0;                                ///< without "..."
+    bool all_named = false;
+};
+
+NamedItems named_items(std::string_view text, const Shape& shape) {
+    NamedItems all{.items = selection_items(text), .named = {}};
+    const auto dots = std::ranges::count(all.items, "...");
+    if (dots > 1) throw invalid_argument("selection \"{}\": only one \"...\" is possible", text);
+    for (const std::string_view item : all.items) all.named.push_back(named_item(item, text));
+    all.given = static_cast<int>(std::ssize(all.items) - dots);
+    all.all_named = std::ranges::count_if(all.named, [](const auto& n) { return n.has_value(); }) == all.given;
+    if (all.given > shape.rank()) {
+        throw invalid_argument("selection \"{}\" has {} indices, but the array has {} dimensions, shape {}", text,
+                               all.given, shape.rank(), shape.to_string());
+    }
+    return all;
+}
+
+}  // namespace
+
 Selection parse_selection(std::string_view text, const ArraySource& source, std::string* said) {
     const Shape shape = source.info().shape;
     if (said != nullptr) said->clear();
     if (text.find_first_of("=~@") == std::string_view::npos) return Selection::parse(text, shape);
-    const std::vector<std::string_view> items = selection_items(text);
-    const auto dots = std::ranges::count(items, "...");
-    if (dots > 1) throw invalid_argument("selection \"{}\": only one \"...\" is possible", text);
-    std::vector<std::optional<NamedItem>> named;
-    for (const std::string_view item : items) named.push_back(named_item(item, text));
-    const std::int64_t given = std::ssize(items) - dots;
-    const bool all_named = std::ranges::count_if(named, [](const auto& n) { return n.has_value(); }) == given;
-    if (given > shape.rank()) {
-        throw invalid_argument("selection \"{}\" has {} indices, but the array has {} dimensions, shape {}", text,
-                               given, shape.rank(), shape.to_string());
-    }
+    const auto [items, named, given, all_named] = named_items(text, shape);
     const DimensionNames names = dimension_names_of(source);
     std::vector<Selection::Axis> axes;
     for (const std::int64_t n : shape) axes.push_back({.start = 0, .step = 1, .count = n});
@@ -476,7 +492,7 @@ Selection parse_selection(std::string_view text, const ArraySource& source, std:
     int place = 0;
     for (std::size_t i = 0; i < items.size(); ++i) {
         if (items[i] == "...") {
-            place += shape.rank() - static_cast<int>(given);
+            place += shape.rank() - given;
             continue;
         }
         const int d = named[i] ? named_dimension(*named[i], names, shape.rank(), source) : place;

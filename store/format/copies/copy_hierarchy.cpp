@@ -246,6 +246,32 @@ void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
     if (there.dialect() != nullptr && there.dialect()->has_groups()) there.consolidate();
 }
 
+/// Makes all arrays of the plan. What is written stays after an interruption, if the copy can be resumed.
+Attempt make_or_keep(const HierarchyCopy& o, HierarchyPlan& plan, Destination& destination) {
+    try {
+        return make_all(o, plan, destination);
+    } catch (const Error& e) {
+        if (!o.resume) throw;
+        const std::string kept = destination.keep();
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled("interrupted; what is written stays in {}: the same command goes on with it", kept);
+    }
+}
+
+CopiedHierarchy copied_hierarchy(const HierarchyCopy& o, const HierarchyPlan& plan) {
+    const bool folder = is_local(o.destination) && fs::is_directory(o.destination);
+    const auto whole = folder ? std::nullopt : probe_place(o.destination, to_read(o.store));
+    CopiedHierarchy result{.path = o.destination};
+    for (const PlannedCopy& job : plan.jobs) {
+        const std::string place = place_of(o, job);
+        const Array array =
+            whole ? Array::open({whole->store, whole->key(job.node)}) : Array::open(place, to_read(o.store));
+        result.made.push_back(copied_array(place, array));
+        result.bytes += result.made.back().bytes.value_or(0);
+    }
+    return result;
+}
+
 /// Copies everything in the plan except unreadable arrays, and commits it.
 CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const DestinationLock& building) {
     const bool replaces = o.overwrite && is_anything_at(o.destination, o.store) && !o.skip_unreadable;
@@ -258,15 +284,7 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
     }
     std::unique_ptr<Destination> destination = open_destination(
         o.destination, {.overwrite = o.overwrite, .resume = o.resume, .store = o.store, .lock = &building});
-    Attempt attempt;
-    try {
-        attempt = make_all(o, plan, *destination);
-    } catch (const Error& e) {
-        if (!o.resume) throw;
-        const std::string kept = destination->keep();
-        if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled("interrupted; what is written stays in {}: the same command goes on with it", kept);
-    }
+    const Attempt attempt = make_or_keep(o, plan, *destination);
     const std::size_t had = plan.jobs.size();
     std::erase_if(plan.jobs, [&](const PlannedCopy& job) {
         return std::ranges::find(plan.unreadable, job.node, &LeftOut::node) != plan.unreadable.end();
@@ -278,17 +296,7 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
     }
     destination->commit();
     make_links(o.destination, plan.passed);
-    const bool folder = is_local(o.destination) && fs::is_directory(o.destination);
-    const auto whole = folder ? std::nullopt : probe_place(o.destination, to_read(o.store));
-    CopiedHierarchy result{.path = o.destination};
-    for (const PlannedCopy& job : plan.jobs) {
-        const std::string place = place_of(o, job);
-        const Array array =
-            whole ? Array::open({whole->store, whole->key(job.node)}) : Array::open(place, to_read(o.store));
-        result.made.push_back(copied_array(place, array));
-        result.bytes += result.made.back().bytes.value_or(0);
-    }
-    return result;
+    return copied_hierarchy(o, plan);
 }
 
 /// The lock to hold from before the first look at the destination until it is complete.

@@ -249,8 +249,17 @@ struct NewArray::State {
         share_like(*store, *successor_of);
     }
 
+    Occupant choose_place(Occupant there);
     void prepare(Occupant there, const Existing& existing, const Value& own_marker);
     void begin(const Dialect& dialect, ArrayMetadata metadata, const Existing& existing, const Value& own_marker);
+
+    struct HeldDocuments {
+        std::unique_ptr<HeldValues> values;  ///< null if nothing is held
+        std::vector<std::string> keys;
+    };
+    HeldDocuments complete();
+    void publish(HeldDocuments& held);
+    void take_place();
 
     [[nodiscard]] std::optional<ValueStamp> marker_stamp() const { return store->stamp(join_key(prefix, marker_key)); }
 
@@ -313,31 +322,38 @@ void remove_temporaries(const fs::path& folder) {
 
 }  // namespace
 
-/// Chooses where the array is built, and removes what is in the way there.
+/// Chooses where the array is built beside what is there. Returns what is there afterwards.
+Occupant NewArray::State::choose_place(Occupant there) {
+    if (there == Occupant::removed) {
+        remove_array(place_at(place, options));
+        return Occupant::nothing;
+    }
+    if (there != Occupant::array) return there;
+    if (in_folder) {
+        built.replace_filename(hidden_name(place, "new"));
+        return there;
+    }
+    const Place old = place_at(place, options);
+    if (!old.store->is_far()) {
+        built /= new_folder;
+        return there;
+    }
+    if (options.waiter != nullptr) {
+        options.waiter->notes(
+            fmt::format("{}: the old array was removed before the new one is written", place.string()));
+    }
+    remove_array(old);
+    return Occupant::nothing;
+}
+
+/// Removes what is in the way of the array, and makes its folder.
 void NewArray::State::prepare(Occupant there, const Existing& existing, const Value& own_marker) {
     options = existing.store;
     place = lock->place();
     built = place;
     in_folder = is_local(place);
     if (there != Occupant::nothing) refuse_foreign(place, options);
-    if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
-    if (there == Occupant::removed) {
-        remove_array(place_at(place, options));
-        there = Occupant::nothing;
-    }
-    if (there == Occupant::array && !in_folder) {
-        const Place old = place_at(place, options);
-        if (old.store->is_far()) {
-            if (options.waiter != nullptr) {
-                options.waiter->notes(
-                    fmt::format("{}: the old array was removed before the new one is written", place.string()));
-            }
-            remove_array(old);
-            there = Occupant::nothing;
-        } else {
-            built /= new_folder;
-        }
-    }
+    there = choose_place(there);
     const Occupant before = built == place ? there : occupant(built, existing.store);
     if (before == Occupant::unfinished && existing.resume) {
         require_same_copy(built, own_marker, options);
@@ -461,35 +477,46 @@ void rest_together(std::span<NewArray* const> arrays) {
     }
 }
 
+/// Ends the writing of chunks, and holds the metadata where its store can.
+NewArray::State::HeldDocuments NewArray::State::complete() {
+    wake();
+    require_own();
+    const ArrayState& state = *ArrayAccess::state(*array);
+    record_stored_chunks(state, *state.loaded());
+    HeldDocuments held{.values = store->hold(), .keys = {}};
+    if (held.values) held.keys = ArrayAccess::state(*array)->hold_documents(*held.values);
+    return held;
+}
+
+void NewArray::State::publish(HeldDocuments& held) {
+    if (held.values) {
+        ArrayAccess::state(*array)->place_documents(*held.values, held.keys);
+    } else {
+        array->publish();
+    }
+    // A failure from here on affects the marker or the exchange, but not the array.
+    if (built == place) leave = true;
+}
+
+void NewArray::State::take_place() {
+    shape.unlock();
+    leave = true;
+    if (built != place) {
+        in_context([&] { return fmt::format("the new array is complete in {}", built.string()); },
+                   [&] { replace_old(); });
+    }
+    own_lock.unlock();
+}
+
 void commit_together(std::span<NewArray* const> arrays) {
-    struct Held {
-        std::unique_ptr<HeldValues> values;  ///< null if nothing is held
-        std::vector<std::string> keys;
-    };
-    std::vector<Held> documents;
+    std::vector<NewArray::State::HeldDocuments> documents;
     std::vector<KeyValueStore*> stores;
     for (NewArray* const made : arrays) {
-        NewArray::State& state = *made->state_;
-        state.wake();
-        state.require_own();
-        stores.push_back(state.store.get());
-        const ArrayState& array = *ArrayAccess::state(*state.array);
-        record_stored_chunks(array, *array.loaded());
-        Held held{.values = state.store->hold(), .keys = {}};
-        if (held.values) held.keys = ArrayAccess::state(*state.array)->hold_documents(*held.values);
-        documents.push_back(std::move(held));
+        documents.push_back(made->state_->complete());
+        stores.push_back(made->state_->store.get());
     }
     sync_together(stores);  // the chunks, before the metadata refers to them
-    for (std::size_t i = 0; i < arrays.size(); ++i) {
-        NewArray::State& state = *arrays[i]->state_;
-        if (documents[i].values) {
-            ArrayAccess::state(*state.array)->place_documents(*documents[i].values, documents[i].keys);
-        } else {
-            state.array->publish();
-        }
-        // A failure from here on affects the marker or the exchange, but not the array.
-        if (state.built == state.place) state.leave = true;
-    }
+    for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i]->state_->publish(documents[i]);
     sync_together(stores);
     for (NewArray* const made : arrays) {
         const Place place{made->state_->store, made->state_->prefix};
@@ -497,16 +524,7 @@ void commit_together(std::span<NewArray* const> arrays) {
         erase_own_but(place, {stored_record_key, job_key, lease_key});
     }
     sync_together(stores);
-    for (NewArray* const made : arrays) {
-        NewArray::State& state = *made->state_;
-        state.shape.unlock();
-        state.leave = true;
-        if (state.built != state.place) {
-            in_context([&] { return fmt::format("the new array is complete in {}", state.built.string()); },
-                       [&] { state.replace_old(); });
-        }
-        state.own_lock.unlock();
-    }
+    for (NewArray* const made : arrays) made->state_->take_place();
 }
 
 Array NewArray::commit() {

@@ -88,6 +88,27 @@ std::pair<Value, Value> compressor_json(const CodecConfig& codec, const DType& d
     throw unsupported("v1 cannot express the codec {}: it has blosc, zlib, bz2, lzma or none", codec.name);
 }
 
+/// The compressor, null if there is none, and whether the order is F. Throws for codecs that v1 cannot express.
+std::pair<const CodecConfig*, bool> compressor_of(const ArrayMetadata& m) {
+    std::span<const CodecConfig> chain = m.codecs;
+    const bool reversed = !chain.empty() && chain.front() == reversal(m.shape.rank());
+    if (reversed) chain = chain.subspan(1);
+    if (chain.empty() || chain.size() > 2 || chain.front().name != "bytes") {
+        throw unsupported(
+            "v1 cannot express the codecs {}: they must be [bytes] and at most one compressor, for order F [transpose] "
+            "(all dimensions reversed) before them",
+            chain_text(m.codecs));
+    }
+    const CodecConfig* const compressor = chain.size() == 2 ? &chain.back() : nullptr;
+    if (reversed && (compressor == nullptr || compressor->name != "blosc")) {
+        throw unsupported(
+            "v1 cannot express order F with the codecs {}: zarr 1 read and wrote it with blosc only, and C order with "
+            "all else",
+            chain_text(m.codecs));
+    }
+    return {compressor, reversed};
+}
+
 /// The content of `meta`; throws for metadata that it cannot express.
 Value metadata_json(const ArrayMetadata& m) {
     require_numpy_dtype(m.dtype, "v1");
@@ -99,28 +120,14 @@ Value metadata_json(const ArrayMetadata& m) {
     require_no_dimension_names(m, "v1");
     require_one_chunk_shape(m, "v1");
 
-    std::span<const CodecConfig> chain = m.codecs;
-    const bool reversed = !chain.empty() && chain.front() == reversal(m.shape.rank());
-    if (reversed) chain = chain.subspan(1);
-    if (chain.empty() || chain.size() > 2 || chain.front().name != "bytes") {
-        throw unsupported(
-            "v1 cannot express the codecs {}: they must be [bytes] and at most one compressor, for order F [transpose] "
-            "(all dimensions reversed) before them",
-            chain_text(m.codecs));
-    }
-    const bool blosc = chain.size() == 2 && chain.back().name == "blosc";
-    if (reversed && !blosc) {
-        throw unsupported(
-            "v1 cannot express order F with the codecs {}: zarr 1 read and wrote it with blosc only, and C order with "
-            "all else",
-            chain_text(m.codecs));
-    }
+    const auto [compressor, reversed] = compressor_of(m);
+    const bool blosc = compressor != nullptr && compressor->name == "blosc";
     // An F without effect is kept.
     const bool spelt_f = m.spelling.find("order") != nullptr && (!blosc || m.shape.rank() < 2);
 
     Value meta = m.unknown;
     auto [compression, options] =
-        chain.size() == 2 ? compressor_json(chain.back(), m.dtype) : std::pair<Value, Value>("none", nullptr);
+        compressor != nullptr ? compressor_json(*compressor, m.dtype) : std::pair<Value, Value>("none", nullptr);
     meta.set("chunks", dims_json(m.chunks));
     meta.set("compression", std::move(compression));
     meta.set("compression_opts", std::move(options));

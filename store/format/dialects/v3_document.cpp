@@ -83,14 +83,47 @@ void require_optional(const Value& unknown) {
     }
 }
 
-ArrayMetadata read_v3_document(const Value& meta) {
+namespace {
+
+void refuse_draft(const Value& meta) {
     const Value* format = meta.find("zarr_format");
-    if (format != nullptr && format->is_string() && format->as_string().find("purl.org") != std::string::npos) {
-        throw unsupported(
-            "member \"zarr_format\": {}: this is a draft of v3 from before 2023, which no program writes any "
-            "more and Tessera does not read; the program that wrote it may copy it to v2",
-            format->dump());
+    if (format == nullptr || !format->is_string() || format->as_string().find("purl.org") == std::string::npos) return;
+    throw unsupported(
+        "member \"zarr_format\": {}: this is a draft of v3 from before 2023, which no program writes any "
+        "more and Tessera does not read; the program that wrote it may copy it to v2",
+        format->dump());
+}
+
+FillValue read_v3_fill(const Value& v, const Value& data_type, const std::optional<SmallType>& small,
+                       ArrayMetadata& m) {
+    if (is_optional_type(data_type)) {  // whose null is no null of zarrita
+        m.spelling.set("fill_value", v);
+        return FillValue{.bytes = read_optional_fill(m.dtype, v), .spelling = {}, .error = {}};
     }
+    // zarrita writes null, which v3 lacks, for the dtype's default.
+    if (v.is_null()) return FillValue{.bytes = zero_element(m.dtype), .spelling = v, .error = {}};
+    return FillValue{.bytes = small ? read_small_fill(*small, m.dtype, v) : v3_fill_rules.read(m.dtype, v),
+                     .spelling = v,
+                     .error = {}};
+}
+
+/// What may be left out.
+void read_optional_members(const Value& meta, ArrayMetadata& m) {
+    if (const Value* names = meta.find("dimension_names")) {
+        if (names->is_array() && names->as_array().empty()) m.spelling.set("dimension_names", *names);
+        m.dimension_names = in_member("dimension_names", [&] { return read_dimension_names(*names, m.shape.rank()); });
+    }
+    if (const Value* transformers = meta.find("storage_transformers")) {
+        if (!in_member("storage_transformers", [&] { return transformers->as_array().empty(); })) {
+            throw unsupported("member \"storage_transformers\": Tessera knows none, and some were found");
+        }
+    }
+}
+
+}  // namespace
+
+ArrayMetadata read_v3_document(const Value& meta) {
+    refuse_draft(meta);
     require_format(meta, 3);
     if (const std::string type = member(meta, "node_type", [](const Value& v) { return v.as_string(); });
         type != "array") {
@@ -109,28 +142,35 @@ ArrayMetadata read_v3_document(const Value& meta) {
     m.keys = member(meta, "chunk_key_encoding", read_key_encoding);
     m.codecs = member(meta, "codecs", read_codecs);
     in_member("codecs", [&] { take_codecs(m.dtype, m.codecs, small); });
-    m.fill = member(meta, "fill_value", [&](const Value& v) {
-        if (is_optional_type(data_type)) {  // whose null is no null of zarrita
-            m.spelling.set("fill_value", v);
-            return FillValue{.bytes = read_optional_fill(m.dtype, v), .spelling = {}, .error = {}};
-        }
-        // zarrita writes null, which v3 lacks, for the dtype's default.
-        if (v.is_null()) return FillValue{.bytes = zero_element(m.dtype), .spelling = v, .error = {}};
-        return FillValue{.bytes = small ? read_small_fill(*small, m.dtype, v) : v3_fill_rules.read(m.dtype, v),
-                         .spelling = v,
-                         .error = {}};
-    });
-    if (const Value* names = meta.find("dimension_names")) {
-        if (names->is_array() && names->as_array().empty()) m.spelling.set("dimension_names", *names);
-        m.dimension_names = in_member("dimension_names", [&] { return read_dimension_names(*names, m.shape.rank()); });
-    }
-    if (const Value* transformers = meta.find("storage_transformers")) {
-        if (!in_member("storage_transformers", [&] { return transformers->as_array().empty(); })) {
-            throw unsupported("member \"storage_transformers\": Tessera knows none, and some were found");
-        }
-    }
+    m.fill = member(meta, "fill_value", [&](const Value& v) { return read_v3_fill(v, data_type, small, m); });
+    read_optional_members(meta, m);
     return m;
 }
+
+namespace {
+
+/// Throws unsupported if elements would be of another type when the document is read again.
+void require_same_type(const ArrayMetadata& m, const std::optional<SmallType>& small, const Value& data_type,
+                       const Value& codecs) {
+    DType read_again = small ? small->in_memory() : read_data_type(data_type);
+    auto chain = read_codecs(codecs);
+    take_codecs(read_again, chain, small);
+    require_small_type_first(m, small);
+    if (!(read_again == m.dtype)) {
+        throw unsupported(
+            "v3 cannot express the byte order of elements of type {} with the codecs {}: they would read as {}",
+            m.dtype.to_string(), chain_text(m.codecs), read_again.to_string());
+    }
+}
+
+Value v3_fill(const ArrayMetadata& m, const std::optional<SmallType>& small, bool structured) {
+    if (has_optional(m)) return optional_fill_json(m);
+    if (stays_null(m)) return {};
+    if (small) return small_fill_json(*small, m.dtype, m.fill);
+    return fill_json(structured ? v3_structured_fill_rules : v3_fill_rules, "v3", m.dtype, m.fill);
+}
+
+}  // namespace
 
 Value v3_document(const ArrayMetadata& m, Value attributes) {
     require_sizes(m);
@@ -143,29 +183,13 @@ Value v3_document(const ArrayMetadata& m, Value attributes) {
     // zarr-python 3.1 wrote structures under another name, and their fill as base64.
     const bool structured = data_type.is_object() && data_type.at("name") == Value(older_structure_name);
     Value codecs = codecs_json(m, structured);
-
-    DType read_again = small ? small->in_memory() : read_data_type(data_type);
-    auto chain = read_codecs(codecs);
-    take_codecs(read_again, chain, small);
-    require_small_type_first(m, small);
-    if (!(read_again == m.dtype)) {
-        throw unsupported(
-            "v3 cannot express the byte order of elements of type {} with the codecs {}: they would read as {}",
-            m.dtype.to_string(), chain_text(m.codecs), read_again.to_string());
-    }
+    require_same_type(m, small, data_type, codecs);
     Value meta = Value::object();
     meta.set("shape", dims_json(m.shape));
     meta.set("data_type", std::move(data_type));
     meta.set("chunk_grid", chunk_grid_json(m));
     meta.set("chunk_key_encoding", key_encoding_json(m.keys));
-    const FillRules& rules = structured ? v3_structured_fill_rules : v3_fill_rules;
-    meta.set("fill_value", Value());
-    if (has_optional(m)) {
-        meta.set("fill_value", optional_fill_json(m));
-    } else if (!stays_null(m)) {
-        meta.set("fill_value",
-                 small ? small_fill_json(*small, m.dtype, m.fill) : fill_json(rules, "v3", m.dtype, m.fill));
-    }
+    meta.set("fill_value", v3_fill(m, small, structured));
     meta.set("codecs", std::move(codecs));
     meta.set("attributes", std::move(attributes));
     if (!m.dimension_names.empty()) {
@@ -181,6 +205,29 @@ Value v3_document(const ArrayMetadata& m, Value attributes) {
     for (const auto& [name, value] : m.unknown.as_object()) meta.set(name, value);
     return meta;
 }
+
+namespace {
+
+/// What programs in Python cannot read of a codec.
+void add_unread(const CodecConfig& codec, std::vector<std::string>& said) {
+    const Value* cname = codec.configuration.find("cname");
+    if (cname != nullptr && *cname == Value("snappy")) {
+        said.emplace_back("Zarr for Python with numcodecs 0.16 or newer cannot read chunks compressed with snappy.");
+    }
+    if (codec.name.starts_with("numcodecs.")) {
+        said.push_back(fmt::format("Of other programs, few but zarr-python know the codec {}.", codec.name));
+    }
+    if (codec.name == "scale_offset" || codec.name == "cast_value") {
+        said.push_back(fmt::format("zarr-python before 3.3 cannot read the codec {}.", codec.name));
+    }
+    constexpr std::array<std::string_view, 6> others{"bitround",   "packbits",    "reshape",
+                                                     "n5_default", "conditional", "zfp"};
+    if (std::ranges::find(others, codec.name) != others.end()) {
+        said.push_back(fmt::format("zarr-python cannot read the codec {}.", codec.name));
+    }
+}
+
+}  // namespace
 
 std::vector<std::string> what_zarr_python_cannot(const ArrayMetadata& m) {
     std::vector<std::string> said;
@@ -200,24 +247,7 @@ std::vector<std::string> what_zarr_python_cannot(const ArrayMetadata& m) {
         !m.fill.bytes->empty()) {
         said.emplace_back("zarr-python before 3.1 reads the fill value of \"bytes\" as the text of its base64.");
     }
-    for (const CodecConfig& codec : m.codecs) {
-        const Value* cname = codec.configuration.find("cname");
-        if (cname != nullptr && *cname == Value("snappy")) {
-            said.emplace_back(
-                "Zarr for Python with numcodecs 0.16 or newer cannot read chunks compressed with snappy.");
-        }
-        if (codec.name.starts_with("numcodecs.")) {
-            said.push_back(fmt::format("Of other programs, few but zarr-python know the codec {}.", codec.name));
-        }
-        if (codec.name == "scale_offset" || codec.name == "cast_value") {
-            said.push_back(fmt::format("zarr-python before 3.3 cannot read the codec {}.", codec.name));
-        }
-        constexpr std::array<std::string_view, 6> others{"bitround",   "packbits",    "reshape",
-                                                         "n5_default", "conditional", "zfp"};
-        if (std::ranges::find(others, codec.name) != others.end()) {
-            said.push_back(fmt::format("zarr-python cannot read the codec {}.", codec.name));
-        }
-    }
+    for (const CodecConfig& codec : m.codecs) add_unread(codec, said);
     if (m.dtype.kind() == Kind::structure && m.spelling.find("data_type") == nullptr) {
         said.emplace_back("zarr-python before 3.3 cannot read structures spelt \"struct\", only \"structured\".");
     }

@@ -346,21 +346,47 @@ std::uint64_t DiskCache::add(std::int64_t bytes) noexcept {
     return total;
 }
 
-/// Removes what was used longest ago, until `target` bytes are left. Ages fall into classes, each a hundredth longer
-/// than the one before, so that no list of all entries is in memory.
+namespace {
+
+/// How old entries are, in classes of which each is a hundredth longer than the one before, so that no list of all
+/// entries is in memory.
+class Ages {
+public:
+    explicit Ages(std::int64_t now) : now_(now), bytes_(classes) {}
+
+    void add(const struct stat& status, std::uint64_t bytes) { bytes_[class_of(status)] += bytes; }
+
+    [[nodiscard]] std::size_t class_of(const struct stat& status) const {
+        constexpr double per_doubling = 64;
+        const std::int64_t age = std::max<std::int64_t>(now_ - nanoseconds(status.st_atim), 0);
+        return std::min(static_cast<std::size_t>(std::log2(static_cast<double>(age) + 1) * per_doubling), classes - 1);
+    }
+
+    /// This class and all older ones go, so that at most `target` bytes are left.
+    [[nodiscard]] std::size_t first_to_go(std::uint64_t target) const {
+        std::size_t oldest = 0;
+        for (std::uint64_t kept = 0; oldest < bytes_.size() && kept + bytes_[oldest] <= target; ++oldest) {
+            kept += bytes_[oldest];
+        }
+        return oldest;
+    }
+
+private:
+    static constexpr std::size_t classes = std::size_t{64} * 64;
+    std::int64_t now_;
+    std::vector<std::uint64_t> bytes_;
+};
+
+}  // namespace
+
+/// Removes what was used longest ago, until `target` bytes are left.
 void DiskCache::make_room(std::uint64_t target) noexcept {
     const std::lock_guard guard(room_mutex_);
     (void)lock(1, F_WRLCK, true);
     try {
         const std::uint64_t before = add(0);
         const std::int64_t begun = now();
-        constexpr double per_doubling = 64;
-        std::vector<std::uint64_t> bytes_of_age(64 * 64);
-        const auto age_of = [&](const struct stat& status) {
-            const std::int64_t age = std::max<std::int64_t>(begun - nanoseconds(status.st_atim), 0);
-            return std::min(static_cast<std::size_t>(std::log2(static_cast<double>(age) + 1) * per_doubling),
-                            std::size_t{(64 * 64) - 1});
-        };
+        Ages ages(begun);
         std::uint64_t total = 0;
         for_each_file(folder_, [&](const std::string& folder, const std::string& name, const fs::path& path,
                                    const struct stat& status) {
@@ -370,16 +396,13 @@ void DiskCache::make_room(std::uint64_t target) noexcept {
             }
             if (!is_entry(folder, name)) return;
             const std::uint64_t size = rounded(static_cast<std::uint64_t>(status.st_size));
-            bytes_of_age[age_of(status)] += size;
+            ages.add(status, size);
             total += size;
         });
-        std::size_t oldest = 0;  // this class and all older ones go
-        for (std::uint64_t kept = 0; oldest < bytes_of_age.size() && kept + bytes_of_age[oldest] <= target; ++oldest) {
-            kept += bytes_of_age[oldest];
-        }
+        const std::size_t oldest = ages.first_to_go(target);
         for_each_file(folder_, [&](const std::string& folder, const std::string& name, const fs::path& path,
                                    const struct stat& status) {
-            if (total <= target || !is_entry(folder, name) || age_of(status) < oldest) return;
+            if (total <= target || !is_entry(folder, name) || ages.class_of(status) < oldest) return;
             if (::unlink(path.c_str()) == 0) total -= rounded(static_cast<std::uint64_t>(status.st_size));
         });
         // What others stored meanwhile may count twice, until room is made again.

@@ -146,6 +146,18 @@ bool is_n5(const PlaceView& place) {
     }
 }
 
+/// The keys by which a node of this kind is known.
+std::vector<std::string_view> keys_of(std::string_view wanted) {
+    std::vector<std::string_view> keys;
+    for (const Dialect* d : dialect_table()) {
+        for (const std::string_view key :
+             {wanted == "group" ? "" : d->metadata_key, wanted == "array" ? "" : d->group_key}) {
+            if (!key.empty() && std::ranges::count(keys, key) == 0) keys.push_back(key);
+        }
+    }
+    return keys;
+}
+
 }  // namespace
 
 Error absence(const PlaceView& place, std::string_view wanted) {
@@ -182,16 +194,9 @@ Error absence(const PlaceView& place, std::string_view wanted) {
             "to v2",
             name);
     }
-    std::vector<std::string_view> looked_for;
-    for (const Dialect* d : dialect_table()) {
-        for (const std::string_view key :
-             {wanted == "group" ? "" : d->metadata_key, wanted == "array" ? "" : d->group_key}) {
-            if (!key.empty() && std::ranges::count(looked_for, key) == 0) looked_for.push_back(key);
-        }
-    }
     const Hierarchy all = hierarchy_below(place);
     const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
-    return not_found("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(looked_for, ", "),
+    return not_found("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(keys_of(wanted), ", "),
                      names_text(below), deep == 0 ? "" : too_deep_text(deep));
 }
 

@@ -160,55 +160,84 @@ void require_whole_list(const PlaceView& at, const SnapshotInfo& info) {
 
 }  // namespace
 
-SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, std::string_view part,
-                                const IoOptions& io) {
-    require_whole_list(at, info);
-    SnapshotState state;
-    KnownSums known(at, info);
-    // With sums of its own, all files of the part, because size and time do not show a flipped bit.
-    FileList compared(spool_folder(at.store));
-    constexpr std::uint64_t has_other_time = 1;  // in ListedFile::origin
-    const auto in_part = [&](std::string_view path) {
-        return part.empty() || (path.starts_with(part) && path.substr(part.size()).starts_with('/'));
-    };
-    std::int64_t kept = 0;  // files that have their time
-    for_each_record(at, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
+namespace {
+
+/// Tells the files of a snapshot from the present ones: by size and time, and where these differ by sums.
+class Comparison {
+public:
+    Comparison(const PlaceView& at, const SnapshotInfo& info, std::string_view part)
+        : at_(at), known_(at, info), part_(part), compared_(spool_folder(at.store)) {}
+
+    /// By what folders say.
+    void look(const FileRecord& file, const std::optional<ValueStamp>& now) {
         ++state.files;
         if (!now) {
             state.missing.push_back(file.path);
         } else if (now->size != file.size) {
             state.changed.push_back(file.path);
         } else if (now->modified == file.modified || now->modified == 0) {  // a store without times (a zip) has sizes
-            ++kept;
-            if (known.of_all() && in_part(file.path)) compared.append({.path = file.path, .size = file.size});
+            ++kept_;
+            if (known_.of_all() && in_part(file.path)) compared_.append({.path = file.path, .size = file.size});
         } else {
-            compared.append({.path = file.path, .size = file.size, .origin = has_other_time});
+            compared_.append({.path = file.path, .size = file.size, .origin = has_other_time});
         }
-    });
-    if (state.files != info.files) {
-        throw corrupt("{} has {} files, and the snapshot was made of {}", at.name_of(snapshot_files_key), state.files,
-                      info.files)
+    }
+
+    /// By sums, those that have to be read.
+    void read(const IoOptions& io) {
+        if (compared_.empty()) return;
+        for_each_file<Content>(
+            compared_, io, "comparing with sums",
+            [&](const ListedFile& file, Content& content) {
+                const std::optional<Sha256> sum = known_.of(file.path);
+                if (sum) content = sum_of(at_.store, at_.key(file.path)) == sum ? Content::same : Content::other;
+            },
+            [&](const ListedFile& file, Content content) { note(file, content); });
+        std::ranges::sort(state.changed);
+    }
+
+    SnapshotState state;
+
+private:
+    static constexpr std::uint64_t has_other_time = 1;  // in ListedFile::origin
+
+    [[nodiscard]] bool in_part(std::string_view path) const {
+        return part_.empty() || (path.starts_with(part_) && path.substr(part_.size()).starts_with('/'));
+    }
+
+    void note(const ListedFile& file, Content content) {
+        const bool moved = file.origin == has_other_time;
+        if (content == Content::same) {
+            if (moved) ++state.moved;
+        } else if (content == Content::other || (moved && kept_ > 0) || known_.misses(file.path)) {
+            state.changed.push_back(file.path);
+        } else if (moved) {
+            state.untold.push_back(file.path);
+        }
+    }
+
+    const PlaceView& at_;
+    KnownSums known_;
+    std::string_view part_;
+    FileList compared_;      ///< with sums of its own, all files of the part: size and time do not show a flipped bit
+    std::int64_t kept_ = 0;  ///< files that have their time
+};
+
+}  // namespace
+
+SnapshotState snapshot_state_of(const PlaceView& at, const SnapshotInfo& info, std::string_view part,
+                                const IoOptions& io) {
+    require_whole_list(at, info);
+    Comparison comparison(at, info, part);
+    for_each_record(at,
+                    [&](const FileRecord& file, const std::optional<ValueStamp>& now) { comparison.look(file, now); });
+    if (comparison.state.files != info.files) {
+        throw corrupt("{} has {} files, and the snapshot was made of {}", at.name_of(snapshot_files_key),
+                      comparison.state.files, info.files)
             .advising(Action::copy, "takes the snapshot as it is");
     }
-    if (compared.empty()) return state;
-    for_each_file<Content>(
-        compared, io, "comparing with sums",
-        [&](const ListedFile& file, Content& content) {
-            const std::optional<Sha256> sum = known.of(file.path);
-            if (sum) content = sum_of(at.store, at.key(file.path)) == sum ? Content::same : Content::other;
-        },
-        [&](const ListedFile& file, Content content) {
-            const bool moved = file.origin == has_other_time;
-            if (content == Content::same) {
-                if (moved) ++state.moved;
-            } else if (content == Content::other || (moved && kept > 0) || known.misses(file.path)) {
-                state.changed.push_back(file.path);
-            } else if (moved) {
-                state.untold.push_back(file.path);
-            }
-        });
-    std::ranges::sort(state.changed);
-    return state;
+    comparison.read(io);
+    return std::move(comparison.state);
 }
 
 std::optional<std::vector<std::string>> changed_since_snapshot(const PlaceView& place) {

@@ -277,6 +277,23 @@ std::vector<OldDocument> old_documents(const NodeState& group, const LastChange&
     return old;
 }
 
+/// Stages the values that an array of a batch had before, under a new batch's number.
+BatchPart stage_part(const NodeState& group, const LockedNodes& locked, const Journal& batch, const std::string& key,
+                     std::uint64_t id) {
+    KeyValueStore& store = *group.store;
+    const std::string array = group.key(key);
+    const auto node = std::ranges::find(locked.nodes, array, &Node::path);
+    if (node == locked.nodes.end()) changed_since(group.name, key, "batch");
+    const std::string name = store.name_of(array);
+    const auto file = store.open(join_key(array, undo_record_key));
+    const auto header = file ? header_of(*file) : std::nullopt;
+    if (!header || header->id != batch.id) changed_since(group.name, key, "batch");
+    const LastChange last = last_change({store, array}, read_record(*file, record_name({store, array})), name);
+    require_own({store, array}, last);
+    store.erase_below(join_key(array, batch_folder));
+    return {key, stage_undo({store, array}, *node->dialect, last, name, id)};
+}
+
 /// Takes back a batch over the arrays of a group. The caller holds the group's lock.
 std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
     KeyValueStore& store = *group.store;
@@ -284,25 +301,10 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
     for (const Node& node : locked.nodes) finish_batch({store, node.path});
     const std::uint64_t id = new_batch_id();
     std::vector<BatchPart> parts;
-    const auto drop = [&] {
-        for (const Journal::Entry& part : batch.entries) {
-            drop_batch({store, group.key(part.key)});
-        }
-    };
     std::int64_t count = 0;
     try {
         for (const Journal::Entry& part : batch.entries) {
-            const std::string array = group.key(part.key);
-            const auto node = std::ranges::find(locked.nodes, array, &Node::path);
-            if (node == locked.nodes.end()) changed_since(group.name, part.key, "batch");
-            const std::string name = store.name_of(array);
-            const auto file = store.open(join_key(array, undo_record_key));
-            const auto header = file ? header_of(*file) : std::nullopt;
-            if (!header || header->id != batch.id) changed_since(group.name, part.key, "batch");
-            const LastChange last = last_change({store, array}, read_record(*file, record_name({store, array})), name);
-            require_own({store, array}, last);
-            store.erase_below(join_key(array, batch_folder));
-            parts.push_back({part.key, stage_undo({store, array}, *node->dialect, last, name, id)});
+            parts.push_back(stage_part(group, locked, batch, part.key, id));
             count += std::ssize(parts.back().journal.entries);
         }
         std::erase_if(parts, [](const BatchPart& part) { return part.journal.entries.empty(); });
@@ -310,7 +312,7 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
     } catch (const Error& e) {
         if (e.code() != ErrorCode::recorded) {
             try {
-                drop();
+                for (const Journal::Entry& part : batch.entries) drop_batch({store, group.key(part.key)});
             } catch (const Error&) {
                 // Without a journal it is nothing: the next opening discards it.
             }

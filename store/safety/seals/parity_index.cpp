@@ -197,16 +197,51 @@ Sha256 index_sum(ByteSpan index) {
     return load_sum(index.data() + index.size() - hash_size);
 }
 
-std::uint64_t segment_index_size(const Segment& s) {
+namespace {
+
+std::size_t names_size(const Segment& s) {
     std::size_t names = 0;
     for (const SealedFile& file : s.files) names += file.path.size();
+    return names;
+}
+
+/// Stores the records of a segment's files from `p` on, and their names from `names` on.
+void store_files(std::byte* p, std::byte* names, const std::vector<SealedFile>& files) {
+    std::size_t name_at = 0;
+    for (const SealedFile& file : files) {
+        store_little(p, file.size);
+        store_little(p + 8, file.modified);
+        store_little(p + 16, file.mode);
+        store_little(p + 20, static_cast<std::uint32_t>(file.path.size()));
+        store_little<std::uint64_t>(p + 24, name_at);
+        store_sum(p + 32, file.sum);
+        std::ranges::copy(std::as_bytes(std::span(file.path)), names + name_at);
+        name_at += file.path.size();
+        p += file_record;
+    }
+}
+
+void store_pieces(std::byte* p, const std::vector<Piece>& pieces) {
+    for (const Piece& piece : pieces) {
+        store_little(p, piece.file);
+        store_little(p + 4, piece.block);
+        store_little(p + 8, piece.offset);
+        store_little(p + 16, piece.length);
+        store_little(p + 20, piece.place);
+        store_little(p + 24, piece.crc);
+        p += piece_record;
+    }
+}
+
+}  // namespace
+
+std::uint64_t segment_index_size(const Segment& s) {
     return index_header + s.files.size() * file_record + s.pieces.size() * piece_record +
-           padded(std::size_t{s.parity} * s.groups * 4) + padded(names) + hash_size;
+           padded(std::size_t{s.parity} * s.groups * 4) + padded(names_size(s)) + hash_size;
 }
 
 Buffer encode_segment_index(const Segment& s) {
-    std::size_t names = 0;
-    for (const SealedFile& file : s.files) names += file.path.size();
+    const std::size_t names = names_size(s);
     const std::size_t pieces_at = index_header + s.files.size() * file_record;
     const std::size_t crcs_at = pieces_at + s.pieces.size() * piece_record;
     const std::size_t names_at = crcs_at + padded(s.parity_crc.size() * 4);
@@ -223,28 +258,9 @@ Buffer encode_segment_index(const Segment& s) {
                                                static_cast<std::uint32_t>(s.pieces.size())};
     for (std::size_t i = 0; i < numbers.size(); ++i) store_little(p + 24 + 4 * i, numbers[i]);
     store_little<std::uint64_t>(p + 56, padded(names));
-    std::size_t name_at = 0;
-    p = bytes.data() + index_header;
-    for (const SealedFile& file : s.files) {
-        store_little(p, file.size);
-        store_little(p + 8, file.modified);
-        store_little(p + 16, file.mode);
-        store_little(p + 20, static_cast<std::uint32_t>(file.path.size()));
-        store_little<std::uint64_t>(p + 24, name_at);
-        store_sum(p + 32, file.sum);
-        std::ranges::copy(std::as_bytes(std::span(file.path)), bytes.data() + names_at + name_at);
-        name_at += file.path.size();
-        p += file_record;
-    }
-    for (const Piece& piece : s.pieces) {
-        store_little(p, piece.file);
-        store_little(p + 4, piece.block);
-        store_little(p + 8, piece.offset);
-        store_little(p + 16, piece.length);
-        store_little(p + 20, piece.place);
-        store_little(p + 24, piece.crc);
-        p += piece_record;
-    }
+    store_files(bytes.data() + index_header, bytes.data() + names_at, s.files);
+    store_pieces(bytes.data() + pieces_at, s.pieces);
+    p = bytes.data() + crcs_at;
     for (const std::uint32_t crc : s.parity_crc) {
         store_little(p, crc);
         p += 4;

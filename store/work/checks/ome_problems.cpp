@@ -92,10 +92,16 @@ private:
     /// Says where the parameters' lengths are not those of the axes.
     void lengths(const DocumentSpot& t, std::optional<std::size_t> in, std::optional<std::size_t> out);
     void between_systems(const DocumentSpot& t, const Systems& systems);
+    void image_transformation(const DocumentSpot& t, const Systems& systems,
+                              const std::optional<std::string>& intrinsic);
     void scene(const DocumentSpot& scene);
     void omero(const DocumentSpot& omero);
     void label(const DocumentSpot& label);
     void plate(const DocumentSpot& plate);
+    std::vector<DocumentSpot> acquisitions(const DocumentSpot& plate);
+    std::vector<std::string> names_along(const DocumentSpot& plate, std::string_view key);
+    void place_of_well(const DocumentSpot& well, const std::vector<std::string>& rows,
+                       const std::vector<std::string>& columns);
     void well(const DocumentSpot& well);
 
     OmeVersion version_;
@@ -270,23 +276,28 @@ void OmeChecker::image(const DocumentSpot& image) {
         return;
     }
     for (const DocumentSpot& t : list(image, "coordinateTransformations", an_object, {.least = 1})) {
-        transformation(t);
-        for (const std::string_view end : {"input", "output"}) {
-            if (const auto place = get(t, end, an_object, Need::required)) {
-                get(*place, "name", a_string, Need::required);
-            }
+        image_transformation(t, systems, intrinsic);
+    }
+}
+
+void OmeChecker::image_transformation(const DocumentSpot& t, const Systems& systems,
+                                      const std::optional<std::string>& intrinsic) {
+    transformation(t);
+    for (const std::string_view end : {"input", "output"}) {
+        if (const auto place = get(t, end, an_object, Need::required)) {
+            get(*place, "name", a_string, Need::required);
         }
-        between_systems(t, systems);
-        if (!intrinsic) continue;
-        const auto leads = [&](std::string_view end) {
-            const Value* place = t.value->find(end);
-            const Value* name = place != nullptr && place->is_object() ? place->find("name") : nullptr;
-            return name == nullptr || *name == Value(*intrinsic);
-        };
-        if (!leads("input") && !leads("output")) {
-            add(ConventionRule::text, t.at, "expected {}, to which the levels lead, as its input or output",
-                shown(Value(*intrinsic)));
-        }
+    }
+    between_systems(t, systems);
+    if (!intrinsic) return;
+    const auto leads = [&](std::string_view end) {
+        const Value* place = t.value->find(end);
+        const Value* name = place != nullptr && place->is_object() ? place->find("name") : nullptr;
+        return name == nullptr || *name == Value(*intrinsic);
+    };
+    if (!leads("input") && !leads("output")) {
+        add(ConventionRule::text, t.at, "expected {}, to which the levels lead, as its input or output",
+            shown(Value(*intrinsic)));
     }
 }
 
@@ -463,8 +474,17 @@ void OmeChecker::label(const DocumentSpot& label) {
 void OmeChecker::plate(const DocumentSpot& plate) {
     get(plate, "name", a_string, Need::recommended);
     get(plate, "field_count", from_1);
-    const std::vector<DocumentSpot> acquisitions = list(plate, "acquisitions", an_object, {});
-    for (const DocumentSpot& acquisition : acquisitions) {
+    require_distinct(ConventionRule::text, acquisitions(plate), "id");
+    const std::vector<std::string> columns = names_along(plate, "columns"), rows = names_along(plate, "rows");
+    const std::vector<DocumentSpot> wells =
+        list(plate, "wells", an_object, {.least = 1, .unique = true}, Need::required);
+    for (const DocumentSpot& well : wells) place_of_well(well, rows, columns);
+    require_distinct(ConventionRule::text, wells, "path");
+}
+
+std::vector<DocumentSpot> OmeChecker::acquisitions(const DocumentSpot& plate) {
+    std::vector<DocumentSpot> all = list(plate, "acquisitions", an_object, {});
+    for (const DocumentSpot& acquisition : all) {
         get(acquisition, "id", from_0, Need::required);
         get(acquisition, "name", a_string, Need::recommended);
         get(acquisition, "maximumfieldcount", from_1, Need::recommended);
@@ -472,38 +492,38 @@ void OmeChecker::plate(const DocumentSpot& plate) {
         get(acquisition, "starttime", from_0);
         get(acquisition, "endtime", from_0);
     }
-    require_distinct(ConventionRule::text, acquisitions, "id");
-    const auto names = [&](std::string_view key) {
-        const std::vector<DocumentSpot> all = list(plate, key, an_object, {.least = 1, .unique = true}, Need::required);
-        std::vector<std::string> texts;
-        for (const DocumentSpot& spot : all) {
-            const auto name = get(spot, "name", alphanumeric, Need::required);
-            texts.push_back(name ? name->value->as_string() : "");
-        }
-        require_distinct(ConventionRule::text, all, "name");
-        return texts;
-    };
-    const std::vector<std::string> columns = names("columns"), rows = names("rows");
-    const std::vector<DocumentSpot> wells =
-        list(plate, "wells", an_object, {.least = 1, .unique = true}, Need::required);
-    for (const DocumentSpot& well : wells) {
-        const auto path = get(well, "path", well_path, Need::required);
-        const auto row = get(well, "rowIndex", from_0, Need::required);
-        const auto column = get(well, "columnIndex", from_0, Need::required);
-        const auto name_at = [&](const std::vector<std::string>& all, const DocumentSpot& index) -> std::string {
-            if (index.value->as_double() < static_cast<double>(all.size())) {
-                return all[static_cast<std::size_t>(index.value->as_double())];
-            }
-            add(ConventionRule::text, index.at, "there are only {}, counted from 0", all.size());
-            return "";
-        };
-        const std::string expected =
-            fmt::format("{}/{}", row ? name_at(rows, *row) : "", column ? name_at(columns, *column) : "");
-        if (!path || !well_path.holds(Value(expected)) || path->value->as_string() == expected) continue;
-        add(ConventionRule::text, path->at, "expected {}, the names of its row and column, found {}", expected,
-            shown(*path->value));
+    return all;
+}
+
+/// The names of the rows or columns.
+std::vector<std::string> OmeChecker::names_along(const DocumentSpot& plate, std::string_view key) {
+    const std::vector<DocumentSpot> all = list(plate, key, an_object, {.least = 1, .unique = true}, Need::required);
+    std::vector<std::string> texts;
+    for (const DocumentSpot& spot : all) {
+        const auto name = get(spot, "name", alphanumeric, Need::required);
+        texts.push_back(name ? name->value->as_string() : "");
     }
-    require_distinct(ConventionRule::text, wells, "path");
+    require_distinct(ConventionRule::text, all, "name");
+    return texts;
+}
+
+void OmeChecker::place_of_well(const DocumentSpot& well, const std::vector<std::string>& rows,
+                               const std::vector<std::string>& columns) {
+    const auto path = get(well, "path", well_path, Need::required);
+    const auto row = get(well, "rowIndex", from_0, Need::required);
+    const auto column = get(well, "columnIndex", from_0, Need::required);
+    const auto name_at = [&](const std::vector<std::string>& all, const DocumentSpot& index) -> std::string {
+        if (index.value->as_double() < static_cast<double>(all.size())) {
+            return all[static_cast<std::size_t>(index.value->as_double())];
+        }
+        add(ConventionRule::text, index.at, "there are only {}, counted from 0", all.size());
+        return "";
+    };
+    const std::string expected =
+        fmt::format("{}/{}", row ? name_at(rows, *row) : "", column ? name_at(columns, *column) : "");
+    if (!path || !well_path.holds(Value(expected)) || path->value->as_string() == expected) return;
+    add(ConventionRule::text, path->at, "expected {}, the names of its row and column, found {}", expected,
+        shown(*path->value));
 }
 
 void OmeChecker::well(const DocumentSpot& well) {

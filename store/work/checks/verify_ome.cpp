@@ -83,6 +83,8 @@ private:
     const OmeGroup* group_at(const std::string& path, const OmeGroup& from, const Value& relative,
                              const std::string& at, std::string_view member);
     void check_image(const std::string& path, const OmeGroup& group, const Value& image, const std::string& at);
+    /// Whether a level goes with its image and those before it.
+    void check_level(const std::string& node, const Array& level, const Array* first, const Array* before);
     void check_names(const std::string& node, const Array& level, const std::vector<std::string>& axes,
                      const OmeGroup& group);
     void check_labels(const std::string& path, const OmeGroup& group);
@@ -165,36 +167,43 @@ void OmeTree::check_image(const std::string& path, const OmeGroup& group, const 
         guarded(*node, "", [&] {
             const Array array = root_.open_array(*node);
             ++report_.arrays;
-            const Shape shape = array.shape();
-            const auto damaged = [&](std::string text) {
-                add(FindingKind::damage, *node, "", ConventionRule::tree, std::move(text));
-            };
-            const std::string dimensions = fmt::format("has {} dimensions", shape.rank());
-            if (axes && axes->size() != static_cast<std::size_t>(shape.rank())) {
-                damaged(fmt::format("{}, and {} in {} has {} axes", dimensions, at, group.document, axes->size()));
+            const int rank = array.shape().rank();
+            if (axes && axes->size() != static_cast<std::size_t>(rank)) {
+                add(FindingKind::damage, *node, "", ConventionRule::tree,
+                    fmt::format("has {} dimensions, and {} in {} has {} axes", rank, at, group.document, axes->size()));
             } else if (axes) {
                 check_names(*node, array, *axes, group);
             }
-            if (first && first->shape().rank() != shape.rank()) {
-                damaged(fmt::format("{}, and the first level {}", dimensions, first->shape().rank()));
-            }
-            if (first && first->dtype() != array.dtype()) {
-                damaged(fmt::format("is of {}, and the first level of {}", array.dtype().str(), first->dtype().str()));
-            }
-            for (int d = 0; before && d < shape.rank() && d < before->shape().rank(); ++d) {
-                if (shape[d] <= before->shape()[d]) continue;
-                damaged(fmt::format("is longer than the level before, {} and {}: the largest comes first",
-                                    shape.to_string(), before->shape().to_string()));
-                break;
-            }
+            check_level(*node, array, first ? &*first : nullptr, before ? &*before : nullptr);
             const Kind kind = array.dtype().kind();
             if (label_images_.contains(path) && kind != Kind::integer && kind != Kind::unsigned_integer) {
-                damaged(fmt::format("is of {}, and labels are integers", array.dtype().str()));
+                add(FindingKind::damage, *node, "", ConventionRule::tree,
+                    fmt::format("is of {}, and labels are integers", array.dtype().str()));
             }
             if (!first) first = array;
             before = array;
         });
     });
+}
+
+void OmeTree::check_level(const std::string& node, const Array& level, const Array* first, const Array* before) {
+    if (first == nullptr || before == nullptr) return;
+    const auto damaged = [&](std::string text) {
+        add(FindingKind::damage, node, "", ConventionRule::tree, std::move(text));
+    };
+    const Shape shape = level.shape();
+    if (first->shape().rank() != shape.rank()) {
+        damaged(fmt::format("has {} dimensions, and the first level {}", shape.rank(), first->shape().rank()));
+    }
+    if (first->dtype() != level.dtype()) {
+        damaged(fmt::format("is of {}, and the first level of {}", level.dtype().str(), first->dtype().str()));
+    }
+    for (int d = 0; d < shape.rank() && d < before->shape().rank(); ++d) {
+        if (shape[d] <= before->shape()[d]) continue;
+        damaged(fmt::format("is longer than the level before, {} and {}: the largest comes first", shape.to_string(),
+                            before->shape().to_string()));
+        break;
+    }
 }
 
 void OmeTree::check_names(const std::string& node, const Array& level, const std::vector<std::string>& axes,

@@ -54,24 +54,39 @@ Strides Picked::strides(const Strides& of_result) const {
     return strides;
 }
 
-std::optional<Picked> pick(const py::object& key, const Shape& shape) {
-    const py::tuple items =
-        PyTuple_Check(key.ptr()) != 0 ? py::reinterpret_borrow<py::tuple>(key) : py::make_tuple(key);
-    int given = 0;
-    int ellipses = 0;
+namespace {
+
+struct KeyCount {
+    int given = 0;  ///< items that take a dimension
     bool arrays_only = true;
+};
+
+/// Counts the items of a key; nullopt if it is not basic.
+std::optional<KeyCount> count_items(const py::tuple& items, int rank) {
+    KeyCount count;
+    int ellipses = 0;
     for (const py::handle item : items) {
         if (!is_basic(item)) return std::nullopt;
         const bool ellipsis = item.is(py::ellipsis());
         ellipses += ellipsis ? 1 : 0;
-        given += ellipsis || item.is_none() ? 0 : 1;
-        arrays_only = arrays_only && !ellipsis && !item.is_none() && PySlice_Check(item.ptr()) == 0;
+        count.given += ellipsis || item.is_none() ? 0 : 1;
+        count.arrays_only = count.arrays_only && !ellipsis && !item.is_none() && PySlice_Check(item.ptr()) == 0;
     }
     if (ellipses > 1) throw py::index_error("an index can only have a single ellipsis ('...')");
-    if (given > shape.rank()) {
-        throw py::index_error(fmt::format("too many indices for array: array is {}-dimensional, but {} were indexed",
-                                          shape.rank(), given));
+    if (count.given > rank) {
+        throw py::index_error(
+            fmt::format("too many indices for array: array is {}-dimensional, but {} were indexed", rank, count.given));
     }
+    return count;
+}
+
+}  // namespace
+
+std::optional<Picked> pick(const py::object& key, const Shape& shape) {
+    const py::tuple items =
+        PyTuple_Check(key.ptr()) != 0 ? py::reinterpret_borrow<py::tuple>(key) : py::make_tuple(key);
+    const auto count = count_items(items, shape.rank());
+    if (!count) return std::nullopt;
     Picked picked;
     std::vector<Selection::Axis> axes;
     const auto keep = [&](const Selection::Axis& axis) {
@@ -80,12 +95,12 @@ std::optional<Picked> pick(const py::object& key, const Shape& shape) {
         axes.push_back(axis);
     };
     const auto length = [&] { return shape[static_cast<int>(axes.size())]; };
-    const auto keep_all = [&](int count) {
-        for (; count > 0; --count) keep({.start = 0, .step = 1, .count = length(), .dropped = false});
+    const auto keep_all = [&](int dimensions) {
+        for (; dimensions > 0; --dimensions) keep({.start = 0, .step = 1, .count = length(), .dropped = false});
     };
     for (const py::handle item : items) {
         if (item.is(py::ellipsis())) {
-            keep_all(shape.rank() - given);
+            keep_all(shape.rank() - count->given);
         } else if (item.is_none()) {
             picked.axes.push_back(-1);
             picked.shape.push_back(1);
@@ -96,7 +111,7 @@ std::optional<Picked> pick(const py::object& key, const Shape& shape) {
         }
     }
     keep_all(shape.rank() - static_cast<int>(axes.size()));
-    picked.element = arrays_only && given == shape.rank();
+    picked.element = count->arrays_only && count->given == shape.rank();
     picked.selection = Selection(std::move(axes));
     return picked;
 }
