@@ -8,7 +8,8 @@
 #include <span>
 #include <utility>
 
-#include <tessera/pipeline.h>
+#include <tessera/dtype.h>
+#include <tessera/element_place.h>
 #include <tessera/view.h>
 
 #include "unshuffle.h"

@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <iterator>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,61 +27,19 @@ extern const CodecRow bytes_codec, sharding_codec, vlen_utf8_codec, vlen_bytes_c
 
 namespace {
 
-// Pointers, because the rows in other files may be made later than this.
-constexpr std::array own_rows{&bytes_codec,
-                              &sharding_codec,
-                              &vlen_utf8_codec,
-                              &vlen_bytes_codec,
-                              &json2_codec,
-                              &vlen_array_codec,
-                              &blosc_codec,
-                              &gzip_codec,
-                              &zstd_codec,
-                              &zlib_codec,
-                              &lz4_codec,
-                              &bz2_codec,
-                              &lzma_codec,
-                              &numcodecs_blosc_codec,
-                              &numcodecs_gzip_codec,
-                              &numcodecs_zstd_codec,
-                              &shuffle_codec,
-                              &crc32c_codec,
-                              &numcodecs_crc32c_codec,
-                              &crc32_codec,
-                              &adler32_codec,
-                              &fletcher32_codec,
-                              &jenkins_lookup3_codec,
-                              &delta_codec,
-                              &fixedscaleoffset_codec,
-                              &scale_offset_codec,
-                              &quantize_codec,
-                              &bitround_codec,
-                              &astype_codec,
-                              &packbits_codec,
-                              &categorize_codec,
-                              &transpose_codec,
-                              &reshape_codec,
-                              &cast_value_codec,
-                              &rounded_bits_codec,
-                              &packed_bits_codec,
-                              &n5_default_codec,
-                              &conditional_codec,
-                              &small_type_codec,
-                              &zfp_codec,
-                              &zfpy_codec,
-                              &pcodec_codec,
-                              &optional_codec,
-                              &zarrs_optional_codec,
-                              &base64_codec,
-                              &json_codec,
-                              &msgpack2_codec};
+// References, because the rows in other files may be made later than this.
+constexpr auto own_rows = std::tie(
+    bytes_codec, sharding_codec, vlen_utf8_codec, vlen_bytes_codec, json2_codec, vlen_array_codec, blosc_codec,
+    gzip_codec, zstd_codec, zlib_codec, lz4_codec, bz2_codec, lzma_codec, numcodecs_blosc_codec, numcodecs_gzip_codec,
+    numcodecs_zstd_codec, shuffle_codec, crc32c_codec, numcodecs_crc32c_codec, crc32_codec, adler32_codec,
+    fletcher32_codec, jenkins_lookup3_codec, delta_codec, fixedscaleoffset_codec, scale_offset_codec, quantize_codec,
+    bitround_codec, astype_codec, packbits_codec, categorize_codec, transpose_codec, reshape_codec, cast_value_codec,
+    rounded_bits_codec, packed_bits_codec, n5_default_codec, conditional_codec, small_type_codec, zfp_codec, zfpy_codec,
+    pcodec_codec, optional_codec, zarrs_optional_codec, base64_codec, json_codec, msgpack2_codec);
 
 std::span<const CodecRow> own_codecs() {
-    static const std::vector<CodecRow> table = [] {
-        std::vector<CodecRow> rows;
-        for (const CodecRow* const row : own_rows) rows.push_back(*row);
-        return rows;
-    }();
+    static const std::vector<CodecRow> table =
+        std::apply([](const auto&... rows) { return std::vector<CodecRow>{rows...}; }, own_rows);
     return table;
 }
 

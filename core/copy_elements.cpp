@@ -541,4 +541,10 @@ void for_each_run(const ArrayView& v,
     for_each_row(v, run);
 }
 
+NDArray NDArray::copy_of(const ArrayView& v) {
+    NDArray a(v.dtype, v.shape);
+    copy_elements(v, a.view());
+    return a;
+}
+
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// The operations of each kind of element, for the rows of the table in element.cpp. Private to the core module.
+// The operations of each kind of element, for the rows of the table in element_table.cpp. Private to the core module.
 //
 // All of these take host-order bytes of any alignment. assign_*() get size() zero bytes, and throw invalid_argument,
 // quoting the value that they refuse.
@@ -64,7 +64,7 @@ void assign_structure(const DType& dtype, const Value& v, Assign rule, std::byte
 Value structure_value(const DType& dtype, const std::byte* p);
 std::string structure_text(const DType& dtype, const std::byte* p);
 
-// ---- element.cpp
+// ---- element_table.cpp
 
 /// Assigns through the row of the dtype's kind, in the dtype's byte order.
 void assign(const DType& dtype, const Value& v, Assign rule, std::byte* out);

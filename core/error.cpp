@@ -1,7 +1,5 @@
-#include <fmt/format.h>
+#include <tessera/error.h>
 
-#include <tessera/action.h>
-#include <tessera/error_text.h>
 #include <tessera/secrets.h>
 
 #include <algorithm>
@@ -48,19 +46,6 @@ Error Error::reworded(ErrorCode code, const std::string& message) const {
     Error other(code, message);
     other.advice_ = advice_;
     return other;
-}
-
-std::string advice_text(const std::vector<Advice>& advice, std::span<const ActionName> names) {
-    std::string text;
-    for (const Advice& one : advice) {
-        const auto* const row = std::to_address(std::ranges::find(names, one.action, &ActionName::action));
-        if (row == names.data() + names.size()) continue;
-        text += text.empty() ? "; " : ", ";
-        if (one.effect.empty()) text += "give ";
-        text += one.value.empty() ? std::string(row->name) : fmt::format(fmt::runtime(row->with_value), one.value);
-        if (!one.effect.empty()) text += " " + one.effect;
-    }
-    return text;
 }
 
 std::vector<std::string_view> secrets_in(std::string_view text) {
@@ -110,10 +95,6 @@ Error io_error(std::string_view doing, std::string_view path, int error_number) 
         message += " (free some space and try again; what was there before is unchanged)";
     }
     return {error_number == ENOENT ? ErrorCode::not_found : ErrorCode::io, message};
-}
-
-Error error_text(ErrorCode code, fmt::string_view format, fmt::format_args arguments) {
-    return {code, fmt::vformat(format, arguments)};
 }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Open files and mappings, shared by byte_io.cpp and npy.cpp.
+// Open files and mappings, shared by file_io.cpp and npy.cpp.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,6 @@
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 
-#include <tessera/copy_elements.h>
 #include <cstring>
 #include <utility>
 
@@ -33,12 +32,6 @@ NDArray& NDArray::operator=(NDArray&& other) noexcept {
     buffer_ = std::move(other.buffer_);
     arena_ = std::move(other.arena_);
     return *this;
-}
-
-NDArray NDArray::copy_of(const ArrayView& v) {
-    NDArray a(v.dtype, v.shape);
-    copy_elements(v, a.view());
-    return a;
 }
 
 MutableArrayView NDArray::view() & {

@@ -193,14 +193,19 @@ std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order
 
 std::unique_ptr<ArraySource> open_npy(std::shared_ptr<const ByteSource> file) {
     const NpyHeader header = read_npy_header(*file);
-    if (holds_objects(header.dtype)) return open_object_array(std::move(file), header);
+    if (holds_objects(header.dtype)) {
+        return open_object_array(std::move(file), {header.dtype, header.shape, {}, header.order, Access::any},
+                                 header.data_offset);
+    }
     PlainLayout layout = layout_of(file->name(), header);
     return plain_source(std::move(file), std::move(layout));
 }
 
 std::unique_ptr<ArraySink> create_npy(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape,
                                       Order order) {
-    if (dtype.is_variable()) return create_object_array(std::move(sink), dtype, shape, order);
+    if (dtype.is_variable()) {
+        return create_object_array(std::move(sink), npy_header_bytes("O", shape, order), dtype, shape, order);
+    }
     if (dtype.kind() == Kind::object) throw unsupported("Python objects other than str and bytes cannot be written");
     return plain_sink(std::move(sink), npy_header_bytes(dtype, shape, order), dtype, shape, order);
 }

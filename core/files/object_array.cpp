@@ -8,6 +8,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
+#include <tessera/ndarray.h>
 
 #include "pickle.h"
 #include "plain_array.h"
@@ -25,10 +26,10 @@ std::uint64_t content_bytes(const ArrayView& slots, const std::byte* at, int d =
 
 class ObjectSource final : public ArraySource {
 public:
-    ObjectSource(std::shared_ptr<const ByteSource> file, const NpyHeader& header)
-        : name_(file->name()), info_{header.dtype, header.shape, {}, header.order, Access::any} {
+    ObjectSource(std::shared_ptr<const ByteSource> file, const ArrayInfo& header, std::uint64_t offset)
+        : name_(file->name()), info_(header) {
         try {
-            in_context([&] { return name_; }, [&] { read(*file, header); });
+            in_context([&] { return name_; }, [&] { read(*file, offset); });
         } catch (const Error& e) {
             if (e.code() != ErrorCode::corrupt && e.code() != ErrorCode::unsupported) throw;
             refusal_ = e;
@@ -59,20 +60,17 @@ private:
                         name_, elements.count(), needed, most));
     }
 
-    void read(const ByteSource& file, const NpyHeader& header) {
-        if (header.dtype.kind() != Kind::object) {
+    void read(const ByteSource& file, std::uint64_t offset) {
+        if (info_.dtype.kind() != Kind::object) {
             throw unsupported(
                 "{} has Python objects inside a structure, which are not read; convert them "
                 "in Python",
-                header.dtype.to_string());
+                info_.dtype.to_string());
         }
-        strings_ = in_context(
-            [] { return "Python objects (pickle)"; },
-            [&] {
-                return read_pickled_strings(read_range(file, header.data_offset, file.size() - header.data_offset));
-            });
-        if (!(strings_.shape == header.shape)) {
-            throw corrupt("the header says shape {}, the pickle {}", header.shape.to_string(),
+        strings_ = in_context([] { return "Python objects (pickle)"; },
+                              [&] { return read_pickled_strings(read_range(file, offset, file.size() - offset)); });
+        if (!(strings_.shape == info_.shape)) {
+            throw corrupt("the header says shape {}, the pickle {}", info_.shape.to_string(),
                           strings_.shape.to_string());
         }
         info_.dtype = strings_.dtype;
@@ -86,13 +84,13 @@ private:
 
 class ObjectSink final : public ArraySink {
 public:
-    ObjectSink(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape, Order order)
+    ObjectSink(std::unique_ptr<ByteSink> sink, std::string_view header, const DType& dtype, const Shape& shape,
+               Order order)
         : sink_(std::move(sink)),
           info_{dtype, shape, {}, Order::C, Access::stream},
           count_(element_count(shape)),
           pickle_(dtype.kind(), shape, order == Order::F && !order_is_moot(shape),
                   [this](ByteSpan bytes) { sink_->append(bytes); }) {
-        const std::string header = npy_header_bytes("O", shape, order);
         sink_->append(std::as_bytes(std::span(header)));
     }
     ArrayInfo info() const override { return info_; }
@@ -153,13 +151,14 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ArraySource> open_object_array(std::shared_ptr<const ByteSource> file, const NpyHeader& header) {
-    return std::make_unique<ObjectSource>(std::move(file), header);
+std::unique_ptr<ArraySource> open_object_array(std::shared_ptr<const ByteSource> file, const ArrayInfo& header,
+                                               std::uint64_t offset) {
+    return std::make_unique<ObjectSource>(std::move(file), header, offset);
 }
 
-std::unique_ptr<ArraySink> create_object_array(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape,
-                                               Order order) {
-    return std::make_unique<ObjectSink>(std::move(sink), dtype, shape, order);
+std::unique_ptr<ArraySink> create_object_array(std::unique_ptr<ByteSink> sink, std::string_view header,
+                                               const DType& dtype, const Shape& shape, Order order) {
+    return std::make_unique<ObjectSink>(std::move(sink), header, dtype, shape, order);
 }
 
 }  // namespace tessera

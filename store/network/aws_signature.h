@@ -7,9 +7,19 @@
 #include <string_view>
 #include <vector>
 
-#include "s3_credentials.h"
-
 namespace tessera {
+
+/// Secret: never part of a message. Without a key and a secret: a token that is enough by itself (bearer).
+struct S3Credentials {
+    std::string key_id = {};
+    std::string secret = {};
+    std::string token = {};    ///< of a session; may be empty
+    std::int64_t expires = 0;  ///< seconds since 1970; 0: never
+
+    friend bool operator==(const S3Credentials& a, const S3Credentials& b) {
+        return a.key_id == b.key_id && a.secret == b.secret && a.token == b.token;
+    }
+};
 
 using HeaderLines = std::map<std::string, std::string>;
 

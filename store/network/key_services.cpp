@@ -3,13 +3,16 @@
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 
+#include "aws_signature.h"
 #include "http_client.h"
-#include "s3_credentials.h"
 
 namespace tessera {
 
@@ -50,6 +53,14 @@ ServiceAnswer ask_service(ServiceQuestion question, const std::string& what) {
     request.patience = std::chrono::milliseconds(question.milliseconds);
     const HttpResponse response = HttpClient::shared().send(std::move(request));
     return {response.status, std::string(response.text()), says_expired(response)};
+}
+
+bool says_expired(const HttpResponse& response) {
+    if (response.status != 400 && response.status != 401 && response.status != 403) return false;
+    if (response.body.empty()) return response.status == 400;
+    constexpr std::array<std::string_view, 4> codes{"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired",
+                                                    "InvalidToken"};
+    return std::ranges::find(codes, xml_element(response.text(), "Code")) != codes.end();
 }
 
 }  // namespace tessera

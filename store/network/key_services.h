@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+struct HttpResponse;
+
 /// Without blanks and ends of lines at both ends.
 [[nodiscard]] std::string_view without_space_around(std::string_view text);
 /// What a small file holds, such as that of a token. Throws with `what` before the reason.
@@ -52,5 +54,8 @@ struct ServiceQuestion {
 };
 
 [[nodiscard]] ServiceAnswer ask_service(ServiceQuestion question, const std::string& what);
+
+/// Whether an answer says that the keys of its request have expired, or may mean it: that to a HEAD cannot say why.
+[[nodiscard]] bool says_expired(const HttpResponse& response);
 
 }  // namespace tessera

@@ -10,7 +10,7 @@
 
 #include <tessera/byte_io.h>
 
-#include "remote_store.h"
+#include "remote_service.h"
 
 namespace tessera {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kept_value.h"
-#include "remote_store.h"
+#include "remote_service.h"
 
 namespace tessera {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "remote_store.h"
+#include "remote_service.h"
 
 namespace tessera {
 

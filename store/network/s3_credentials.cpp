@@ -497,14 +497,6 @@ bool CredentialSource::renew(S3Credentials& used) {
     return true;
 }
 
-bool says_expired(const HttpResponse& response) {
-    if (response.status != 400 && response.status != 401 && response.status != 403) return false;
-    if (response.body.empty()) return response.status == 400;
-    constexpr std::array<std::string_view, 4> codes{"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired",
-                                                    "InvalidToken"};
-    return std::ranges::find(codes, xml_element(response.text(), "Code")) != codes.end();
-}
-
 std::shared_ptr<CredentialSource> find_credentials(const RemoteSettings& settings) {
     return shared_source(dependencies(settings), [&] { return find_anew(settings); });
 }

@@ -14,21 +14,9 @@
 
 #include <tessera/remote_options.h>
 
+#include "aws_signature.h"
+
 namespace tessera {
-
-struct HttpResponse;
-
-/// Secret: never part of a message. Without a key and a secret: a token that is enough by itself (bearer).
-struct S3Credentials {
-    std::string key_id = {};
-    std::string secret = {};
-    std::string token = {};    ///< of a session; may be empty
-    std::int64_t expires = 0;  ///< seconds since 1970; 0: never
-
-    friend bool operator==(const S3Credentials& a, const S3Credentials& b) {
-        return a.key_id == b.key_id && a.secret == b.secret && a.token == b.token;
-    }
-};
 
 /// Credentials that are fetched again five minutes before they expire, or when a server says that they have. Thread
 /// rule: any thread but the client's, since it may send requests.
@@ -52,9 +40,6 @@ private:
     std::string remedy_;
     std::chrono::steady_clock::time_point vain_;  ///< when renewing them gave no new ones
 };
-
-/// Whether an answer says that the keys of its request have expired, or may mean it: that to a HEAD cannot say why.
-[[nodiscard]] bool says_expired(const HttpResponse& response);
 
 using AwsProfile = std::map<std::string, std::string, std::less<>>;
 

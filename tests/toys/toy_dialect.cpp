@@ -1,4 +1,4 @@
-// A dialect as one would add it: this file, and its name in store/format/dialects/dialect.cpp. `toy.json` holds
+// A dialect as one would add it: this file, and its name in store/format/dialects/dialects.cpp. `toy.json` holds
 // everything, attributes too; chunks are `tiles/1.0`.
 #include <algorithm>
 #include <array>

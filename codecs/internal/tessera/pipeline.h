@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/codec.h>
+#include <tessera/element_place.h>
 
 namespace tessera {
 
@@ -18,12 +19,6 @@ struct CodecScratch {
     Buffer other;
     Buffer part;
     Buffer block;  ///< for codecs that decode block by block
-};
-
-/// One element: where it begins in the bytes of a decoded chunk, and where it goes.
-struct ElementPlace {
-    std::size_t from;
-    std::byte* to;
 };
 
 /// Thread rule: immutable; const members may be called from several threads, each with its own scratch.

@@ -2,8 +2,6 @@
 // options for places over the network, and the locks that it holds while it waits for them.
 #pragma once
 
-#include <tessera/parallel.h>
-
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -11,6 +9,7 @@
 
 namespace tessera {
 
+class StopScope;
 class RemoteScope;  // of the module store: options for places over the network
 
 /// A lock that a thread holds.

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include <tessera/destination_lock.h>
-
 namespace tessera {
 
 /// Whether a name is that of a DestinationLock's file.

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tessera/descriptor.h>
+#include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
 #include <tessera/file_source.h>
 #include <tessera/key_value_store.h>
@@ -729,5 +730,12 @@ std::shared_ptr<KeyValueStore> probe_directory_store(const std::filesystem::path
     auto store = std::make_shared<DirectoryStore>(root, options);
     return store->exists() ? store : nullptr;
 }
+
+extern constinit const StoreKind folder_kind{
+    .scheme = "",
+    .about = "folders of this machine",
+    .place = [](const std::filesystem::path& path, const StoreOptions& options) {
+        return Place(directory_store(path, options));
+    }};
 
 }  // namespace tessera

@@ -41,16 +41,6 @@ constexpr int read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 }  // namespace
 
-std::size_t own_part(std::string_view path) {
-    if (path.find(own_folder) == std::string_view::npos) return path.npos;
-    for (std::size_t at = 0;;) {
-        const std::size_t slash = path.find('/', at);
-        if (is_own_name(path.substr(at, slash - at))) return at;
-        if (slash == path.npos) return path.npos;
-        at = slash + 1;
-    }
-}
-
 int open_below(int root, const std::string& path, int flags, bool follow) {
     const std::size_t own = own_part(path);
     if (follow && own == std::string::npos) return open_at(root, path.c_str(), flags);

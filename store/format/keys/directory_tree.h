@@ -22,9 +22,6 @@
 
 namespace tessera {
 
-/// The position in a path of the first part that is Tessera's own; npos if there is none.
-[[nodiscard]] std::size_t own_part(std::string_view path);
-
 /// Opens a path below a directory. With `follow`, follows links in parts before the first one that is Tessera's own.
 [[nodiscard]] int open_below(int root, const std::string& path, int flags, bool follow);
 

@@ -17,12 +17,12 @@
 
 #include <fmt/format.h>
 #include <tessera/descriptor.h>
+#include <tessera/own_names.h>
 #include <tessera/zarr_names.h>
 #include <unistd.h>
 
 #include <utility>
 
-#include "directory_tree.h"
 #include "keys.h"
 #include "seal_mark.h"
 

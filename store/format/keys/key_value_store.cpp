@@ -1,7 +1,6 @@
 #include <tessera/key_value_store.h>
 
 #include <tessera/error_text.h>
-#include <tessera/store_kind.h>
 
 #include "keys.h"
 
@@ -113,12 +112,5 @@ std::string join_key(std::string_view prefix, std::string_view name) {
     std::string key(prefix);
     return key.append("/").append(name);
 }
-
-extern constinit const StoreKind folder_kind{
-    .scheme = "",
-    .about = "folders of this machine",
-    .place = [](const std::filesystem::path& path, const StoreOptions& options) {
-        return Place(directory_store(path, options));
-    }};
 
 }  // namespace tessera

@@ -3,12 +3,9 @@
 #include <tessera/caller.h>
 #include <tessera/error_text.h>
 
-#include <atomic>
 #include <mutex>
 #include <string>
 #include <utility>
-
-#include "remote_activity.h"
 
 namespace tessera {
 
@@ -24,21 +21,7 @@ Chosen& chosen_options() {
     return chosen;
 }
 
-std::atomic<RemoteActivity (*)()>& activity_source() {
-    static std::atomic<RemoteActivity (*)()> source = nullptr;
-    return source;
-}
-
 }  // namespace
-
-RemoteActivity remote_activity() {
-    RemoteActivity (*const source)() = activity_source();
-    return source == nullptr ? RemoteActivity() : source();
-}
-
-void set_activity_source(RemoteActivity (*source)()) {
-    activity_source() = source;
-}
 
 int parse_absent_status(std::string_view what, std::string_view text) {
     if (text != "401" && text != "403") throw invalid_argument("{}: expected 401 or 403, found '{}'", what, text);

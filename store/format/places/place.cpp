@@ -17,7 +17,6 @@
 #include "directories.h"
 #include "directory_store.h"
 #include "keys.h"
-#include "remove_array.h"
 #include "store_in_file.h"
 
 namespace tessera {
@@ -41,22 +40,6 @@ std::string prefix_after(const fs::path& part, const fs::path& path) {
         if (name != "." && !name.empty()) prefix = join_key(prefix, name.string());
     }
     return prefix;
-}
-
-std::string names_text(const Listing& listing) {
-    std::string names;
-    for (const auto* list : {&listing.prefixes, &listing.keys}) {
-        for (const std::string& name : *list) {
-            if (names.size() > 60) return names + ", …";
-            names += (names.empty() ? "" : ", ") + name;
-        }
-    }
-    return names;
-}
-
-std::string too_deep_text(std::ptrdiff_t folders) {
-    return fmt::format("; {} deeper than {} levels {} not looked at", folders == 1 ? "a folder" : "folders",
-                       deepest_folder, folders == 1 ? "was" : "were");
 }
 
 /// For a path of which only `part` exists: the path to which a two-step replacement moves the next part. File systems
@@ -128,76 +111,6 @@ bool was_replaced(const Place& place) {
 void require_present(const Place& place) {
     if (!was_replaced(place)) return;
     throw not_found("{}: was removed, or replaced by another, while it was read", place.store->name());
-}
-
-namespace {
-
-/// Whether an N5 container or data set is there.
-bool is_n5(const PlaceView& place) {
-    Buffer text;
-    try {
-        if (!place.store.get(place.key("attributes.json"), text, metadata_limit)) return false;
-        const Value attributes = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
-        return attributes.is_object() &&
-               (attributes.find("n5") != nullptr ||
-                (attributes.find("blockSize") != nullptr && attributes.find("dataType") != nullptr));
-    } catch (const Error&) {
-        return false;
-    }
-}
-
-/// The keys by which a node of this kind is known.
-std::vector<std::string_view> keys_of(std::string_view wanted) {
-    std::vector<std::string_view> keys;
-    for (const Dialect* d : dialect_table()) {
-        for (const std::string_view key :
-             {wanted == "group" ? "" : d->metadata_key, wanted == "array" ? "" : d->group_key}) {
-            if (!key.empty() && std::ranges::count(keys, key) == 0) keys.push_back(key);
-        }
-    }
-    return keys;
-}
-
-}  // namespace
-
-Error absence(const PlaceView& place, std::string_view wanted) {
-    const std::string name = place.name();
-    const std::string_view article = wanted.starts_with('a') ? "an" : "a";
-    if (is_being_removed(place)) {
-        return not_found(
-            "{}: an array that was being removed, not {} {}: rm goes on with that, and so does what makes "
-            "an array there",
-            name, article, wanted);
-    }
-    if (place.store.open(place.key(unfinished_marker_key)) != nullptr) {
-        return not_found("{}: an unfinished copy, not {} {} yet", name, article, wanted)
-            .advising(Action::resume, "goes on with it where it was begun")
-            .advising(Action::overwrite, "starts afresh");
-    }
-    if (const Dialect* there = probe_dialect(place)) {
-        return not_found("{}: an array ({}), not {} {}", name, there->name, article, wanted);
-    }
-    if (const Dialect* there = probe_group_dialect(place)) {
-        return not_found("{}: a group ({}), not {} {}", name, there->name, article, wanted);
-    }
-    const Listing below = place.store.list(place.prefix);
-    if (below.keys.empty() && below.prefixes.empty() && !place.store.lists()) {
-        return not_found("{}: no {} here; what lies below it, and its server does not list, has to be named", name,
-                         wanted);
-    }
-    if (below.keys.empty() && below.prefixes.empty()) {
-        return not_found("{}: no {} here: there is nothing, or an empty directory", name, wanted);
-    }
-    if (is_n5(place)) {
-        return not_found(
-            "{}: N5 (attributes.json), which Tessera does not read; zarr-python 2 with N5Store copies it "
-            "to v2",
-            name);
-    }
-    const Hierarchy all = hierarchy_below(place);
-    const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
-    return not_found("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(keys_of(wanted), ", "),
-                     names_text(below), deep == 0 ? "" : too_deep_text(deep));
 }
 
 bool is_anything_at(const fs::path& path, const StoreOptions& options) {
