@@ -13,6 +13,7 @@
 #include <tessera/locate.h>
 #include <tessera/npy.h>
 #include <tessera/place.h>
+#include <tessera/temporary_folder.h>
 
 #include "reference_file.h"
 #include "spool.h"
@@ -76,16 +77,8 @@ std::unique_ptr<ArraySource> apart_source(std::unique_ptr<ArraySource> source, c
 
 std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOptions& options) {
     const Selection selection = options.selection ? *options.selection : Selection::all(source.info().shape);
-    std::string folder = (fs::path(large_files_folder()) / "tessera-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) throw io_error("cannot make a temporary directory", folder, errno);
-    struct Remove {
-        fs::path path;
-        ~Remove() {
-            std::error_code ignored;
-            fs::remove_all(path, ignored);
-        }
-    } const remove{folder};
-    const fs::path file = remove.path / "spool.npy";
+    const TemporaryFolder folder(large_files_folder());
+    const fs::path file = folder.path() / "spool.npy";
     const auto sink = create_npy(create_file(file, false), source.info().dtype, selection.shape(), source.info().order);
     copy_array(source, *sink, {.io = options.io, .selection = selection, .done = nullptr});
     return open_npy(open_file(file));  // the open file survives the removal of its name

@@ -11,6 +11,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
+#include <tessera/temporary_folder.h>
 #include <tessera/zip_name.h>
 #include <algorithm>
 #include <cerrno>
@@ -20,6 +21,7 @@
 #include <optional>
 #include <set>
 
+#include "discarding_sink.h"
 #include "fill_attribute.h"
 #include "hierarchy_plan.h"
 
@@ -143,16 +145,8 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
 
 /// Throws what creating an array file of this kind would: it is created in a folder for temporary files, and dropped.
 void require_creatable(const fs::path& path, const DType& dtype, const Shape& shape, const ArrayFileOptions& options) {
-    std::string folder = (fs::temp_directory_path() / "tessera-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) throw io_error("cannot make a temporary directory", folder, errno);
-    struct Remove {
-        fs::path path;
-        ~Remove() {
-            std::error_code ignored;
-            fs::remove_all(path, ignored);
-        }
-    } const remove{folder};
-    (void)create_array_file({.path = remove.path / ("x" + path.extension().string())}, dtype, shape, options);
+    const TemporaryFolder folder(fs::temp_directory_path());
+    (void)create_array_file({.path = folder.path() / ("x" + path.extension().string())}, dtype, shape, options);
 }
 
 /// What a file of several arrays would hold.
@@ -188,22 +182,6 @@ std::optional<std::string> member_name(const Located& source) {
     return members.size() == 1 ? std::optional(members.front()) : std::nullopt;
 }
 
-/// Discards elements. Used to find undecodable ones.
-class ReadingSink final : public ArraySink {
-public:
-    explicit ReadingSink(const ArraySource& source) : info_(source.info()), name_(source.name()) {
-        info_.access = Access::any;
-    }
-    [[nodiscard]] ArrayInfo info() const override { return info_; }
-    void write(const Region& /*region*/, const ArrayView& /*in*/, const IoOptions& /*io*/) override {}
-    void finish() override {}
-    [[nodiscard]] const std::string& name() const override { return name_; }
-
-private:
-    ArrayInfo info_;
-    std::string name_;
-};
-
 }  // namespace
 
 std::vector<std::string> arrays_below(const HierarchyCopy& o, std::vector<PassedFolder>& passed) {
@@ -220,7 +198,7 @@ std::vector<std::string> arrays_below(const HierarchyCopy& o, std::vector<Passed
 std::optional<std::string> why_unreadable(const HierarchyCopy& o, const std::string& source) {
     try {
         const std::unique_ptr<ArraySource> opened = open_copied(o, source);
-        ReadingSink sink(*opened);
+        DiscardingSink sink(opened->info(), opened->name());  // finds undecodable ones
         copy_array(*opened, sink, {.io = o.io, .ample = passing_block});
         return std::nullopt;
     } catch (const Error& e) {

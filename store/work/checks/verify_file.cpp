@@ -18,29 +18,13 @@
 #include "convention_tree.h"
 #include "copy_bytes.h"
 #include "directories.h"
+#include "discarding_sink.h"
 #include "sealed_file_store.h"
 #include "verifier.h"
 
 namespace tessera {
 
 namespace {
-
-/// Discards elements.
-class NowhereSink final : public ArraySink {
-public:
-    explicit NowhereSink(const ArrayInfo& source) {
-        info_.dtype = source.dtype;
-        info_.shape = source.shape;
-    }
-    [[nodiscard]] ArrayInfo info() const override { return info_; }
-    void write(const Region& /*region*/, const ArrayView& /*in*/, const IoOptions& /*io*/) override {}
-    void finish() override {}
-    [[nodiscard]] const std::string& name() const override { return name_; }
-
-private:
-    ArrayInfo info_;
-    std::string name_ = "nowhere";
-};
 
 /// Runs `body`; turns its error into a finding about `key`. Returns whether it succeeded.
 template <class Body>
@@ -77,7 +61,9 @@ void check_array(VerifyReport& report, const ArrayPath& path, const IoOptions& i
     guarded(report, path.member.value_or(""), [&] {
         const std::unique_ptr<ArraySource> source = open_array_file(path);
         ++report.arrays;
-        NowhereSink sink(source->info());
+        ArrayInfo info = source->info();
+        info.chunks = {};
+        DiscardingSink sink(std::move(info), "nowhere");
         copy_array(*source, sink, {.io = io, .skip_absent = true});
     });
 }

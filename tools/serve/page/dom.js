@@ -42,6 +42,19 @@ export function onResize(element, work) {
   new ResizeObserver(() => requestAnimationFrame(() => work())).observe(element);
 }
 
+// Work that is asked for again and again, done once before the next picture of the screen.
+export function onceAFrame(work) {
+  let waits = false;
+  return () => {
+    if (waits) return;
+    waits = true;
+    requestAnimationFrame(() => {
+      waits = false;
+      work();
+    });
+  };
+}
+
 /** Calls `work` once things have been quiet for a while; cancel() forgets it. */
 export function settled(work, milliseconds) {
   let timer = 0;

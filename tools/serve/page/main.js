@@ -6,7 +6,7 @@ import { channelComposite, colourComposite, multiscaleOf } from './channels.js';
 import { ChunkMap } from './chunks.js';
 import { colours, css, knownMap, loadColours, mapNames, numberText, Scale } from './colour.js';
 import { details, readDetails } from './details.js';
-import { bytesText, byId, el, settled, shapeText, sharpen, theme, typeText } from './dom.js';
+import { bytesText, byId, el, onceAFrame, settled, shapeText, sharpen, theme, typeText } from './dom.js';
 import { drawFrame } from './frame.js';
 import { Members } from './group.js';
 import { Histogram } from './histogram.js';
@@ -39,17 +39,11 @@ class Page {
     this.askValue = settled((at) => this.readValue(at), 50);
     this.askProfile = settled(() => this.readProfile(), 120);
     this.saveLink = settled(() => this.writeLink(), 150);
-    this.frameLater = (() => {
-      let waits = false;
-      return () => {
-        if (waits) return;
-        waits = true;
-        requestAnimationFrame(() => {
-          waits = false;
-          this.frame();
-        });
-      };
-    })();
+    this.frameLater = onceAFrame(() => this.frame());
+    this.paintLater = onceAFrame(() => {
+      this.pictures?.repaint();
+      this.showRange();
+    });
     this.controls();
     this.take = new Take(() => this.taken());
     this.watch = new Watch(() => (this.info && !this.loading ? { path: view.from, node: this.info.node, version: this.info.version, tells: this.info.tells_changes } : null),
@@ -682,18 +676,6 @@ class Page {
   setRange(low, high) {
     view.range = [low, high];
     if (this.slice) this.slice.needsRange = false;
-    this.paintLater ??= (() => {
-      let waits = false;
-      return () => {
-        if (waits) return;
-        waits = true;
-        requestAnimationFrame(() => {
-          waits = false;
-          this.pictures?.repaint();
-          this.showRange();
-        });
-      };
-    })();
     this.paintLater();
   }
 

@@ -53,8 +53,6 @@ public:
     [[nodiscard]] std::optional<ZarrValue> read(const Index& index, const IoOptions& io = {}) const;
     /// Whether read() would find a value. Decodes nothing.
     [[nodiscard]] bool contains(const Index& index) const;
-    /// Whether stored bytes are passed on as they are.
-    [[nodiscard]] bool passes_stored() const { return how_ != How::decoded; }
     /// Whether these are whole values, with shards whole shards.
     [[nodiscard]] bool passes_values() const { return how_ == How::values; }
 
