@@ -94,6 +94,22 @@ S3Credentials bearer_from(const std::string& address, const std::map<std::string
                      what, remedy);
 }
 
+/// For a service account, which signs that it is itself.
+S3Credentials bearer_of_service(const std::string& address, const std::string& email, const std::string& key,
+                                const std::string& what) {
+    const std::time_t now = std::time(nullptr);
+    const Value claim{{"iss", email},
+                      {"scope", std::string(all_of_cloud)},
+                      {"aud", address},
+                      {"iat", static_cast<std::int64_t>(now)},
+                      {"exp", static_cast<std::int64_t>(now + 3600)}};
+    const std::string statement = base64url(R"({"alg":"RS256","typ":"JWT"})") + '.' + base64url(claim.dump());
+    return bearer_from(address,
+                       {{"grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"},
+                        {"assertion", statement + '.' + base64url(signed_by(key, statement, what))}},
+                       what, "");
+}
+
 /// By a file of gcloud or of a service account, which is read each time.
 S3Credentials bearer_of_file(const std::string& file) {
     const std::string what = "the credentials of Google in " + file;
@@ -120,18 +136,7 @@ S3Credentials bearer_of_file(const std::string& file) {
             "print-access-token` in GOOGLE_OAUTH_ACCESS_TOKEN",
             what, type);
     }
-    const std::time_t now = std::time(nullptr);
-    Value claim = Value::object();
-    claim.set("iss", needed("client_email"));
-    claim.set("scope", std::string(all_of_cloud));
-    claim.set("aud", address);
-    claim.set("iat", static_cast<std::int64_t>(now));
-    claim.set("exp", static_cast<std::int64_t>(now + 3600));
-    const std::string statement = base64url(R"({"alg":"RS256","typ":"JWT"})") + '.' + base64url(claim.dump());
-    return bearer_from(address,
-                       {{"grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"},
-                        {"assertion", statement + '.' + base64url(signed_by(needed("private_key"), statement, what))}},
-                       what, "");
+    return bearer_of_service(address, needed("client_email"), needed("private_key"), what);
 }
 
 std::string google_file(const RemoteSettings& settings) {

@@ -336,36 +336,46 @@ private:
     /// Whether a refusal may mean that nothing is there: not where it says that the request itself is wrong.
     static bool says_forbidden(std::string_view code) { return code.empty() || code == "AccessDenied"; }
 
-    [[noreturn]] void fail(const HttpResponse& response, std::string_view key, std::string_view doing) const {
-        const int status = response.status;
-        const std::string code = xml_element(response.text(), "Code");
-        if (code == "NoSuchBucket") throw not_found("{}: there is no bucket of this name", name_of_bucket());
-        if (status == 0) throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), response.trouble));
-        std::string why = code.empty() ? fmt::format("the server answers {}", status)
-                                       : fmt::format("the server answers {} ({})", status, code);
-        const bool expired = access_.credentials != nullptr && is_expired(access_, response);
+    /// What a refusal comes of, as far as that can be told; else empty.
+    [[nodiscard]] std::string cause(int status, const std::string& code, bool expired, bool writing) const {
         if (expired) {
-            why += fmt::format(": {}the keys have expired; {}", code.empty() ? "it may be that " : "",
+            return fmt::format(": {}the keys have expired; {}", code.empty() ? "it may be that " : "",
                                access_.credentials->remedy());
-        } else if (code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch") {
-            why +=
-                fmt::format(": {}: look at {}_ACCESS_KEY_ID and {}_SECRET_ACCESS_KEY, or at the profile",
-                            code == "InvalidAccessKeyId" ? "it knows no such key" : "the secret is not that of the key",
-                            access_.google ? "GS" : "AWS", access_.google ? "GS" : "AWS");
-        } else if (status == 403 && access_.credentials != nullptr && doing == "writing") {
-            why += ": writing it is not allowed with these credentials";
-        } else if (status == 403 && access_.credentials != nullptr) {
-            why +=
-                ": reading it is not allowed with these credentials, or it is not there and listing the bucket is not "
-                "allowed";
-        } else if (status == 403 || (status == 401 && access_.google)) {
-            why += fmt::format(
+        }
+        if (code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch") {
+            return fmt::format(
+                ": {}: look at {}_ACCESS_KEY_ID and {}_SECRET_ACCESS_KEY, or at the profile",
+                code == "InvalidAccessKeyId" ? "it knows no such key" : "the secret is not that of the key",
+                access_.google ? "GS" : "AWS", access_.google ? "GS" : "AWS");
+        }
+        if (status == 403 && access_.credentials != nullptr && writing) {
+            return ": writing it is not allowed with these credentials";
+        }
+        if (status == 403 && access_.credentials != nullptr) {
+            return ": reading it is not allowed with these credentials, or it is not there and listing the bucket is "
+                   "not "
+                   "allowed";
+        }
+        if (status == 403 || (status == 401 && access_.google)) {
+            return fmt::format(
                 ": no credentials were found ({}), and it is not public, or it is not there and listing the bucket is "
                 "not allowed",
                 access_.google ? "GOOGLE_APPLICATION_CREDENTIALS, GS_ACCESS_KEY_ID, or by gcloud auth "
                                  "application-default login"
                                : "AWS_ACCESS_KEY_ID, AWS_PROFILE");
         }
+        return {};
+    }
+
+    [[noreturn]] void fail(const HttpResponse& response, std::string_view key, std::string_view doing) const {
+        const int status = response.status;
+        const std::string code = xml_element(response.text(), "Code");
+        if (code == "NoSuchBucket") throw not_found("{}: there is no bucket of this name", name_of_bucket());
+        if (status == 0) throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), response.trouble));
+        const bool expired = access_.credentials != nullptr && is_expired(access_, response);
+        std::string why = code.empty() ? fmt::format("the server answers {}", status)
+                                       : fmt::format("the server answers {} ({})", status, code);
+        why += cause(status, code, expired, doing == "writing");
         const std::string_view region = response.header("x-amz-bucket-region");
         if (!region.empty() && region != access_.known->region())
             why += fmt::format("; the bucket is in AWS_REGION={}", region);

@@ -380,6 +380,31 @@ HttpResponse answer_value(Served& served, const HttpRequest& request) {
         Value{{"at", shape_value(at)}, {"text", element.code(0)}, {"missing", element.text(0).is_null()}});
 }
 
+namespace {
+
+/// The rows of a table: of elements along two dimensions, of those along one, or of the fields of structures.
+Value rows_of(const ListedElements& listed, std::int64_t rows, std::int64_t columns, const TileSlice& slice) {
+    const NDArray& elements = listed.elements();
+    const int rank = elements.shape().rank();
+    const Strides& strides = elements.view().strides;
+    Value list = Value::array();
+    for (std::int64_t i = 0; i < rows; ++i) {
+        const std::int64_t at = rank == 0 ? 0 : i * strides[slice.rows];
+        if (rank < 2 && elements.dtype().kind() == Kind::structure) {
+            list.push_back(row_of_fields(elements.dtype(), elements.bytes().data() + at));
+            continue;
+        }
+        Value row = Value::array();
+        for (std::int64_t j = 0; j < columns; ++j) {
+            row.push_back(listed.text((at + (rank < 2 ? 0 : j * strides[slice.columns])) / elements.dtype().size()));
+        }
+        list.push_back(std::move(row));
+    }
+    return list;
+}
+
+}  // namespace
+
 HttpResponse answer_rows(Served& served, const HttpRequest& request) {
     const Shown shown = shown_by(served, request);
     const ArraySource& source = *shown.source;
@@ -397,24 +422,9 @@ HttpResponse answer_rows(Served& served, const HttpRequest& request) {
     if (rank > 0) region.start[slice.rows] = rows.first, region.extent[slice.rows] = rows.count;
     if (!flat) region.start[slice.columns] = columns.first, region.extent[slice.columns] = columns.count;
     Value list = Value::array();
-    const bool structured = flat && info.dtype.kind() == Kind::structure;
     if (rows.count > 0 && columns.count > 0) {
         const ListedElements listed(source, read_region(source, region, served.io(request)));
-        const NDArray& elements = listed.elements();
-        const std::int64_t size = elements.dtype().size();
-        Strides strides = elements.view().strides;
-        for (std::int64_t i = 0; i < rows.count; ++i) {
-            const std::int64_t at = rank == 0 ? 0 : i * strides[slice.rows];
-            if (structured) {
-                list.push_back(row_of_fields(elements.dtype(), elements.bytes().data() + at));
-                continue;
-            }
-            Value row = Value::array();
-            for (std::int64_t j = 0; j < columns.count; ++j) {
-                row.push_back(listed.text((at + (flat ? 0 : j * strides[slice.columns])) / size));
-            }
-            list.push_back(std::move(row));
-        }
+        list = rows_of(listed, rows.count, columns.count, slice);
     }
     return json_response(Value{{"row", rows.first}, {"column", columns.first}, {"rows", std::move(list)}});
 }

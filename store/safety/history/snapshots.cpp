@@ -375,6 +375,14 @@ void add_broken_nodes(std::vector<Node>& nodes, const ReadableStore& old, const 
 }
 
 /// Puts the complete directory `built` at `path`.
+void record_all_chunks(const std::shared_ptr<KeyValueStore>& store, const std::vector<Node>& nodes) {
+    for (const Node& node : nodes) {
+        if (node.kind != NodeKind::array) continue;
+        const ArrayState array(store, node.path, *node.dialect);
+        record_stored_chunks(array, LoadedArray(load_metadata(*node.dialect, {*store, node.path})));
+    }
+}
+
 void put_in_place(const fs::path& built, const fs::path& path, const StoreOptions& options) {
     if (!fs::exists(status_of(path))) {
         const auto above = directory_store(path.parent_path(), options);
@@ -478,11 +486,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     sharer.leave_out({damaged.begin(), damaged.end()});
     sharer.share(nodes);
     share_links(*from, *to);
-    for (const Node& node : nodes) {
-        if (node.kind != NodeKind::array) continue;
-        const ArrayState array(to, node.path, *node.dialect);
-        record_stored_chunks(array, LoadedArray(load_metadata(*node.dialect, {*to, node.path})));
-    }
+    record_all_chunks(to, nodes);
     carry_parity(*old, *to, nodes);
     to->sync();
     building.require_held();

@@ -199,6 +199,27 @@ void require_own_batch(const LastChange& last, const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+/// Runs `body`. If it fails before its batch is recorded, drops what it staged.
+template <class Body, class Drop>
+std::int64_t or_drop(const Body& body, const Drop& drop) {
+    try {
+        return body();
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::recorded) {
+            try {
+                drop();
+            } catch (const Error&) {
+                // Without a journal it is nothing: the next opening discards it.
+            }
+        }
+        throw;
+    }
+}
+
+}  // namespace
+
 std::int64_t undo(const Array& array) {
     KeyValueStore& store = *ArrayAccess::state(array)->store;
     const std::string& prefix = ArrayAccess::state(array)->prefix;
@@ -218,24 +239,17 @@ std::int64_t undo(const Array& array) {
     });
     const std::string batch = join_key(prefix, batch_folder);
     store.erase_below(batch);
-    try {
-        Journal journal = stage_undo({store, prefix}, array.dialect(), last, array.name(), new_batch_id());
-        if (journal.entries.empty()) {
-            store.erase_below(join_key(prefix, undo_folder));
-        } else {
-            record_batch({store, prefix}, journal);
-        }
-        return static_cast<std::int64_t>(journal.entries.size());
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::recorded) {
-            try {
-                store.erase_below(batch);
-            } catch (const Error&) {
-                // Without a journal it is nothing: the next opening discards it.
+    return or_drop(
+        [&] {
+            Journal journal = stage_undo({store, prefix}, array.dialect(), last, array.name(), new_batch_id());
+            if (journal.entries.empty()) {
+                store.erase_below(join_key(prefix, undo_folder));
+            } else {
+                record_batch({store, prefix}, journal);
             }
-        }
-        throw;
-    }
+            return std::ssize(journal.entries);
+        },
+        [&] { store.erase_below(batch); });
 }
 
 namespace {
@@ -300,26 +314,21 @@ std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
     const LockedNodes locked = lock_arrays_below({store, group.prefix});
     for (const Node& node : locked.nodes) finish_batch({store, node.path});
     const std::uint64_t id = new_batch_id();
-    std::vector<BatchPart> parts;
-    std::int64_t count = 0;
-    try {
-        for (const Journal::Entry& part : batch.entries) {
-            parts.push_back(stage_part(group, locked, batch, part.key, id));
-            count += std::ssize(parts.back().journal.entries);
-        }
-        std::erase_if(parts, [](const BatchPart& part) { return part.journal.entries.empty(); });
-        if (!parts.empty()) record_group_batch({store, group.prefix}, parts);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::recorded) {
-            try {
-                for (const Journal::Entry& part : batch.entries) drop_batch({store, group.key(part.key)});
-            } catch (const Error&) {
-                // Without a journal it is nothing: the next opening discards it.
+    return or_drop(
+        [&] {
+            std::vector<BatchPart> parts;
+            std::int64_t count = 0;
+            for (const Journal::Entry& part : batch.entries) {
+                parts.push_back(stage_part(group, locked, batch, part.key, id));
+                count += std::ssize(parts.back().journal.entries);
             }
-        }
-        throw;
-    }
-    return count;
+            std::erase_if(parts, [](const BatchPart& part) { return part.journal.entries.empty(); });
+            if (!parts.empty()) record_group_batch({store, group.prefix}, parts);
+            return count;
+        },
+        [&] {
+            for (const Journal::Entry& part : batch.entries) drop_batch({store, group.key(part.key)});
+        });
 }
 
 }  // namespace

@@ -37,30 +37,33 @@ static_assert(seal_key == seal_sums_key);
 
 namespace {
 
+/// The files of a manifest that are there, with their sums. Notes those that are missing, and others.
+FileList sealed_and_there(const PlaceView& place, const FileList& manifest, bool of_bag, SealState& state) {
+    FileList sealed(spool_folder(place.store));
+    FileList added(spool_folder(place.store));
+    join_files(files_below(place), manifest, [&](const ListedFile* there, const ListedFile* was) {
+        if (was == nullptr) {
+            added.append(*there);
+        } else if (there != nullptr) {
+            sealed.append({.path = there->path, .size = there->size, .sum = was->sum});
+        } else if (of_bag && is_there(place.store, place.key(was->path))) {
+            sealed.append({.path = was->path, .sum = was->sum});
+        } else {
+            state.missing.push_back(was->path);
+        }
+    });
+    if (!added.empty() && !of_bag) leave_out_stale(place, added);
+    FileList::Reader reader(added);
+    while (const ListedFile* const file = reader.next()) state.added.push_back(file->path);
+    return sealed;
+}
+
 /// Compares what is there with `manifest`. That of a bag (`of_bag`) may list files that no seal covers, such as
 /// Tessera's own, and nothing else may be there, not even chunks outside of their arrays.
 SealState state_by(const PlaceView& place, const FileList& manifest, const IoOptions& io, bool of_bag) {
     SealState state;
     state.present = true;
-    FileList sealed(spool_folder(place.store));
-    {
-        const FileList files = files_below(place);
-        FileList added(spool_folder(place.store));
-        join_files(files, manifest, [&](const ListedFile* there, const ListedFile* was) {
-            if (was == nullptr) {
-                added.append(*there);
-            } else if (there != nullptr) {
-                sealed.append({.path = there->path, .size = there->size, .sum = was->sum});
-            } else if (of_bag && is_there(place.store, place.key(was->path))) {
-                sealed.append({.path = was->path, .sum = was->sum});
-            } else {
-                state.missing.push_back(was->path);
-            }
-        });
-        if (!added.empty() && !of_bag) leave_out_stale(place, added);
-        FileList::Reader reader(added);
-        while (const ListedFile* const file = reader.next()) state.added.push_back(file->path);
-    }
+    const FileList sealed = sealed_and_there(place, manifest, of_bag, state);
     for_each_file<char>(
         sealed, io, "checking the seal",
         [&](const ListedFile& file, char& same) {

@@ -207,16 +207,14 @@ void verify_snapshot(VerifyRun& run, const std::string& node) {
         state = snapshot_state({*run.store, run.place(node)}, run.options.io);
     });
     if (!state) return;
-    for (const std::string& file : state->changed) {
-        run.add({.node = node,
-                 .key = join_key(node, file),
-                 .text = "is not as it was when the snapshot was made: it was damaged, or another program changed it "
-                         "in place"});
-    }
-    for (const std::string& file : state->missing) {
-        run.add(
-            {.node = node, .key = join_key(node, file), .text = "was there when the snapshot was made, and is gone"});
-    }
+    const auto add_files = [&](const std::vector<std::string>& names, std::string_view what) {
+        for (const std::string& file : names) {
+            run.add({.node = node, .key = join_key(node, file), .text = std::string(what)});
+        }
+    };
+    add_files(state->changed,
+              "is not as it was when the snapshot was made: it was damaged, or another program changed it in place");
+    add_files(state->missing, "was there when the snapshot was made, and is gone");
     const std::string files = join_key(node, snapshot_files_key);
     if (!state->untold.empty()) {
         run.add(

@@ -85,6 +85,20 @@ std::int64_t count_of(const JobArray& array) {
     return ChunkGrid(array.plan.metadata.shape, array.block).chunk_count();
 }
 
+Value array_value(const JobArray& array) {
+    return {{"node", array.node},
+            {"built", array.built.string()},
+            {"inode", array.inode},
+            {"source", recipe_value(array.source)},
+            {"format", array.plan.dialect->name},
+            {"metadata", array.plan.dialect->document(array.plan.metadata)},
+            {"attributes", optional_value(array.plan.attributes)},
+            {"block", shape_json(array.block)},
+            {"block_bytes", byte_count(array.block, array.plan.metadata.dtype.size())},
+            {"first_unit", array.units.first},
+            {"units", array.units.end - array.units.first}};
+}
+
 Value to_json(const Job& job) {
     Value value{{"tessera_job", job_version},
                 {"about", "a job of tessera: `tessera work` does its units, `tessera finish` ends it"},
@@ -96,20 +110,7 @@ Value to_json(const Job& job) {
                 {"memory", job.memory},
                 {"overwrite", job.overwrite}};
     Value arrays = Value::array();
-    for (const JobArray& array : job.arrays) {
-        const std::int64_t bytes = byte_count(array.block, array.plan.metadata.dtype.size());
-        arrays.push_back(Value{{"node", array.node},
-                               {"built", array.built.string()},
-                               {"inode", array.inode},
-                               {"source", recipe_value(array.source)},
-                               {"format", array.plan.dialect->name},
-                               {"metadata", array.plan.dialect->document(array.plan.metadata)},
-                               {"attributes", optional_value(array.plan.attributes)},
-                               {"block", shape_json(array.block)},
-                               {"block_bytes", bytes},
-                               {"first_unit", array.units.first},
-                               {"units", array.units.end - array.units.first}});
-    }
+    for (const JobArray& array : job.arrays) arrays.push_back(array_value(array));
     value.set("arrays", std::move(arrays));
     Value groups = Value::array();
     for (const PlannedGroup& group : job.groups) {

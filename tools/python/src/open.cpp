@@ -327,7 +327,9 @@ struct PlacesOverNetwork {
 
 }  // namespace
 
-void bind_open(py::module_& module) {
+namespace {
+
+void bind_place_options(py::module_& module) {
     py::class_<PlaceOptions>(module, "PlaceOptions")
         .def(py::init([](bool read_only, std::optional<std::string> durability, bool locks, bool follow_links,
                          bool break_seal, const std::optional<py::dict>& storage_options) {
@@ -342,6 +344,12 @@ void bind_open(py::module_& module) {
              py::arg("read_only"), py::arg("durability") = py::none(), py::arg("locks") = true,
              py::arg("follow_links") = false, py::arg("break_seal") = false, py::arg("storage_options") = py::none())
         .def_readonly("read_only", &PlaceOptions::read_only);
+}
+
+}  // namespace
+
+void bind_open(py::module_& module) {
+    bind_place_options(module);
     py::class_<PlacesOverNetwork>(module, "RemoteScope")
         .def(py::init([](const py::dict& storage_options) {
             auto places = std::make_unique<PlacesOverNetwork>();
