@@ -41,29 +41,30 @@ void note_documents_written() {
     ++documents_written;
 }
 
+/// The documents of a node, all asked for at once.
+std::shared_ptr<NodeDocuments::Documents> NodeDocuments::node_at(const std::string& prefix, const Ask& ask) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::lock_guard guard(mutex_);
+    const std::uint64_t written = documents_written;
+    std::erase_if(nodes_, [&](const auto& entry) {
+        return now - entry.second->asked > document_age || entry.second->written != written;
+    });
+    std::shared_ptr<Documents>& entry = nodes_[prefix];
+    if (entry != nullptr) return entry;
+    entry = std::make_shared<Documents>();
+    entry->asked = now;
+    entry->written = written;
+    for (const std::string_view each : documents) {
+        entry->answers[std::string(each)].ticket = ask(join_key(prefix, each), false);
+    }
+    return entry;
+}
+
 std::shared_ptr<const HttpResponse> NodeDocuments::find(std::string_view key, const Ask& ask) {
     const auto name = document_name(key);
     if (!name) return nullptr;
     const std::string prefix(key.substr(0, key.size() - std::min(key.size(), name->size() + 1)));
-    std::shared_ptr<Documents> node;
-    {
-        const auto now = std::chrono::steady_clock::now();
-        const std::lock_guard guard(mutex_);
-        const std::uint64_t written = documents_written;
-        std::erase_if(nodes_, [&](const auto& entry) {
-            return now - entry.second->asked > document_age || entry.second->written != written;
-        });
-        std::shared_ptr<Documents>& entry = nodes_[prefix];
-        if (entry == nullptr) {
-            entry = std::make_shared<Documents>();
-            entry->asked = now;
-            entry->written = written;
-            for (const std::string_view each : documents) {
-                entry->answers[std::string(each)].ticket = ask(join_key(prefix, each), false);
-            }
-        }
-        node = entry;
-    }
+    const std::shared_ptr<Documents> node = node_at(prefix, ask);
     const std::lock_guard guard(node->mutex);
     Answer& answer = node->answers.find(*name)->second;
     if (answer.response == nullptr) {

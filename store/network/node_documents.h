@@ -53,6 +53,8 @@ private:
         std::map<std::string, Answer, std::less<>> answers;
     };
 
+    [[nodiscard]] std::shared_ptr<Documents> node_at(const std::string& prefix, const Ask& ask);
+
     std::mutex mutex_;
     std::map<std::string, std::shared_ptr<Documents>, std::less<>> nodes_;
 };

@@ -63,6 +63,18 @@ Shape kept(const Shape& extent) {
     return shape;
 }
 
+/// Elements as a .csv or .npy.
+Buffer file_of(const NDArray& elements, bool text, const IoOptions& io) {
+    Buffer bytes;
+    auto file = std::make_unique<MemorySink>(bytes);
+    const Shape& shape = elements.shape();
+    const auto sink = text ? create_csv(std::move(file), elements.dtype(), shape)
+                           : create_npy(std::move(file), elements.dtype(), shape, Order::C);
+    if (elements.count() > 0) sink->write(Region::whole(shape), elements.view(), io);
+    sink->finish();
+    return bytes;
+}
+
 }  // namespace
 
 HttpResponse answer_selection(Served& served, const HttpRequest& request) {
@@ -84,14 +96,7 @@ HttpResponse answer_selection(Served& served, const HttpRequest& request) {
     NDArray elements(native_dtype(dtype), region.extent);
     source.read_into(region, elements.view(), served.io(request));
     const NDArray flat = std::move(elements).reshaped(shape);
-    Buffer bytes;
-    {
-        auto file = std::make_unique<MemorySink>(bytes);
-        const auto sink = text ? create_csv(std::move(file), flat.dtype(), shape)
-                               : create_npy(std::move(file), flat.dtype(), shape, Order::C);
-        if (count > 0) sink->write(Region::whole(shape), flat.view(), served.io(request));
-        sink->finish();
-    }
+    Buffer bytes = file_of(flat, text, served.io(request));
     HttpResponse response;
     response.type = text ? "text/csv; charset=utf-8" : "application/octet-stream";
     response.headers["Content-Disposition"] =

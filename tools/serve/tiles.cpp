@@ -34,9 +34,7 @@ void describe(HttpResponse& response, const DType& dtype, const Shape& shape) {
     response.headers["X-Tessera-Shape"] = fmt::format("{},{}", shape[0], shape[1]);
 }
 
-HttpResponse answer_tile(Served& served, const HttpRequest& request) {
-    const Shown shown = shown_by(served, request);
-    const auto source = served.shelf().source(shown);
+TileRequest tile_request(const HttpRequest& request, int rank) {
     const Index levels = numbers_of(request, "level", 2);
     const Index place = numbers_of(request, "tile", 2);
     for (const std::int64_t level : levels) {
@@ -44,13 +42,18 @@ HttpResponse answer_tile(Served& served, const HttpRequest& request) {
             throw invalid_argument("level: expected 0 to {}, found {}", most_tile_level, level);
         }
     }
-    const Tile tile = source->tile({.slice = slice_of(request, shown.source->info().shape.rank()),
-                                    .row_level = static_cast<int>(levels[0]),
-                                    .column_level = static_cast<int>(levels[1]),
-                                    .row = place[0],
-                                    .column = place[1],
-                                    .with = reduction_of(request)},
-                                   served.io(request));
+    return {.slice = slice_of(request, rank),
+            .row_level = static_cast<int>(levels[0]),
+            .column_level = static_cast<int>(levels[1]),
+            .row = place[0],
+            .column = place[1],
+            .with = reduction_of(request)};
+}
+
+HttpResponse answer_tile(Served& served, const HttpRequest& request) {
+    const Shown shown = shown_by(served, request);
+    const auto source = served.shelf().source(shown);
+    const Tile tile = source->tile(tile_request(request, shown.source->info().shape.rank()), served.io(request));
     HttpResponse response;
     response.body = HttpBody(copy_of(tile.values));
     describe(response, tile.values.dtype(), tile.values.shape());
@@ -93,6 +96,16 @@ int covering_level(std::int64_t length) {
     return level;
 }
 
+/// How many values lie in each of so many bins from low to high.
+std::vector<std::int64_t> counts_of(const std::vector<double>& values, double low, double high, std::int64_t bins) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(bins));
+    const double scale = high > low ? static_cast<double>(bins) / (high - low) : 0;
+    for (const double v : values) {
+        ++counts[static_cast<std::size_t>(std::clamp<double>((v - low) * scale, 0, static_cast<double>(bins - 1)))];
+    }
+    return counts;
+}
+
 HttpResponse answer_histogram(Served& served, const HttpRequest& request) {
     const Shown shown = shown_by(served, request);
     const auto source = served.shelf().source(shown);
@@ -113,11 +126,7 @@ HttpResponse answer_histogram(Served& served, const HttpRequest& request) {
     }
     const auto [low, high] =
         values.empty() ? std::pair(0.0, 0.0) : std::pair(std::ranges::min(values), std::ranges::max(values));
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(bins));
-    const double scale = high > low ? static_cast<double>(bins) / (high - low) : 0;
-    for (const double v : values) {
-        ++counts[static_cast<std::size_t>(std::clamp<double>((v - low) * scale, 0, static_cast<double>(bins - 1)))];
-    }
+    const std::vector<std::int64_t> counts = counts_of(values, low, high, bins);
     Value::Array listed(counts.begin(), counts.end());
     return json_response(
         Value{{"low", low},

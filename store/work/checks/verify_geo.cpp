@@ -26,38 +26,40 @@ private:
                      const Value& of_group);
 };
 
+/// Where metadata name dimensions that the array lacks, or another shape.
+void add_dimension_problems(const Array& array, const Value& attributes, std::vector<ConventionProblem>& problems) {
+    const DimensionNames names = dimension_names_of(array);
+    bool named = true;
+    each_item(&attributes.at("spatial:dimensions"), "spatial:dimensions",
+              [&](const Value& name, const std::string& at) {
+                  if (!name.is_string() || std::ranges::find(names, name.as_string()) != names.end()) return;
+                  named = false;
+                  problems.push_back({ConventionRule::tree, at,
+                                      fmt::format("the array has no dimension {}, but {}", name.dump(),
+                                                  dimension_names_json(names).dump())});
+              });
+    const auto reference = geo_reference_in(attributes);
+    if (!reference || !reference->shape || !named || names.size() < 2) return;
+    const Shape shape = array.shape();
+    const auto [y, x] = geo_dimensions(*reference, names, shape.rank());
+    if (*reference->shape == std::array{shape[y], shape[x]}) return;
+    problems.push_back({ConventionRule::tree, "spatial:shape",
+                        fmt::format("expected {} × {}, as the array is, found {}", shape[y], shape[x],
+                                    attributes.at("spatial:shape").dump())});
+}
+
 /// What is wrong with an array's own metadata. `inherited` are those of its group.
 std::vector<ConventionProblem> array_problems(const Array& array, const Value& inherited, bool is_level) {
     const Value attributes = array.attributes().all();
     std::vector<ConventionProblem> problems = geo_problems(attributes, true);
     if (attributes.find("spatial:dimensions") == nullptr) return problems;
-    const auto add = [&](ConventionRule rule, std::string at, std::string text) {
-        problems.push_back({rule, std::move(at), std::move(text)});
-    };
-    const DimensionNames names = dimension_names_of(array);
-    const Value& dimensions = attributes.at("spatial:dimensions");
-    bool named = true;
-    each_item(&dimensions, "spatial:dimensions", [&](const Value& name, const std::string& at) {
-        if (!name.is_string() || std::ranges::find(names, name.as_string()) != names.end()) return;
-        named = false;
-        add(ConventionRule::tree, at,
-            fmt::format("the array has no dimension {}, but {}", name.dump(), dimension_names_json(names).dump()));
-    });
-    const auto reference = geo_reference_in(attributes);
-    if (reference && reference->shape && named && names.size() >= 2) {
-        const Shape shape = array.shape();
-        const auto [y, x] = geo_dimensions(*reference, names, shape.rank());
-        if (*reference->shape != std::array{shape[y], shape[x]}) {
-            add(ConventionRule::tree, "spatial:shape",
-                fmt::format("expected {} × {}, as the array is, found {}", shape[y], shape[x],
-                            attributes.at("spatial:shape").dump()));
-        }
-    }
+    add_dimension_problems(array, attributes, problems);
     const Value* type = attributes.find("spatial:transform_type");
     const bool affine = type == nullptr || *type == Value("affine");
     if (affine && !is_level && attributes.find("spatial:transform") == nullptr &&
         inherited.find("spatial:transform") == nullptr) {
-        add(ConventionRule::text, "", "expected \"spatial:transform\" here or in the group, found none");
+        problems.push_back(
+            {ConventionRule::text, "", "expected \"spatial:transform\" here or in the group, found none"});
     }
     return problems;
 }
