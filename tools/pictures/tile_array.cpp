@@ -76,8 +76,8 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
         const std::string_view field_name = std::string_view(field->name()).substr(array->name().size() + 2);  // "a::b"
         offset = find_field(array->dtype(), field_name, array->name()).offset;
     }
-    const auto* const part = dynamic_cast<const ComplexPart*>(source.get());
-    if (part != nullptr) array = as_array(part->whole());
+    complex = dynamic_cast<const ComplexPart*>(source.get());
+    if (complex != nullptr) array = as_array(complex->whole());
     // Where chunks differ in length, blocks of one shape do not lie in one value each, so that none has a version.
     if (array != nullptr && array->metadata().edges.empty()) {
         state = ArrayAccess::state(*array).get();
@@ -163,9 +163,7 @@ std::optional<std::string> TileArray::version_of(const Index& value) const {
 
 double TileArray::fill_number() const {
     const DType& dtype = info.dtype;
-    if (const auto* part = dynamic_cast<const ComplexPart*>(source.get()); part != nullptr && loaded) {
-        return part->number_of(loaded->fill());
-    }
+    if (complex != nullptr && loaded) return complex->number_of(loaded->fill());
     ElementBytes element = zero_element(dtype);
     if (loaded) std::memcpy(element.data(), loaded->fill() + offset, element.size());
     return element_number(dtype, meaning.stored, element);

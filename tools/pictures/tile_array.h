@@ -35,9 +35,10 @@ struct TileArray {
     /// Of an array of chunks in a store, or of a field of one; nullptr for any other source.
     const ArrayState* state = nullptr;
     std::shared_ptr<const LoadedArray> loaded;
-    std::int64_t offset = 0;       ///< of the field in the elements of the array
-    std::int64_t chunk_bytes = 0;  ///< decoded; 0 without `state`
-    bool reads_parts = true;       ///< a few elements of a block are read without decoding it whole
+    const class ComplexPart* complex = nullptr;  ///< the source, if it is a part of complex numbers
+    std::int64_t offset = 0;                     ///< of the field in the elements of the array
+    std::int64_t chunk_bytes = 0;                ///< decoded; 0 without `state`
+    bool reads_parts = true;                     ///< a few elements of a block are read without decoding it whole
 
     /// Throws invalid_argument unless the dimensions differ and are there, and `at` lies in the array.
     void require_slice(const TileSlice& slice) const;
