@@ -32,11 +32,11 @@ struct HttpResponse;
 class TimesOfAnswers {
 public:
     void note(const std::string& name, const HttpResponse& response);
-    [[nodiscard]] KeyValueStore::SeenTimes seen() const;
+    [[nodiscard]] SeenTimes seen() const;
 
 private:
     mutable std::mutex mutex_;
-    KeyValueStore::SeenTimes seen_;
+    SeenTimes seen_;
 };
 
 struct HttpRequest {

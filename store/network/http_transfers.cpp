@@ -443,7 +443,7 @@ void TimesOfAnswers::note(const std::string& name, const HttpResponse& response)
     seen_.name = name;
 }
 
-KeyValueStore::SeenTimes TimesOfAnswers::seen() const {
+SeenTimes TimesOfAnswers::seen() const {
     const std::lock_guard guard(mutex_);
     return seen_;
 }

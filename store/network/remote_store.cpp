@@ -72,7 +72,7 @@ LockTables& remote_locks() {
     return locks;
 }
 
-class RemoteStore final : public KeyValueStore {
+class RemoteStore final : public KeyValueStore, private FarStore {
 public:
     RemoteStore(std::string name, std::unique_ptr<RemoteService> service, const StoreOptions& options)
         : name_(std::move(name)),
@@ -179,26 +179,18 @@ public:
             });
     }
 
-    void for_each_sum(std::string_view prefix, const EachSum& each, const EachFolder& folder) const override {
-        require_prefix(prefix);
-        sent_.settle_all();
-        service_->list(
-            prefix,
-            [&](std::string_view name, std::uint64_t size, std::string_view etag) { each(name, size, md5_in(etag)); },
-            [&](std::string_view name, std::uint64_t, std::string_view) {
-                if (folder) folder(name, false);
-            });
-    }
-
-    void for_each_stamp(std::string_view prefix, const EachStamp& each, const EachFolder& folder) const override {
+    bool for_each_version(std::string_view prefix, const EachVersion& each, const EachFolder& folder) const override {
         require_prefix(prefix);
         sent_.settle_all();
         service_->list(
             prefix,
             [&](std::string_view name, std::uint64_t size, std::string_view etag) {
-                each(name, {.size = size, .id = version_id(etag)});
+                each(name, {.size = size, .id = version_id(etag)}, md5_in(etag));
             },
-            [&](std::string_view name, std::uint64_t, std::string_view) { folder(name, false); });
+            [&](std::string_view name, std::uint64_t, std::string_view) {
+                if (folder) folder(name, false);
+            });
+        return true;
     }
 
     [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next,
@@ -209,7 +201,7 @@ public:
     [[nodiscard]] std::unique_ptr<ReadAhead> keep_parts(bool whole) const override {
         return std::make_unique<Keep>(*this, whole);
     }
-    [[nodiscard]] bool is_far() const override { return true; }
+    [[nodiscard]] const FarStore* far() const override { return this; }
     [[nodiscard]] SeenTimes seen_times() const override { return times_->seen(); }
     [[nodiscard]] StoreOptions options_beside() const override { return tessera::to_read(options_); }
     [[nodiscard]] bool lists() const override { return service_->lists(); }
@@ -263,7 +255,7 @@ public:
         while (!begun.empty()) finish();
         note_documents_written();
     }
-    void abandon_uploads(std::string_view prefix) override { service_->abandon_all_parts(prefix); }
+    void abandon_uploads(std::string_view prefix) const override { service_->abandon_all_parts(prefix); }
     bool replace(std::string_view from, std::string_view to) override {
         Buffer value;
         if (!get(from, value, UINT64_MAX)) return false;

@@ -29,7 +29,7 @@ Buffer bytes_of(const std::string& text) {
 }
 
 /// One array's chunks in a file as a store for reading.
-class FileChunks final : public ReadOnlyStore {
+class FileChunks final : public ReadOnlyStore, private FarStore {
 public:
     FileChunks(const ArrayPath& file, PackedArray array)
         : file_(file.opened),
@@ -75,10 +75,15 @@ public:
         }
     }
 
-    [[nodiscard]] bool is_far() const override { return far_; }
+    [[nodiscard]] const FarStore* far() const override { return far_ ? this : nullptr; }
+    [[nodiscard]] StoreOptions options_beside() const override { return {.read_only = true}; }
+    [[nodiscard]] std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const override {
+        std::vector<std::optional<ValueStamp>> found;
+        for (const std::string& key : keys) found.push_back(stamp(key));
+        return found;
+    }
     [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*usual*/, NextWish next,
                                                         std::uint64_t /*room*/) const override {
-        if (!far_) return nullptr;
         auto ahead = std::make_unique<Ahead>(*this, std::move(next));
         const std::lock_guard lock(mutex_);
         ahead_ = ahead.get();

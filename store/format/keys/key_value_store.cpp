@@ -65,7 +65,30 @@ std::optional<ValueStamp> ReadableStore::stamp(std::string_view key) const {
     return source ? std::optional<ValueStamp>({.size = source->size()}) : std::nullopt;
 }
 
+StoreOptions ReadableStore::options_beside() const {
+    return is_far() ? far()->options_beside() : StoreOptions{.read_only = true};
+}
+
+void ReadableStore::for_each_sum(std::string_view prefix, const EachSum& each, const EachFolder& folder) const {
+    const auto with_sum = [&](std::string_view name, const ValueStamp& stamp, std::string_view md5) {
+        each(name, stamp.size, md5);
+    };
+    if (is_far() && far()->for_each_version(prefix, with_sum, folder)) return;
+    for_each(
+        prefix, [&](std::string_view name, const ValueSize& size) { each(name, size(), ""); }, folder);
+}
+
+void ReadableStore::for_each_stamp(std::string_view prefix, const EachStamp& each, const EachFolder& folder) const {
+    const auto with_stamp = [&](std::string_view name, const ValueStamp& stamp, std::string_view) {
+        each(name, stamp);
+    };
+    if (is_far() && far()->for_each_version(prefix, with_stamp, folder)) return;
+    for_each(
+        prefix, [&](std::string_view name, const ValueSize& size) { each(name, ValueStamp{.size = size()}); }, folder);
+}
+
 std::vector<std::optional<ValueStamp>> ReadableStore::stamps(std::span<const std::string> keys) const {
+    if (is_far()) return far()->stamps(keys);
     std::vector<std::optional<ValueStamp>> found;
     found.reserve(keys.size());
     for (const std::string& key : keys) found.push_back(stamp(key));

@@ -40,8 +40,10 @@
 #include <tessera/edit.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/far_store.h>
 #include <tessera/group.h>
 #include <tessera/key_value_store.h>
+#include <tessera/local_files.h>
 #include <tessera/locate.h>
 #include <tessera/measure.h>
 #include <tessera/memory_account.h>
@@ -63,6 +65,7 @@
 #include <tessera/shape.h>
 #include <tessera/snapshot.h>
 #include <tessera/store_kind.h>
+#include <tessera/store_locks.h>
 #include <tessera/value.h>
 #include <tessera/verify.h>
 #include <tessera/view.h>

@@ -101,7 +101,7 @@ bool parse_line(std::string_view line, UnitRecord& r) {
 
 }  // namespace
 
-class HashingStore final : public KeyValueStore {
+class HashingStore final : public KeyValueStore, private FarStore {
 public:
     explicit HashingStore(std::shared_ptr<KeyValueStore> beneath, std::shared_ptr<KeyValueStore> model = nullptr,
                           std::function<void()> look = {})
@@ -149,7 +149,8 @@ public:
         return beneath_->stamps(keys);
     }
     [[nodiscard]] bool contains(std::string_view key) const override { return beneath_->contains(key); }
-    [[nodiscard]] bool is_far() const override { return beneath_->is_far(); }
+    [[nodiscard]] const FarStore* far() const override { return beneath_->is_far() ? this : nullptr; }
+    [[nodiscard]] StoreOptions options_beside() const override { return {.read_only = true}; }
     bool erase(std::string_view key) override {
         look();
         return beneath_->erase(key);

@@ -16,6 +16,9 @@
 #include <vector>
 
 #include <tessera/byte_io.h>
+#include <tessera/far_store.h>
+#include <tessera/local_files.h>
+#include <tessera/store_locks.h>
 
 namespace tessera {
 
@@ -27,18 +30,6 @@ struct Listing {
     std::vector<std::string> prefixes;  ///< names of "folders", sorted
     std::vector<std::string> links;     ///< names of symbolic links to folders, or dangling ones; sorted
 };
-
-/// The identity of a file or folder, by whatever path it is reached.
-struct FileId {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-    friend bool operator==(const FileId&, const FileId&) = default;
-    friend bool operator<(const FileId& a, const FileId& b) {
-        return std::pair(a.device, a.inode) < std::pair(b.device, b.inode);
-    }
-};
-
-enum class LockMode : std::uint8_t { shared, exclusive };
 
 /// The data that a power failure may lose. In all three modes values are replaced as a whole, so that a program's crash
 /// loses nothing.
@@ -111,117 +102,6 @@ struct ValueStamp {
     }
 };
 
-/// A held lock; released on destruction, on the thread that took it.
-class StoreLock {
-public:
-    StoreLock() = default;
-    explicit StoreLock(std::function<void()> release) : release_(std::move(release)) {}
-    StoreLock(StoreLock&& o) noexcept : release_(std::exchange(o.release_, nullptr)) {}
-    StoreLock& operator=(StoreLock&& o) noexcept {
-        if (this != &o) {
-            unlock();
-            release_ = std::exchange(o.release_, nullptr);
-        }
-        return *this;
-    }
-    ~StoreLock() { unlock(); }
-    void unlock() {
-        if (auto f = std::exchange(release_, nullptr)) f();
-    }
-
-private:
-    std::function<void()> release_;
-};
-
-/// Values that are put in place only once all of them are on the disk, with one wait for all. Destruction removes those
-/// that were not put in place. Thread rule: create() and place() may be called from several threads at once.
-class HeldValues {
-public:
-    virtual ~HeldValues() = default;
-    /// As KeyValueStore::create(), but finish() leaves the key as it is.
-    [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
-    /// Waits until all finished values are on the disk.
-    virtual void sync() = 0;
-    /// Atomically puts the finished value of a key in place; false if there is none. Call after sync().
-    virtual bool place(std::string_view key) = 0;
-};
-
-/// Below an array or group of a store far away, while lock_destination() holds it.
-inline constexpr std::string_view lease_key = ".tessera/lease";
-
-/// What only folders and files of this machine can do: an optional second interface of a store.
-/// Thread rule: as KeyValueStore.
-class LocalFiles {
-public:
-    virtual ~LocalFiles() = default;
-
-    /// Makes `key` a hard link to the file of another store's key. False if that is impossible (other kinds of stores,
-    /// another file system) or `key` exists.
-    virtual bool link(std::string_view /*key*/, const class ReadableStore& /*other*/, std::string_view /*other_key*/) {
-        return false;
-    }
-    /// Makes `key` a reflink of another store's key: a copy that shares disk blocks until one of the two changes. False
-    /// if that is impossible or the other key is absent.
-    virtual bool clone(std::string_view /*key*/, const ReadableStore& /*other*/, std::string_view /*other_key*/) {
-        return false;
-    }
-
-    /// Copies another store's value to `key`, which has none, without taking the bytes through memory: as a reflink if
-    /// the file system can. The copy is independent of the original. Not atomic: a crash may leave a shorter value.
-    /// Only for an array that nobody can open yet. Nothing is changed and false returned if that is impossible, the
-    /// other key is absent or empty, or `key` exists.
-    virtual bool copy_new(std::string_view /*key*/, const class ReadableStore& /*other*/,
-                          std::string_view /*other_key*/) {
-        return false;
-    }
-
-    /// The identity of the folder at a prefix, after following symbolic links; nullopt if there is none.
-    [[nodiscard]] virtual std::optional<FileId> folder_id(std::string_view /*prefix*/) const { return std::nullopt; }
-    /// Whether a prefix itself is a symbolic link, which the removal of a hierarchy does not follow.
-    [[nodiscard]] virtual bool is_link(std::string_view /*prefix*/) const { return false; }
-    /// The text of a symbolic link; empty for anything else.
-    [[nodiscard]] virtual std::string link_target(std::string_view /*prefix*/) const { return {}; }
-    /// Whether a prefix leads back to one above it (a symbolic link to a directory above), so that a walk ends there.
-    [[nodiscard]] virtual bool leads_back(std::string_view /*prefix*/) const { return false; }
-    /// For operations that check before they change anything. If a link on the way to a key forbids writing or erasing
-    /// it (see StoreOptions::follow_links), throws invalid_argument, naming the link. A link at the key itself does not
-    /// count: it is replaced.
-    virtual void require_direct(std::string_view /*key*/) const {}
-
-    /// Names of the temporary files directly below a prefix, of active or killed writers. They are not keys.
-    [[nodiscard]] virtual std::vector<std::string> temporaries(std::string_view /*prefix*/) const { return {}; }
-    /// Removes one of them if its writer has ended, which means a process of this machine whose number no process has
-    /// now. If the writer is unknown, removes the file if it was not written to for an hour. Returns whether the file
-    /// is gone.
-    virtual bool remove_temporary(std::string_view /*prefix*/, std::string_view /*name*/) { return false; }
-};
-
-/// A change of a value that depends on what it was, where other programs are not kept away by locks: while it lives,
-/// every read of the value notes its version, and setting it fails unless it still has that version. See
-/// KeyValueStore::begin_change().
-class ValueChange {
-public:
-    virtual ~ValueChange() = default;
-    /// Somebody else was faster: read again, and begin a new change. Setting the value threw an error, unless it was
-    /// read twice and differed.
-    [[nodiscard]] virtual bool conflicted() const = 0;
-    /// Whether there was no value when it was read; asks for it if it was not read.
-    [[nodiscard]] virtual bool was_absent() = 0;
-};
-
-/// A value that will be read soon.
-struct ReadWish {
-    std::string key;
-    bool whole = false;  ///< by get(); else by open()
-};
-/// Gives the next one; false when there is none.
-using NextWish = std::function<bool(ReadWish& wish)>;
-/// While it lives, values are fetched before they are asked for (KeyValueStore::read_ahead).
-class ReadAhead {
-public:
-    virtual ~ReadAhead() = default;
-};
-
 /// What can be read of a store. Keys are UTF-8: parts joined by '/', none of them empty, "." or ".."; any other key
 /// throws invalid_argument. Thread rule: every member may be called from several threads at once.
 class ReadableStore {
@@ -233,10 +113,12 @@ public:
     /// Reads a whole value into `out` (reusing its memory); false if the key is absent. For a value of more than
     /// `limit` bytes, throws corrupt before allocating memory.
     [[nodiscard]] virtual bool get(std::string_view key, Buffer& out, std::uint64_t limit = UINT64_MAX) const;
+    /// What only a store over the network has; null for any other.
+    [[nodiscard]] virtual const FarStore* far() const { return nullptr; }
     /// Whether each read is a request over the network, so that it pays to announce them.
-    [[nodiscard]] virtual bool is_far() const { return false; }
+    [[nodiscard]] bool is_far() const { return far() != nullptr; }
     /// How to open, for reading, what lies beside the store.
-    [[nodiscard]] virtual StoreOptions options_beside() const { return {.read_only = true}; }
+    [[nodiscard]] StoreOptions options_beside() const;
     /// Whether list() and for_each() name everything that is there; a server of files over HTTP does not say it.
     [[nodiscard]] virtual bool lists() const { return true; }
     /// Announces values that get() and open() will be asked for in about this order, each once. Values for get() have
@@ -244,9 +126,8 @@ public:
     /// thread, one call at a time; it must not use the store. At most `room` bytes of memory are taken, and at most
     /// half of what is left. Null unless is_far(), or if there is no room for one value. The store must outlive the
     /// result.
-    [[nodiscard]] virtual std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*usual*/, NextWish /*next*/,
-                                                                std::uint64_t /*room*/) const {
-        return nullptr;
+    [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next, std::uint64_t room) const {
+        return is_far() ? far()->read_ahead(usual, std::move(next), room) : nullptr;
     }
     [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next) const {
         return read_ahead(usual, std::move(next), UINT64_MAX);
@@ -255,12 +136,14 @@ public:
     /// fetched once, and the latest values are kept in files without names on this machine. A value that is replaced
     /// meanwhile reads as it was, or fails. `whole`: all of each value will be read, so more may be fetched at once
     /// than is asked for. Null unless that pays. The store must outlive the result.
-    [[nodiscard]] virtual std::unique_ptr<ReadAhead> keep_parts(bool /*whole*/) const { return nullptr; }
+    [[nodiscard]] std::unique_ptr<ReadAhead> keep_parts(bool whole) const {
+        return is_far() ? far()->keep_parts(whole) : nullptr;
+    }
     /// The stamp of the present value; nullopt if the key is absent. Reads the value if the file system does not record
     /// nanoseconds.
     [[nodiscard]] virtual std::optional<ValueStamp> stamp(std::string_view key) const;
     /// The same of many keys, which in a store far away are asked for at once.
-    [[nodiscard]] virtual std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const;
+    [[nodiscard]] std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const;
     /// Whether the key exists, as stamp() would say, but without reading the value.
     [[nodiscard]] virtual bool contains(std::string_view key) const;
     /// Lists the names directly below a prefix ("" is the root), without writers' temporary files.
@@ -277,26 +160,14 @@ public:
     /// The same, with the MD5 sum of each value in hexadecimal digits, if the store knows it without reading the value;
     /// else it is empty.
     using EachSum = std::function<void(std::string_view name, std::uint64_t size, std::string_view md5)>;
-    virtual void for_each_sum(std::string_view prefix, const EachSum& each, const EachFolder& folder) const {
-        for_each(
-            prefix, [&](std::string_view name, const ValueSize& size) { each(name, size(), ""); }, folder);
-    }
+    void for_each_sum(std::string_view prefix, const EachSum& each, const EachFolder& folder) const;
     /// The same, with the stamp of each value, as stamp() gives it; only for stores with is_far().
     using EachStamp = std::function<void(std::string_view name, const ValueStamp& stamp)>;
-    virtual void for_each_stamp(std::string_view prefix, const EachStamp& each, const EachFolder& folder) const {
-        for_each(
-            prefix, [&](std::string_view name, const ValueSize& size) { each(name, ValueStamp{.size = size()}); },
-            folder);
-    }
+    void for_each_stamp(std::string_view prefix, const EachStamp& each, const EachFolder& folder) const;
 
-    /// What a server's answers told about times, by its own clock, in seconds since 1970; 0: nothing.
-    struct SeenTimes {
-        std::int64_t now = 0;      ///< when it answered last
-        std::int64_t changed = 0;  ///< when that value changed which changed last among those that were read
-        std::string name;          ///< of that value
-    };
+    using SeenTimes = tessera::SeenTimes;
     /// Since the store was opened; only stores with is_far() know any.
-    [[nodiscard]] virtual SeenTimes seen_times() const { return {}; }
+    [[nodiscard]] SeenTimes seen_times() const { return is_far() ? far()->seen_times() : SeenTimes(); }
 
     [[nodiscard]] virtual bool read_only() const { return false; }
     /// The name for messages: the directory's path, "memory".
@@ -306,40 +177,6 @@ public:
     /// What the store knows of its values as files of this machine. In other kinds of stores, the answers that
     /// LocalFiles gives by default.
     [[nodiscard]] virtual const LocalFiles& local_files() const;
-};
-
-/// How a store keeps writers apart. Thread rule: every member may be called from several threads at once.
-class StoreLocks {
-public:
-    virtual ~StoreLocks() = default;
-
-    /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Excludes
-    /// other threads of this process, even through other store objects for the same place, and in a directory other
-    /// processes too. A thread holds at most one chunk slot, and takes it while it holds the shape slot. No other
-    /// nesting is allowed.
-    [[nodiscard]] virtual StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) = 0;
-    /// Locks the shape slot exclusively; nullopt if anybody else holds it in either mode.
-    [[nodiscard]] virtual std::optional<StoreLock> try_lock(std::string_view prefix) = 0;
-
-    /// Begins a change of the value of `key`, and of the metadata documents directly below it, by one thread, that
-    /// holds its lock. `keeps`: a part of the old value is kept. Null in stores whose locks keep all writers away.
-    /// Throws unsupported if the store cannot keep others' changes from being lost, and the change needs that.
-    [[nodiscard]] virtual std::unique_ptr<ValueChange> begin_change(std::string_view /*key*/, bool /*keeps*/) {
-        return nullptr;
-    }
-    /// Whether writers of other programs are told apart by versions (begin_change()), not by locks. They may then
-    /// change the shape, and write to new elements, while a chunk is being changed.
-    [[nodiscard]] virtual bool has_versions() const { return false; }
-    /// What is known of how far the store keeps writers apart, for people; empty where its locks do that.
-    [[nodiscard]] virtual std::string promise() const { return {}; }
-
-    /// The DestinationLock of the array or group at `prefix`, for creating or removing it as a whole. Holds nothing in
-    /// stores that no other run can reach.
-    [[nodiscard]] virtual StoreLock lock_destination(std::string_view /*prefix*/) { return {}; }
-
-    /// Called before a change to the array or group at `prefix`, with its lock held. Throws Error(sealed) if it, or a
-    /// folder above it, is sealed and StoreOptions::break_seal does not permit the change. Sealing holds the same lock.
-    virtual void require_unsealed(std::string_view /*prefix*/) {}
 };
 
 /// Maps keys to bytes: what can be read, and changed. Thread rule: every member may be called from several threads at
@@ -374,7 +211,9 @@ public:
     /// Removes everything below a prefix ("" is everything).
     virtual void erase_below(std::string_view prefix) = 0;
     /// Removes what killed runs had sent of values at and below a prefix, and no listing shows. Nothing in most stores.
-    virtual void abandon_uploads(std::string_view /*prefix*/) {}
+    void abandon_uploads(std::string_view prefix) {
+        if (is_far()) far()->abandon_uploads(prefix);
+    }
     /// Moves everything below the prefix `from` to the prefix `to`, which must be empty. Throws not_found,
     /// already_exists, invalid_argument for a move into itself, and unsupported if the store cannot do this.
     virtual void move(std::string_view from, std::string_view to);
