@@ -425,6 +425,11 @@ std::pair<std::string, std::string> split_node(const std::string& path) {
 /// The path of the data set that a recipe is over; nullopt for single arrays.
 std::optional<std::string> data_set_of(const Recipe& recipe) {
     std::optional<std::string> found;
+    if (const auto* const join = std::get_if<JoinRecipe>(&recipe.make)) {
+        // The others are what the first one is, or refused: there may be thousands.
+        const bool is_set = !join->parts.empty() && !join->parts.front().array && DataSet::at(join->parts.front().path);
+        return is_set ? std::optional(join->parts.front().path) : std::nullopt;
+    }
     for_each_ingredient(recipe, [&](const Ingredient& ingredient) {
         if (found || ingredient.array || ingredient.path.empty()) return;
         if (std::ranges::count(grouping_words(), ingredient.path) > 0) return;
