@@ -134,6 +134,28 @@ void parallel_for(std::int64_t count, const IoOptions& options, const std::funct
     if (shared.first) std::rethrow_exception(shared.first);
 }
 
+void outside_of_jobs(const std::function<void()>& body) {
+    if (!inside_job) return body();
+    std::exception_ptr failed;
+    const auto run = [&, account = MemoryAccount::current(), caller = &Caller::current()] {
+        const MemoryScope scope(account);
+        const JobScope jobs(*caller);
+        try {
+            body();
+        } catch (...) {
+            failed = std::current_exception();
+        }
+    };
+    std::jthread thread;
+    try {
+        thread = std::jthread(run);
+    } catch (const std::system_error&) {
+        return body();  // with this thread alone
+    }
+    thread.join();
+    if (failed) std::rethrow_exception(failed);
+}
+
 void parallel_in_memory(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
     auto threads = static_cast<int>(std::min<std::int64_t>(count, thread_count(options)));
     if (threads <= 1 || inside_job || !MemoryAccount::current()) return parallel_for(count, options, job);

@@ -28,6 +28,8 @@ def data_set():
     group.create_array("t", data=values, chunks=(10, 3, 4), dims=("time", "lat", "lon"), fill_value=-9.0,
                  attrs={"units": "K", "scale": 2})
     group.create_array("time", data=np.arange(45), dims=("time",), attrs={"units": "days since 2001-01-10", "calendar": "noleap"})
+    group.create_array("lat", data=np.linspace(-75, 75, 6), dims=("lat",), attrs={"units": "degrees_north"})
+    group.create_array("lon", data=np.arange(8) * 45.0, dims=("lon",), attrs={"units": "degrees_east"})
     group.create_array("labels", data=np.arange(8) % 3, dims=("lon",))
     tessera.copy("g", "h")
     tessera.open("h/t", "r+")[3] = 4.5
@@ -70,6 +72,16 @@ RECIPES = {
                          ("reduce", "g/t", {"how": "sum", "axis": "lon", "by": "g/labels"})),
     "reduce kept": (["g/t"], ["--with", "argmax", "--axis", "-1", "--keep-dims", "--dtype", "i2"],
                     ("reduce", "g/t", {"how": "argmax", "axis": -1, "keepdims": True, "dtype": "i2"})),
+    "reduce weighted": (["g/t"], ["--with", "mean", "--axis", "lat,lon", "--weights", "area"],
+                        ("reduce", "g/t", {"how": "mean", "axis": ("lat", "lon"), "weights": "area"})),
+    "reduce weighted by an array": (["g/t"], ["--with", "std", "--axis", "lon", "--weights", "g/labels"],
+                                    ("reduce", "g/t", {"how": "std", "axis": "lon", "weights": "g/labels"})),
+    "reduce rolling": (["g/t"], ["--with", "mean", "--rolling", "time=7", "--min-count", "3", "--center"],
+                       ("reduce", "g/t", {"how": "mean", "rolling": {"time": 7}, "min_count": 3, "center": True})),
+    "calc anomalies": (None, ["(t - mean(t, by=month)) / std(t, time)", "t=g/t"],
+                       ("calc", "(t - mean(t, by=month)) / std(t, time)", {"operands": {"t": "g/t"}})),
+    "regrid": (["g/t"], ["--to", "lat=-60:60:15,lon=-10:300:10"], ("regrid", "g/t", {"to": "lat=-60:60:15,lon=-10:300:10"})),
+    "regrid like": (["g/t"], ["--like", "g/t", "--method", "conservative"], ("regrid", "g/t", {"like": "g/t", "method": "conservative"})),
     "coarsen": (["g/t"], ["--by", "lat=2,lon=3", "--with", "max"], ("coarsen", "g/t", {"by": {"lat": 2, "lon": 3}, "how": "max"})),
     "stack": (["g/t", "g/t"], ["--axis", "1", "--dtype", "f8"], ("stack", ["g/t", "g/t"], {"axis": 1, "dtype": "f8"})),
     "concat": (["g/t", "g/t", "g/t"], ["--axis", "lat"], ("concat", ["g/t", "g/t", "g/t"], {"axis": "lat"})),
@@ -124,6 +136,7 @@ KEYWORDS = {
     "calc": ("calc", "ComputedOptions", {"dry_run", "reverse_dims"}),
     "reduce": ("reduce", "ComputedOptions", {"dry_run", "reverse_dims"}),
     "coarsen": ("coarsen", "ComputedOptions", {"dry_run", "reverse_dims", "as_stored"}),
+    "regrid": ("regrid", "ComputedOptions", {"dry_run", "reverse_dims"}),
     "stack": ("join", "JoiningOptions", {"new_axis", "keep_ones", *OF_COPIES}),
     "concat": ("join", "JoiningOptions", {"new_axis", "keep_ones", *OF_COPIES}),
     "pyramid": ("pyramid", "LevelOptions",

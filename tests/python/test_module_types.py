@@ -38,6 +38,7 @@ CALLS = {
     "calc": lambda: (tessera.calc, dict(destination=None, expression="a+1", operands={"a": "a.zarr"})),
     "calc2": lambda: (tessera.calc, dict(destination="new.zarr", expression="a+1", operands={"a": "a.zarr"})),
     "calc3": lambda: (tessera.calc, dict(destination="a.zarr", expression="a+1", operands={"a": "a.zarr"}, in_place=True)),
+    "regrid": lambda: (tessera.regrid, dict(array="a.zarr", destination="new.zarr", to="lat=0:1:1")),
     "coarsen": lambda: (tessera.coarsen, dict(array="a.zarr", destination="new.zarr", by=(2,2))),
     "concat": lambda: (tessera.concat, dict(arrays=["a.zarr", "a.zarr"], destination="new.zarr")),
     "convert": lambda: (tessera.convert, dict(source="a.zarr", destination="new.zarr", format="v2")),
@@ -225,7 +226,7 @@ def test_types_in_words():
         "Array.cached(): max_memory: expected an integer or text, found None (NoneType)": lambda: a.cached(None),
         "Array.update(): function: expected a function, found 3 (int)": lambda: a.update(..., 3),
         "diff(): b: expected text, a path or tessera.Array, found [1] (list)": lambda: tessera.diff(a, [1]),
-        "calc(): operands: expected a dict, found 3 (int)": lambda: tessera.calc(None, "a", 3),
+        "calc(): operands: expected a dict or None, found 3 (int)": lambda: tessera.calc(None, "a", 3),
         "verify(): threads: expected an integer, found 'all' (str)": lambda: tessera.verify("a.zarr", threads="all"),
         "Group.move(): new: expected text, found 3 (int)": lambda: group().move("v", 3),
     }.items():

@@ -1,5 +1,4 @@
 // tessera calc
-#include <tessera/action.h>
 #include <tessera/calc.h>
 
 #include <algorithm>
@@ -104,38 +103,13 @@ int calc_in_place(Session& session, const CalcCommand& o) {
     return exit_done;
 }
 
-/// Names the command that makes an operand of a reduction which the expression calls: "a - mean(a, axis=0)".
-[[noreturn]] void rethrow_with_command(const Error& error, const CalcCommand& o) {
-    const auto called = called_reduction(o.expression);
-    if (!called || std::ranges::count(error.advice(), Action::reduce, &Advice::action) == 0) throw error;
-    std::string source = "SRC";
-    for (const std::string& given : o.operands) {
-        if (!called->operand.empty() && given.starts_with(called->operand + '=')) {
-            source = given.substr(called->operand.size() + 1);
-        }
-    }
-    const std::string made = called->with + ".npy";
-    std::vector<std::string> words{"reduce", source, made, "--with", called->with};
-    if (!called->axes.empty()) words.insert(words.end(), {"--axis", called->axes});
-    if (called->skip_nan) words.emplace_back("--skip-nan");
-    const std::string command = command_text(words);
-    if (called->text == o.expression)
-        throw Error(error.code(), fmt::format("{}; `{}` computes it", error.what(), command));
-    throw Error(error.code(), fmt::format("{}; `{} --keep-dims` makes an operand, {}={}.npy, to stand for '{}'",
-                                          error.what(), command, called->with, called->with, called->text));
-}
-
 int calc(Session& session, const CalcCommand& given) {
     if (given.in_place) return calc_in_place(session, given);
     CalcCommand o = given;
     if (o.no_undo) throw invalid_argument("--no-undo: only with --in-place");
     o.out.source = o.expression;
     o.out.recipe.make = CalcRecipe{o.expression, operands_of(o.operands), o.recipe().raw};
-    try {
-        return make_recipe(session, o.out, "calculated");
-    } catch (const Error& e) {
-        rethrow_with_command(e, o);
-    }
+    return make_recipe(session, o.out, "calculated");
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ Run declare_unstack(CLI::App& app);
 Run declare_concat(CLI::App& app);
 Run declare_calc(CLI::App& app);
 Run declare_reduce(CLI::App& app);
+Run declare_regrid(CLI::App& app);
 Run declare_coarsen(CLI::App& app);
 Run declare_pyramid(CLI::App& app);
 Run declare_plan(CLI::App& app);
@@ -328,6 +329,12 @@ constexpr Command table[] = {
      "and\n"
      "datetime64('2020-01-31'), timedelta64(5, 'D'), in the largest unit that divides both. All else is refused.\n"
      "Text is compared with text between quotes: station == 'Graz'.\n"
+     "What `reduce` computes stands in it, too, with names of dimensions or parts of time, and is broadcast back:\n"
+     "mean(t, time), p95(t, by=season), t - mean(t, by=month), (t - mean(t, time)) / std(t, time). Missing elements "
+     "are\n"
+     "left out there. Words of by= are those of `reduce --by`, but month is month-of-year, and year-month each month "
+     "of\n"
+     "each year. Such a part is computed once, and kept in memory or in a temporary file.\n"
      "Operands are what their elements stand for: unpacked, with NaN for missing ones, and times as datetimes; --raw "
      "gives\n"
      "the codes. With --in-place the value is packed as OUT is, halves to even, and refused where it does not fit.\n"
@@ -335,6 +342,7 @@ constexpr Command table[] = {
      "back.\n\n"
      "Examples:\n"
      "  tessera calc out.zarr 'where(a < 0, 0, a * 0.1 + b)' a=x.zarr b=y.npy\n"
+     "  tessera calc anomalies.zarr 't - mean(t, by=month)' t=era5.nc::t2m\n"
      "  tessera calc x.zarr 'where(isnan(x), 0, x)' x=x.zarr --in-place --sel ':100'",
      declare_calc},
     {"reduce", compute, "minimum, mean, median … along dimensions", "reduce SRC DST --with WORD [options]",
@@ -350,10 +358,16 @@ constexpr Command table[] = {
      "--max-memory.\n"
      "With --by, the dimension of --axis, or else the only one with times, gets an index for each group, whose labels\n"
      "are the attribute group_labels: month is each month of each year, without gaps; the others that occur, "
-     "sorted.\n\n"
+     "sorted.\n"
+     "--weights area are areas of cells between bounds, or half-way between neighbours, with great circles between "
+     "their\n"
+     "corners (CDO's fldmean). Missing elements have no weight. A path without extension begins with ./\n"
+     "With --rolling, as xarray's: a window that is not complete is missing, unless --min-count allows it.\n\n"
      "Examples:\n"
      "  tessera reduce series.zarr mean.zarr --axis 0 --with mean\n"
-     "  tessera reduce era5.nc::t2m monthly.zarr --by month --with p95",
+     "  tessera reduce era5.nc::t2m monthly.zarr --by month --with p95\n"
+     "  tessera reduce era5.nc::t2m earth.npy --axis latitude,longitude --with mean --weights area\n"
+     "  tessera reduce era5.nc::t2m smooth.zarr --rolling time=30 --with mean",
      declare_reduce},
     {"coarsen", compute, "downsample by whole factors", "coarsen SRC DST --by FACTORS [options]",
      "One element for each block of the source, of its dtype; blocks at the ends hold what is left. Means of integers "
@@ -364,6 +378,20 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera coarsen dem.zarr overview.npy --by 4,4 --with mean",
      declare_coarsen},
+    {"regrid", compute, "interpolate to other latitudes and longitudes",
+     "regrid SRC DST --like GRID | --to RANGES [options]",
+     "Both grids are regular: one dimension has latitudes, another longitudes, as coordinates beside the array. Those "
+     "that\n"
+     "run once around the earth go on across their ends. Missing elements are as in CDO: bilinear (remapbil) needs all "
+     "four\n"
+     "neighbours, and beyond the last latitudes takes the nearest four; nearest (remapnn) keeps the dtype; "
+     "conservative\n"
+     "(remapcon, first order) is the mean by areas in common of cells that are there. Cells end half-way between\n"
+     "neighbours, or where the coordinate's bounds say. DST in a group gets its coordinates beside it.\n\n"
+     "Examples:\n"
+     "  tessera regrid era5.nc::t2m coarse.zarr/t2m --to lat=-90:90:1,lon=0:359:1\n"
+     "  tessera regrid rain.nc::pr same.zarr/pr --like model.nc::pr --method conservative",
+     declare_regrid},
     {"pyramid", compute, "an OME-Zarr or GeoZarr image with its overviews", "pyramid SRC DST [options]",
      "A group with the levels 0, 1, 2 … and OME-NGFF multiscales metadata: 0.5 in v3, 0.4 in v2, or --ome. Each level\n"
      "is computed from SRC itself. An image of 0.4 is upgraded in two steps: copy it with --format v3, then "
@@ -376,8 +404,9 @@ constexpr Command table[] = {
      declare_pyramid},
     {"plan", share, "divide a copy or computation into units for many processes",
      "plan COMMAND … --out JOB.json [--parts N] [options]",
-     "COMMAND is copy, rechunk, stack, concat, calc, reduce, coarsen or pyramid, with its arguments and options. The\n"
-     "target is begun, and JOB.json says what is to be done. A unit is some whole chunks or shards of the target: no "
+     "COMMAND is copy, rechunk, stack, concat, calc, reduce, coarsen, regrid or pyramid, with its arguments and\n"
+     "options. The target is begun, and JOB.json says what is to be done. A unit is some whole chunks or shards of the "
+     "target: no "
      "two\n"
      "units share a file, so that no locks between machines are needed. --max-memory is that of each process.\n\n"
      "Example:\n"

@@ -96,8 +96,8 @@ Run declare_plan(CLI::App& app) {
         ->option_text("N");
     app.require_subcommand(1);
     for (const Command& command : commands()) {
-        static const std::vector<std::string> planned{"copy", "rechunk", "stack",   "concat",
-                                                      "calc", "reduce",  "coarsen", "pyramid"};
+        static const std::vector<std::string> planned{"copy",   "rechunk", "stack",  "concat", "calc",
+                                                      "reduce", "coarsen", "regrid", "pyramid"};
         if (std::ranges::count(planned, command.name) == 0) continue;
         CLI::App* sub = app.add_subcommand(command.name, command.about);
         sub->fallthrough();

@@ -51,6 +51,7 @@ const std::vector<Changing>& changing_commands() {
         {"calc", "OUT"},
         {"reduce", "DST"},
         {"coarsen", "DST"},
+        {"regrid", "DST"},
         {"pyramid", "DST"},
         {"set", "PATH"},
         {"append", "PATH"},

@@ -6,6 +6,7 @@
 #include <tessera/apart.h>
 #include <tessera/array_file.h>
 #include <tessera/codec.h>
+#include <tessera/coordinates_beside.h>
 #include <tessera/copy.h>
 #include <tessera/data_set.h>
 #include <tessera/derived_source.h>
@@ -272,6 +273,7 @@ int make_recipe(Session& session, TransferOptions o, std::string_view done) {
     const std::string place = o.as ? "-." + *o.as : o.destination;
     if (becomes_text(o.recipe, place)) show_as_text(opened);
     note_marks(opened, place);
+    const CoordinatesBeside beside(opened, o.destination);
     if (o.state.empty()) o.state = opened.source->name();
     o.made = std::make_shared<const OpenedRecipe>(std::move(opened));
     o.open = [made = o.made, to = o.destination] {
@@ -281,7 +283,9 @@ int make_recipe(Session& session, TransferOptions o, std::string_view done) {
         return shared_source({made, made->source.get()}, attributes);
     };
     const auto made = o.made;
+    const bool writes = !o.result.dry_run;
     const int code = transfer(session, std::move(o), done);
+    if (writes) beside.write({.io = session.io(), .store = session.store()});
     for (const Note& note : made->notes) session.note(advised(note.text, note.advice));
     return code;
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -49,6 +50,10 @@ private:
     Caller own_;
     Caller* before_;
 };
+
+/// Calls body() so that its parallel_for use several threads also where this thread runs a job, which then waits. With
+/// what jobs inherit.
+void outside_of_jobs(const std::function<void()>& body);
 
 /// Throws Error(cancelled) if this thread is asked to stop, which now waits for a lock.
 void throw_if_stopped();

@@ -18,7 +18,10 @@
 #include <tessera/slices.h>
 
 #include "calc_program.h"
+#include "calc_reductions.h"
 #include "converted_source.h"
+#include "expression.h"
+#include "text_comparison.h"
 
 namespace tessera {
 
@@ -57,8 +60,9 @@ Shape broadcast(std::string_view text, std::span<const CalcOperand> operands, co
 
 class CalcSource final : public ArraySource {
 public:
-    CalcSource(std::string_view text, std::vector<CalcOperand> operands, const std::optional<Shape>& shape)
-        : operands_(std::move(operands)), program_(compile_expression(text, operands_)), name_(text) {
+    CalcSource(std::string_view text, const Expression& tree, std::vector<CalcOperand> operands,
+               const std::optional<Shape>& shape)
+        : operands_(std::move(operands)), program_(compile_tree(text, tree, operands_)), name_(text) {
         info_.dtype = program_.result.dtype();
         info_.shape = broadcast(text, operands_, shape);
         item_ = info_.dtype.size();
@@ -188,9 +192,17 @@ private:
 
 }  // namespace
 
+std::unique_ptr<ArraySource> source_of_tree(std::string_view text, const Expression& tree,
+                                            std::vector<CalcOperand> operands, const std::optional<Shape>& shape) {
+    return std::make_unique<CalcSource>(text, tree, std::move(operands), shape);
+}
+
 std::unique_ptr<ArraySource> calc_source(std::string_view expression, std::vector<CalcOperand> operands,
-                                         const std::optional<Shape>& shape) {
-    return std::make_unique<CalcSource>(expression, std::move(operands), shape);
+                                         const std::optional<Shape>& shape, std::int64_t reducing) {
+    const auto tree = parse_expression(expression);
+    replace_text_comparisons(*tree, operands);
+    if (reducing > 0) replace_reductions(expression, *tree, operands, reducing);
+    return source_of_tree(expression, *tree, std::move(operands), shape);
 }
 
 std::vector<std::string_view> calc_functions() {

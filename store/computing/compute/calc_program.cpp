@@ -1,9 +1,7 @@
 #include "calc_program.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <numbers>
 #include <optional>
@@ -18,7 +16,7 @@
 #include <tessera/error_text.h>
 
 #include "expression.h"
-#include "text_comparison.h"
+#include "reduced_array.h"
 
 namespace tessera {
 
@@ -126,6 +124,10 @@ private:
     }
 
     Term call(const Expression& node) {
+        for (const auto& argument : node.arguments) {
+            if (argument->keyword.empty()) continue;
+            throw error(*argument, fmt::format("only reductions have the argument {}=", argument->keyword));
+        }
         if (node.name == "clip") return clip(node);
         if (node.name == "datetime64" || node.name == "timedelta64") return time_constant(node);
         for (std::size_t i = 0; i < 14; ++i) {
@@ -134,6 +136,10 @@ private:
             if (named) return conversion(node, number);
         }
         const Function* function = find_function(node.name);
+        if (function == nullptr && called_reduction(node.name)) {
+            throw error(node,
+                        fmt::format("here {} would be that of some elements: compute it by calc before", node.name));
+        }
         if (function == nullptr) {
             throw error(node, fmt::format("unknown function '{}'", node.name))
                 .advising(Action::calc_functions, "lists those there are");
@@ -450,96 +456,8 @@ private:
 
 }  // namespace
 
-namespace {
-
-bool is_word(char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-    return text;
-}
-
-/// The arguments of a call: what stands between commas up to the bracket that closes it.
-std::vector<std::string_view> arguments_of(std::string_view text) {
-    std::vector<std::string_view> found;
-    int depth = 0;
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        const bool closes = c == ')' && depth == 0;
-        if (closes || (c == ',' && depth == 0)) {
-            found.push_back(trimmed(text.substr(begin, i - begin)));
-            begin = i + 1;
-        }
-        if (closes) break;
-        if (c == '(') ++depth;
-        if (c == ')') --depth;
-    }
-    return found;
-}
-
-}  // namespace
-
-std::optional<CalledReduction> called_reduction(std::string_view expression) {
-    for (const std::string_view word :
-         {"nanmean", "nanmedian", "nansum", "nanstd", "nanvar",        "nanmin",    "nanmax",
-          "mean",    "median",    "sum",    "std",    "var",           "min",       "max",
-          "argmin",  "argmax",    "any",    "all",    "nanpercentile", "percentile"}) {
-        for (std::size_t at = expression.find(word); at != expression.npos; at = expression.find(word, at + 1)) {
-            const std::size_t end = at + word.size();
-            if ((at > 0 && is_word(expression[at - 1])) || !expression.substr(end).starts_with("(")) continue;
-            const bool skip_nan = word.starts_with("nan");
-            CalledReduction called;
-            called.with = word.substr(skip_nan ? 3 : 0);
-            called.skip_nan = skip_nan;
-            std::vector<std::string_view> arguments = arguments_of(expression.substr(end + 1));
-            if (arguments.empty()) continue;
-            const std::size_t past =
-                static_cast<std::size_t>(arguments.back().data() - expression.data()) + arguments.back().size();
-            std::size_t from = at;
-            if (at > 0 && expression[at - 1] == '.') {  // a.mean(axis=0)
-                std::size_t begin = at - 1;
-                while (begin > 0 && is_word(expression[begin - 1])) --begin;
-                const std::string_view of = expression.substr(begin, at - 1 - begin);
-                if (of != "np" && of != "numpy") arguments.insert(arguments.begin(), of);
-                from = begin;
-            }
-            called.text = expression.substr(from, expression.find(')', past) + 1 - from);
-            if (std::ranges::all_of(arguments.front(), is_word)) called.operand = arguments.front();
-            if (called.with == "percentile") {  // percentile(a, 95): reduce calls it p95
-                if (arguments.size() < 2) continue;
-                called.with = fmt::format("p{}", arguments[1]);
-                arguments.erase(arguments.begin() + 1);
-            }
-            for (std::size_t i = 1; i < arguments.size(); ++i) {
-                std::string_view axis = arguments[i];
-                if (axis.starts_with("keepdims")) continue;
-                if (axis.starts_with("axis")) axis = trimmed(axis.substr(4));
-                if (axis.starts_with("=")) axis = trimmed(axis.substr(1));
-                if (axis.starts_with("(") && axis.ends_with(")")) axis = axis.substr(1, axis.size() - 2);
-                if (axis.find_first_not_of("0123456789-, ") != axis.npos) continue;
-                std::ranges::copy_if(axis, std::back_inserter(called.axes), [](char c) { return c != ' '; });
-            }
-            return called;
-        }
-    }
-    return {};
-}
-
-Program compile_expression(std::string_view text, std::vector<CalcOperand>& operands) {
-    try {
-        const auto tree = parse_expression(text);
-        replace_text_comparisons(*tree, operands);
-        return Compiler(text, operands).compile_tree(*tree);
-    } catch (const Error& e) {
-        const auto called = called_reduction(text);
-        if (!called) throw;
-        throw Error(e.code(), fmt::format("{} (expressions go element by element)", e.what()))
-            .advising(Action::reduce, "makes an operand", called->with);
-    }
+Program compile_tree(std::string_view text, const Expression& tree, const std::vector<CalcOperand>& operands) {
+    return Compiler(text, operands).compile_tree(tree);
 }
 
 }  // namespace tessera

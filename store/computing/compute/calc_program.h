@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <tessera/calc.h>
 
 #include "calc_times.h"
+#include "expression.h"
 #include "kernels.h"
 
 namespace tessera {
@@ -45,8 +47,14 @@ struct Program {
     RowPlace result;
 };
 
-/// Operands of text become those of Booleans that they are compared for. Throws invalid_argument, with the place in the
-/// text, as calc_source().
-[[nodiscard]] Program compile_expression(std::string_view text, std::vector<CalcOperand>& operands);
+/// A tree whose reductions and comparisons of text are operands. Throws invalid_argument, with the place in the text,
+/// as calc_source().
+[[nodiscard]] Program compile_tree(std::string_view text, const Expression& tree,
+                                   const std::vector<CalcOperand>& operands);
+
+/// The value of such a tree as an array of this name. `text` is for messages.
+[[nodiscard]] std::unique_ptr<ArraySource> source_of_tree(std::string_view text, const Expression& tree,
+                                                          std::vector<CalcOperand> operands,
+                                                          const std::optional<Shape>& shape);
 
 }  // namespace tessera

@@ -27,10 +27,6 @@ namespace tessera {
 
 namespace {
 
-bool is_integral(const DType& dtype) {
-    return dtype.kind() == Kind::integer || dtype.kind() == Kind::unsigned_integer;
-}
-
 bool is_real(const DType& dtype) {
     return dtype.kind() == Kind::real || dtype.kind() == Kind::bfloat16;
 }

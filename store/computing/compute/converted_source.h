@@ -19,6 +19,16 @@
 
 namespace tessera {
 
+[[nodiscard]] inline bool is_integral(const DType& dtype) {
+    return dtype.kind() == Kind::integer || dtype.kind() == Kind::unsigned_integer;
+}
+
+/// An attribute that is a text; empty for any other.
+[[nodiscard]] inline std::string text_attribute(const Value& attributes, std::string_view name) {
+    const Value* const value = attributes.find(name);
+    return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
 /// Makes room for elements of a shape, in the memory that is there if it is as large: fresh pages cost as much as a
 /// computation with them.
 inline void make_room(NDArray& elements, const DType& dtype, const Shape& shape) {

@@ -1,5 +1,6 @@
 #include "expression.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -215,11 +216,56 @@ private:
     ExpressionNode parse_text() {
         const std::size_t end = text_.find(text_[at_], at_ + 1);
         if (end == std::string_view::npos) throw error(at_, "the quote is not closed");
+        ExpressionNode node = text_node(at_, text_.substr(at_ + 1, end - at_ - 1));
+        at_ = end + 1;
+        return node;
+    }
+
+    static ExpressionNode text_node(std::size_t at, std::string_view text) {
         auto node = std::make_unique<Expression>();
         node->type = Expression::Type::text;
-        node->at = at_;
-        node->name = text_.substr(at_ + 1, end - at_ - 1);
+        node->at = at;
+        node->name = text;
+        return node;
+    }
+
+    /// Words between brackets, as a text without spaces: (0, 1).
+    ExpressionNode parse_list(std::size_t begin) {
+        const std::size_t end = text_.find_first_of("()", at_);
+        if (end == std::string_view::npos || text_[end] == '(') throw error(at_, "')' was expected");
+        ExpressionNode node = text_node(begin, "");
+        for (; at_ < end; ++at_) {
+            if (text_[at_] != ' ') node->name += text_[at_];
+        }
+        ++at_;
+        if (node->name.ends_with(',')) node->name.pop_back();
+        return node;
+    }
+
+    /// An expression, or KEYWORD=VALUE. Words of the value may have hyphens: by=month-of-year.
+    ExpressionNode parse_argument() {
+        skip_spaces();
+        std::size_t end = at_;
+        while (end < text_.size() && (begins_name(text_[end]) || (end > at_ && is_digit(text_[end])))) ++end;
+        const std::string_view word = text_.substr(at_, end - at_);
+        while (end < text_.size() && text_[end] == ' ') ++end;
+        const std::string_view rest = text_.substr(end);
+        if (word.empty() || !rest.starts_with("=") || rest.starts_with("==")) return parse_binary(comparison);
         at_ = end + 1;
+        skip_spaces();
+        const std::size_t begin = at_;
+        while (at_ < text_.size() && (begins_name(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '-')) ++at_;
+        ExpressionNode node;
+        if (at_ > begin) {
+            node = text_node(begin, text_.substr(begin, at_ - begin));
+        } else if (at_ < text_.size() && (text_[at_] == '\'' || text_[at_] == '"')) {
+            node = parse_text();
+        } else if (take("(")) {
+            node = parse_list(begin);
+        } else {
+            throw error(at_, "a word was expected");
+        }
+        node->keyword = word;
         return node;
     }
 
@@ -236,17 +282,22 @@ private:
             name = word();
         }
         if (name == "not") throw error(begin, "'not' has no meaning for arrays: write ~");
-        if (!take("(")) {
+        std::vector<ExpressionNode> arguments;
+        const bool is_method = at_ < text_.size() && text_[at_] == '.';  // a.mean(axis=0)
+        if (is_method || !take("(")) {
             auto node = std::make_unique<Expression>();
             node->type = Expression::Type::name;
             node->at = begin;
             node->name = name;
-            return node;
+            if (!is_method) return node;
+            ++at_;
+            name = word();
+            if (name.empty() || !take("(")) throw error(at_, "a method such as mean() was expected");
+            arguments.push_back(std::move(node));
         }
-        std::vector<ExpressionNode> arguments;
         if (!take(")")) {
             do {
-                arguments.push_back(parse_binary(comparison));
+                arguments.push_back(parse_argument());
             } while (take(","));
             if (!take(")")) throw error(at_, "',' or ')' was expected");
         }
@@ -264,6 +315,11 @@ Error expression_error(std::string_view text, std::size_t at, std::string_view w
     if (text.empty()) return invalid_argument("the expression is empty");
     if (at >= text.size()) return invalid_argument("'{}': at the end: {}", text, what);
     return invalid_argument("'{}': at '{}' (character {}): {}", text, text.substr(at, 20), at + 1, what);
+}
+
+bool names_operand(const Expression& tree, std::string_view name) {
+    return (tree.type == Expression::Type::name && tree.name == name) ||
+           std::ranges::any_of(tree.arguments, [&](const auto& argument) { return names_operand(*argument, name); });
 }
 
 std::unique_ptr<Expression> parse_expression(std::string_view text) {

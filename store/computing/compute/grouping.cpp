@@ -37,6 +37,8 @@ std::int64_t calendar_key(std::string_view by, Calendar calendar, Int128 time) {
     if (by == "month") return year * 12 + date.month - 1;
     if (by == "month-of-year") return date.month;
     if (by == "day-of-year") return day_of_year(calendar, date);
+    if (by == "hour-of-day")
+        return static_cast<std::int64_t>((time - days * attoseconds_of_day) / (attoseconds_of_day / 24));
     return season_of_month[date.month - 1];
 }
 
@@ -77,7 +79,8 @@ void require_countable(const ArraySource& array, std::int64_t length) {
 }  // namespace
 
 const std::vector<std::string_view>& grouping_words() {
-    static const std::vector<std::string_view> words{"year", "month", "month-of-year", "day-of-year", "season"};
+    static const std::vector<std::string_view> words{"year",        "month",  "month-of-year", "day-of-year",
+                                                     "hour-of-day", "season", "dayofyear",     "hour"};
     return words;
 }
 
@@ -101,10 +104,13 @@ int time_dimension(const ArraySource& array) {
     return *found;
 }
 
-std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis, std::string_view by) {
+std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis, std::string_view word) {
+    // As xarray calls them.
+    const std::string_view by = word == "dayofyear" ? "day-of-year" : word == "hour" ? "hour-of-day" : word;
     const auto& words = grouping_words();
     if (std::ranges::find(words, by) == words.end()) {
-        throw invalid_argument("expected year, month, month-of-year, day-of-year or season, found '{}'", by);
+        throw invalid_argument("expected year, month, month-of-year, day-of-year, hour-of-day or season, found '{}'",
+                               by);
     }
     const DimensionNames names = dimension_names_of(array);
     const std::optional<Coordinate> coordinate = times_along(array, axis, names);

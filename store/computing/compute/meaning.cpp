@@ -33,18 +33,9 @@ constexpr std::array<std::string_view, 7> cf_attributes{"_FillValue", "missing_v
 constexpr std::array<std::string_view, 5> of_codes{"valid_min", "valid_max", "valid_range", "actual_range",
                                                    cf_encoding_attribute};
 
-std::string text_in(const Value& attributes, std::string_view name) {
-    const Value* value = attributes.find(name);
-    return value != nullptr && value->is_string() ? value->as_string() : std::string();
-}
-
-bool is_integral(const DType& dtype) {
-    return dtype.kind() == Kind::integer || dtype.kind() == Kind::unsigned_integer;
-}
-
 /// The dtype that the attribute _Unsigned makes of one.
 DType with_sign(const DType& dtype, const Value& attributes) {
-    const std::string text = text_in(attributes, "_Unsigned");
+    const std::string text = text_attribute(attributes, "_Unsigned");
     const bool flips = (dtype.kind() == Kind::integer && text == "true") ||
                        (dtype.kind() == Kind::unsigned_integer && text == "false");
     if (!flips) return dtype;
@@ -72,7 +63,7 @@ void take_units_of_coordinate(const ArraySource& source, Value& values) {
         const auto coordinate = Coordinate::find(source, names->as_array()[0].as_string(), shape[0]);
         if (!coordinate) return;
         const Value attributes = coordinate->source().attribute_values();
-        if (text_in(attributes, "bounds") != name && text_in(attributes, "climatology") != name) return;
+        if (text_attribute(attributes, "bounds") != name && text_attribute(attributes, "climatology") != name) return;
         for (const char* key : {"units", "calendar"}) {
             if (const Value* value = attributes.find(key)) values.set(key, *value);
         }
@@ -371,8 +362,8 @@ Meaning meaning_by(const DType& dtype, Value attributes) {
     Meaning meaning{.stored = dtype, .held = dtype, .attributes = std::move(attributes)};
     const bool real = dtype.kind() == Kind::real || dtype.kind() == Kind::bfloat16;
     if (!real && !is_integral(dtype)) return meaning;
-    meaning.units = text_in(meaning.attributes, "units");
-    meaning.time = parse_cf_time(meaning.units, text_in(meaning.attributes, "calendar"));
+    meaning.units = text_attribute(meaning.attributes, "units");
+    meaning.time = parse_cf_time(meaning.units, text_attribute(meaning.attributes, "calendar"));
     meaning.packing = packing_of(meaning.attributes).value_or(Packing());
     meaning.stored = with_sign(dtype, meaning.attributes);
     meaning.missing = missing_elements(meaning.attributes, meaning.stored);
@@ -406,14 +397,14 @@ std::string what_stays(const Meaning& meaning, const std::string& name) {
                            calendar_name(meaning.time->calendar));
     }
     if (!meaning.time && meaning.units.find(" since ") != std::string::npos) {
-        const std::string calendar = text_in(meaning.attributes, "calendar");
+        const std::string calendar = text_attribute(meaning.attributes, "calendar");
         return fmt::format(
             "{}: times in '{}'{} stay numbers: the unit has no fixed length (days, hours, minutes and seconds have, "
             "months only in 360_day, common_years only in noleap), or the date or the calendar is none of CF's",
             name, meaning.units, calendar.empty() ? "" : fmt::format(" of the calendar '{}'", calendar));
     }
     for (const char* const key : {"scale_factor", "add_offset"}) {
-        if (!text_in(meaning.attributes, key).empty()) {
+        if (!text_attribute(meaning.attributes, key).empty()) {
             return fmt::format("{}: its attribute {} is text and no number, and is not applied", name, key);
         }
     }
@@ -439,7 +430,7 @@ Value attributes_of_result(const ArraySource& of, const ArrayInfo& result, const
     if (marked && result.dtype.kind() == Kind::real) {
         attributes.set(fill_attribute, std::numeric_limits<double>::quiet_NaN());
     }
-    std::string units = text_in(attributes, "units");
+    std::string units = text_attribute(attributes, "units");
     const std::size_t since = units.find(" since ");
     if (since != std::string::npos && meaning.units != UnitsKept::all) units = units.substr(0, since);
     if (meaning.units != UnitsKept::all) {
@@ -457,7 +448,7 @@ Value attributes_of_result(const ArraySource& of, const ArrayInfo& result, const
         if (d < names.size() && names[d]) method += fmt::format("{}: ", *names[d]);
     }
     if (!meaning.method.empty() && !method.empty()) {
-        const std::string before = text_in(attributes, "cell_methods");
+        const std::string before = text_attribute(attributes, "cell_methods");
         attributes.set("cell_methods",
                        fmt::format("{}{}{}{}", before, before.empty() ? "" : " ", method, meaning.method));
     }

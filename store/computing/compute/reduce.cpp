@@ -28,7 +28,9 @@ bool is_count(Reduction with) {
 }
 
 /// What a result is, in the words of CF's cell_methods, and what becomes of the units.
-ResultMeaning reduction_meaning(Reduction with) {
+ResultMeaning reduction_meaning(Reduction with, bool weighted) {
+    if (weighted && with == Reduction::mean) return {"mean (weighted)"};
+    if (weighted && with == Reduction::sum) return {"sum (weighted)", UnitsKept::none};  // weights have units, too
     switch (with) {
         case Reduction::min:
             return {"minimum"};
@@ -75,6 +77,7 @@ public:
             throw invalid_argument("{}: there is no {} of no elements", name_, reduction_name(a_.options.with));
         }
         if (groups != nullptr) require_groups();
+        if (a_.options.weights) require_weights();
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
@@ -82,7 +85,8 @@ public:
     [[nodiscard]] Value attribute_values() const override {
         std::vector<int> axes;
         for (const std::int64_t d : a_.axes) axes.push_back(static_cast<int>(d));
-        Value values = attributes_of_result(*a_.array, info_, reduction_meaning(a_.options.with), axes);
+        Value values = attributes_of_result(*a_.array, info_,
+                                            reduction_meaning(a_.options.with, a_.options.weights != nullptr), axes);
         if (const auto place = geo_reference_in(values)) {
             const auto [y, x] = geo_dimensions(*place, dimension_names_of(*a_.array), a_.from.shape.rank());
             if (y >= 0 && (a_.goes(y) || a_.goes(x))) erase_geo_place(values);
@@ -126,6 +130,22 @@ private:
                                    a_.from.shape[a_.grouping->axis]);
         }
     }
+    void require_weights() const {
+        const Shape shape = a_.options.weights->info().shape;
+        bool fits = shape.rank() == a_.from.shape.rank(), depends = false;
+        for (int d = 0; fits && d < shape.rank(); ++d) {
+            fits = shape[d] == 1 || shape[d] == a_.from.shape[d];
+            depends = depends || (a_.goes(d) && shape[d] == a_.from.shape[d]);
+        }
+        if (!fits) {
+            throw invalid_argument("{}: its shape is {}, and that of the weights {}", name_, a_.from.shape.to_string(),
+                                   shape.to_string());
+        }
+        if (!depends) {
+            throw invalid_argument("weights: {} are of no dimension that is reduced, so that they change nothing",
+                                   a_.options.weights->name());
+        }
+    }
     /// How many groups a chunk's indices belong to, if groups follow each other; else all.
     [[nodiscard]] std::int64_t group_chunk(int d) const {
         const std::int64_t count = std::max<std::int64_t>(1, a_.grouping->count);
@@ -159,7 +179,7 @@ private:
             checked_add(checked_multiply(element_count(a_.least_step()), a_.dtype.size(), "memory"),
                         PercentileSearch::bytes + 8 * numbers_in_a_pass, "memory");
         const std::int64_t slab = !percentile
-                                      ? checked_multiply(element_count(a_.least_step()), a_.dtype.size(), "memory")
+                                      ? checked_multiply(element_count(a_.least_step()), a_.element_bytes(), "memory")
                                   : a_.grouping != nullptr ? a_.line_bytes()
                                                            : std::min(a_.line_bytes(), passes);
         const std::int64_t state = a_.grouping == nullptr ? 1
@@ -182,7 +202,7 @@ private:
             (accumulator_bytes + 8) * (a_.grouping == nullptr ? 1 : whole.extent[a_.grouping->axis]);
         const std::int64_t each = passes               ? 2 * PercentileSearch::bytes
                                   : takes_percentile() ? a_.line_bytes()
-                                                       : state + element_count(a_.least_step()) * a_.dtype.size();
+                                                       : state + element_count(a_.least_step()) * a_.element_bytes();
         if (columns > 1 && columns > a_.options.memory / std::max<std::int64_t>(1, each)) {
             for (const bool cut_chunks : {false, true}) {
                 if (cut_chunks && !takes_percentile() && a_.grouping == nullptr &&
@@ -201,6 +221,7 @@ private:
             }
         }
         if (passes) return reduce_by_passes(a_, whole, out, io);
+        if (a_.options.weights) return reduce_by_weights(a_, whole, out, io);
         takes_percentile() ? reduce_by_sorting(a_, whole, out, io) : reduce_by_accumulators(a_, whole, out, io);
     }
 
@@ -240,6 +261,13 @@ std::unique_ptr<ArraySource> truth_source(std::unique_ptr<ArraySource> array, Re
 std::unique_ptr<ArraySource> reduce_source(std::unique_ptr<ArraySource> array, const ReduceOptions& options) {
     if (!(options.percent >= 0 && options.percent <= 100)) {
         throw invalid_argument("a percentile is that of 0 to 100 percent, found {}", options.percent);
+    }
+    const bool weighs = options.with == Reduction::mean || options.with == Reduction::sum ||
+                        options.with == Reduction::deviation || options.with == Reduction::variance;
+    const DType dtype = array->info().dtype;
+    if (options.weights && (!weighs || dtype.kind() == Kind::complex)) {
+        throw unsupported("weights: only for mean, sum, std and var of real numbers, but found {} of {}",
+                          reduction_name(options.with), dtype.to_string());
     }
     if (options.with != Reduction::any && options.with != Reduction::all) {
         return std::make_unique<ReduceSource>(std::move(array), options, std::nullopt);

@@ -73,7 +73,8 @@ ReducedArray::ReducedArray(std::unique_ptr<ArraySource> of, const ReduceOptions&
       grouping(options.groups.get()),
       of_nothing(nothing),
       dtype(native_dtype(from.dtype)),
-      result_dtype(native_dtype(reduced_dtype(from.dtype, how.with))),
+      // Products with weights are no integers.
+      result_dtype(native_dtype(reduced_dtype(from.dtype, how.weights ? Reduction::mean : how.with))),
       axes(axes_of(*array, options)) {
     if (options.with == Reduction::median) options.percent = 50;
     for (int d = 0; d < from.shape.rank(); ++d) {
@@ -121,8 +122,8 @@ std::int64_t ReducedArray::line_bytes() const {
     return checked_multiply(element_count(reduced_shape()), dtype.size() + 8, "memory");
 }
 
-void ReducedArray::read_ordered(NDArray& memory, const Region& region, const Dims& slow, const Dims& fast,
-                                const IoOptions& io) const {
+void ReducedArray::read_ordered(const ArraySource& source, const DType& native, NDArray& memory, const Region& region,
+                                const Dims& slow, const Dims& fast, const IoOptions& io) {
     Shape lengths_there;
     Dims place_of = Dims::filled(region.rank(), 0);
     int k = 0;
@@ -132,14 +133,14 @@ void ReducedArray::read_ordered(NDArray& memory, const Region& region, const Dim
             place_of[static_cast<int>(d)] = k++;
         }
     }
-    if (memory.shape() != lengths_there) memory = NDArray(dtype, lengths_there);
-    array->read_into(region, memory.view().transposed(place_of), io);
+    if (memory.shape() != lengths_there) memory = NDArray(native, lengths_there);
+    source.read_into(region, memory.view().transposed(place_of), io);
 }
 
 Shape ReducedArray::slab_step(std::int64_t columns) const {
     Shape step = least_step();
     const Shape all = reduced_shape();
-    const std::int64_t most = std::max<std::int64_t>(1, options.memory / 2 / (columns * dtype.size()));
+    const std::int64_t most = std::max<std::int64_t>(1, options.memory / 2 / (columns * element_bytes()));
     for (int k = step.rank() - 1; k >= 0; --k) {
         const std::int64_t others = element_count(step) / step[k];
         const std::int64_t fits = most / std::max<std::int64_t>(1, others) / step[k] * step[k];

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <tessera/array_io.h>
 #include <tessera/ndarray.h>
@@ -20,6 +22,10 @@ namespace tessera {
 [[nodiscard]] inline bool chooses_by_order(Reduction with) {
     return with == Reduction::min || with == Reduction::max || with == Reduction::argmin || with == Reduction::argmax;
 }
+
+/// The word of parse_reduction() that a function's name stands for: "mean" of nanmean, "p95" of p95. nullopt for one
+/// that is no reduction.
+[[nodiscard]] std::optional<std::string> called_reduction(std::string_view name);
 
 [[nodiscard]] Shape lengths_along(const Shape& of, const Dims& dimensions);
 
@@ -66,6 +72,8 @@ struct ReducedArray {
     [[nodiscard]] Elements elements() const {
         return {.dtype = dtype, .skip = options.skip_nan, .marks = from.marks_missing};
     }
+    /// Bytes of an element and its weight in memory.
+    [[nodiscard]] std::int64_t element_bytes() const { return dtype.size() + (options.weights ? 8 : 0); }
     [[nodiscard]] bool goes(int d) const;
     [[nodiscard]] Shape reduced_shape() const;
     [[nodiscard]] std::int64_t chunk_length(int d) const;
@@ -82,7 +90,12 @@ struct ReducedArray {
     /// Reads a region into `memory`, where `slow` axes vary slowest, then `fast` ones. Memory of the right shape is
     /// used again.
     void read_ordered(NDArray& memory, const Region& region, const Dims& slow, const Dims& fast,
-                      const IoOptions& io) const;
+                      const IoOptions& io) const {
+        read_ordered(*array, dtype, memory, region, slow, fast, io);
+    }
+    /// The same of another source of the array's rank, as elements of its dtype in host order.
+    static void read_ordered(const ArraySource& from, const DType& native, NDArray& memory, const Region& region,
+                             const Dims& slow, const Dims& fast, const IoOptions& io);
     /// Writes results of any dtype, of which there are several groups, the groups first.
     void write(const NDArray& results, const Region& whole, const MutableArrayView& out,
                const GroupRange& groups) const;
@@ -93,6 +106,8 @@ struct ReducedArray {
 /// By an accumulator for each result, slab by slab.
 void reduce_by_accumulators(const ReducedArray& a, const Region& whole, const MutableArrayView& out,
                             const IoOptions& io);
+/// The same of elements with weights.
+void reduce_by_weights(const ReducedArray& a, const Region& whole, const MutableArrayView& out, const IoOptions& io);
 /// Percentiles of elements that all lie in memory.
 void reduce_by_sorting(const ReducedArray& a, const Region& whole, const MutableArrayView& out, const IoOptions& io);
 /// Percentiles in several passes over the elements, without groups.

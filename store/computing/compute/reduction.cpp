@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <string>
 #include <system_error>
 
 #include <tessera/error_text.h>
@@ -54,6 +55,17 @@ Reduction parse_reduction(std::string_view word) {
         "expected min, max, sum, mean, std, var, count, argmin, argmax, any, all, median or a percentile such as p95 "
         "or p2.5, found '{}'",
         word);
+}
+
+std::optional<std::string> called_reduction(std::string_view name) {
+    if (name.starts_with("nan")) name.remove_prefix(3);
+    if (name == "percentile") return std::string(name);
+    try {
+        (void)parse_reduction(name);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+    return std::string(name);
 }
 
 double parse_percent(std::string_view word) {

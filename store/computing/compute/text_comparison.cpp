@@ -105,7 +105,7 @@ public:
     /// Leaves out what is text, and stands nowhere but in comparisons.
     void drop(const Expression& tree) {
         for (std::size_t i = compared_.size(); i-- > 0;) {
-            if (compared_[i] && !names(tree, operands_[i].name)) {
+            if (compared_[i] && !names_operand(tree, operands_[i].name)) {
                 operands_.erase(operands_.begin() + static_cast<std::ptrdiff_t>(i));
             }
         }
@@ -134,11 +134,6 @@ private:
         node.name = std::move(name);
         node.arguments.clear();
         return true;
-    }
-
-    static bool names(const Expression& node, std::string_view name) {
-        return (node.type == Expression::Type::name && node.name == name) ||
-               std::ranges::any_of(node.arguments, [&](const auto& argument) { return names(*argument, name); });
     }
 
     std::vector<CalcOperand>& operands_;

@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+inline constexpr double missing_number = std::numeric_limits<double>::quiet_NaN();
+
 /// Rows of elements in host order, in pieces of at most numbers_at_once. Thread rule: one thread at a time.
 class NumberRows {
 public:

@@ -26,10 +26,13 @@
 #include <tessera/part_source.h>
 #include <tessera/place.h>
 #include <tessera/reduce.h>
+#include <tessera/regrid.h>
+#include <tessera/rolling.h>
 #include <tessera/secrets.h>
 #include <tessera/shared_source.h>
 #include <tessera/slices.h>
 #include <tessera/transposed.h>
+#include <tessera/weights.h>
 #include <tessera/where.h>
 
 #include <fmt/format.h>
@@ -174,7 +177,7 @@ private:
         const bool lossy = recipe_.dtype && DType::parse(*recipe_.dtype).kind() == Kind::real;
         const std::vector<CalcOperand> kept = open_operands(r, open_, lossy, recipe_.selection);
         for (const CalcOperand& operand : kept) opened_.kept.push_back(operand.array);
-        auto source = calc_source(r.expression, kept);
+        auto source = calc_source(r.expression, kept, std::nullopt, computing_memory(io_));
         opened_.from = calculated_from(kept, source->info());
         opened_.source = converted(std::move(source));
     }
@@ -182,6 +185,9 @@ private:
     void make(const ReduceRecipe& r) {
         std::unique_ptr<ArraySource> array = take(r.source, r.raw);
         const ArraySource& like = *array;
+        if (r.rolling) return roll(r, std::move(array));
+        if (r.min_count || r.centred)
+            throw invalid_argument("{}: only with `rolling`", r.centred ? "centred" : "min_count");
         if (r.skip_nan && r.keep_missing) throw invalid_argument("keep_missing: not with skip_nan");
         ReduceOptions options{.with = in_context([] { return "with"; }, [&] { return parse_reduction(r.with); }),
                               .percent = parse_percent(r.with),
@@ -193,8 +199,38 @@ private:
                        for (const std::string& axis : r.axes) options.axes.push_back(find_dimension(axis, like));
                    });
         if (r.by) options.groups = groups(r, like, options.axes);
+        if (r.weights)
+            options.weights = in_context([] { return "weights"; }, [&] { return weights(*r.weights, like); });
         opened_.from = reduced_from(like, options);
         opened_.source = converted(reduce_source(std::move(array), options));
+    }
+
+    /// `reduce` of windows, which keep all dimensions.
+    void roll(const ReduceRecipe& r, std::unique_ptr<ArraySource> array) {
+        if (!r.axes.empty() || r.by || r.weights || r.keep_dimensions || r.keep_missing) {
+            throw invalid_argument("rolling: not with axes, by, weights, keep_dimensions and keep_missing");
+        }
+        const ArraySource& like = *array;
+        RollingOptions options{.with = in_context([] { return "with"; }, [&] { return parse_reduction(r.with); }),
+                               .percent = parse_percent(r.with),
+                               .least = r.min_count,
+                               .centred = r.centred,
+                               .memory = computing_memory(io_)};
+        in_context([] { return "rolling"; },
+                   [&] {
+                       const std::size_t equals = r.rolling->rfind('=');
+                       if (equals == std::string::npos)
+                           throw invalid_argument("expected NAME=LENGTH, such as time=30, found '{}'", *r.rolling);
+                       options.axis = find_dimension(r.rolling->substr(0, equals), like);
+                       read_member(Value(r.rolling->substr(equals + 1)), options.length);
+                   });
+        opened_.from = coarsened_from(like, like.info().shape);
+        opened_.source = converted(rolling_source(std::move(array), options));
+    }
+
+    [[nodiscard]] std::shared_ptr<const ArraySource> weights(const WeightsIngredient& given,
+                                                             const ArraySource& like) const {
+        return given.is_name() ? weights_named(like, given.path) : weights_from(like, take(given, false));
     }
 
     std::shared_ptr<const Grouping> groups(const ReduceRecipe& r, const ArraySource& like,
@@ -228,6 +264,18 @@ private:
                                             : coarsen_source(std::move(array), by, with, !r.keep_missing);
         opened_.from = coarsened_from(like, source->info().shape);
         opened_.source = converted(std::move(source));
+    }
+
+    void make(const RegridRecipe& r) {
+        std::unique_ptr<ArraySource> array = take(r.source, false);
+        const ArraySource& like = *array;
+        const auto grid = r.like ? take(*r.like) : nullptr;
+        const Regridding method = in_context([] { return "method"; }, [&] { return parse_regridding(r.method); });
+        Regridded made =
+            regridded(std::move(array), {.like = grid.get(), .ranges = r.to}, method, computing_memory(io_));
+        opened_.coordinates = std::move(made.coordinates);
+        opened_.from = regridded_from(like);
+        opened_.source = converted(std::move(made.source));
     }
 
     void make(const JoinRecipe& r) {

@@ -59,14 +59,14 @@ CountedVector<std::int64_t> matching_rows(const std::shared_ptr<const ArraySourc
             table->name(), info.dtype.to_string(), info.shape.to_string());
     }
     const std::string names = without_text(condition);
-    // The rows of a slice are read once, whatever the number of fields that the condition names.
+    // The rows of a slice are read once, whatever the number of fields that the condition names. They have no mean.
     const auto mask_of = [&](const std::shared_ptr<const ArraySource>& some) {
         std::vector<CalcOperand> operands;
         for (const Field& field : info.dtype.fields()) {
             if (field.unnamed || !field.shape.empty() || !names_operand(names, field.name)) continue;
             operands.push_back({field.name, field_source(shared_source(some), field.name)});
         }
-        return calc_source(condition, std::move(operands), some->info().shape);
+        return calc_source(condition, std::move(operands), some->info().shape, 0);
     };
     const DType found = mask_of(table)->info().dtype;
     if (found.kind() != Kind::boolean) {

@@ -73,6 +73,10 @@ ComputedFrom coarsened_from(const ArraySource& array, const Shape& result) {
     return from;
 }
 
+ComputedFrom regridded_from(const ArraySource& array) {
+    return {.like = &array, .dimension_names = dimension_names_of(array), .named = says_names(array)};
+}
+
 ComputedFrom joined_from(const ArraySource& first, const JoinOptions& options) {
     ComputedFrom from{.like = &first, .dimension_names = dimension_names_of(first), .named = says_names(first)};
     const bool all_named = from.named && std::cmp_equal(from.dimension_names.size(), first.info().shape.rank());

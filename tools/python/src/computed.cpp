@@ -5,6 +5,7 @@
 #include <tessera/apart.h>
 #include <tessera/array_file.h>
 #include <tessera/calc.h>
+#include <tessera/coordinates_beside.h>
 #include <tessera/copy.h>
 #include <tessera/data_set.h>
 #include <tessera/derived_source.h>
@@ -90,14 +91,16 @@ std::pair<py::object, std::vector<std::string>> made(const py::dict& given, cons
         asked, [&] { return Work(work).run([&](const IoOptions& io) { return open_recipe(asked.recipe, io); }); });
     if (to && becomes_text(asked.recipe, *to)) show_as_text(opened);
     note_marks(opened, to);
+    if (!to) return {into_memory(*opened.source, work), sentences(opened.notes)};
+    const CoordinatesBeside beside = about_keywords(asked, [&] { return CoordinatesBeside(opened, *to); });
     const std::vector<std::string> told = sentences(opened.notes);
-    if (!to) return {into_memory(*opened.source, work), told};
     about_keywords(asked, [&] {
         Work(work).run([&](const IoOptions& io) {
             std::vector<std::string> notes;
             HierarchyOptions options = hierarchy_options(asked, *to, io, notes);
             options.store = PlaceOptions{.read_only = false}.store();
             (void)write_computed(*opened.source, *to, opened.from, options);
+            beside.write({.io = io, .store = options.store});
         });
     });
     return {py::none(), told};

@@ -91,6 +91,12 @@ private:
         const bool word = is_text(value) && std::ranges::count(grouping_words(), py::cast<std::string>(value)) > 0;
         member = word ? Ingredient{.path = py::cast<std::string>(value)} : ingredient_from(o.keyword, value);
     }
+    static void read(const Option& o, const py::object& value, std::optional<WeightsIngredient>& member) {
+        const bool name = is_text(value) && is_weights_name(py::cast<std::string>(value));
+        member.emplace();
+        static_cast<Ingredient&>(*member) =
+            name ? Ingredient{.path = py::cast<std::string>(value)} : ingredient_from(o.keyword, value);
+    }
     static void read(const Option& o, const py::object& value, std::vector<Ingredient>& member) {
         if (!is_list(value)) refuse(o.keyword, "a list of arrays", value);
         for (const py::handle part : value) {

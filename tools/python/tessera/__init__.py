@@ -16,7 +16,7 @@ Open an array, index it like a NumPy array, and write to it safely from many pro
 =====================  ==========================================================
 opening and making     open, open_array, open_group, create, create_group, save, load
 copying                copy, convert, refs
-computing              calc, reduce, coarsen, pyramid, stack, concat, unstack
+computing              calc, reduce, coarsen, regrid, pyramid, stack, concat, unstack
 checking               verify, repair, seal, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
 looking                Array.view, Array.show, thumbnails, serve
@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 from ._array import Array, Cached, Edit
 from ._attrs import Attributes
 from ._calls import in_words
-from ._compute import calc, coarsen, concat, pyramid, reduce, stack, unstack
+from ._compute import calc, coarsen, concat, pyramid, reduce, regrid, stack, unstack
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
 from ._extensions import add_codec, add_store
@@ -65,7 +65,7 @@ __all__ = [
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",
     "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "digest",
-    "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "read_in_process", "reduce", "refs", "remove_snapshot", "repair", "restore",
+    "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid", "remove_snapshot", "repair", "restore",
     "save", "seal", "serve", "snapshot", "snapshots",
     "stack", "stats", "thumbnails", "store", "to_zarr", "undo", "unstack", "verify", "zarr_view",
 ]

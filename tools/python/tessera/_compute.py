@@ -64,11 +64,13 @@ def calc(destination: None, expression: str, operands: Mapping[str, Operand], *,
 @overload
 def calc(destination: Union[Path, Array], expression: str, operands: Mapping[str, Operand], *, in_place: bool = False,
          sel: object = None, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
+@overload
+def calc(destination: str, **operands: Any) -> Any: ...
 @over_network
-def calc(destination: Union[None, Path, Array], expression: str, operands: Mapping[str, Operand], *, dtype: DTypeLike = None,
-         cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: object = None, raw: bool = False,
+def calc(destination: Union[None, Path, Array], expression: Optional[str] = None, operands: Optional[Mapping[str, Operand]] = None, *,
+         dtype: DTypeLike = None, cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: object = None, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
+         storage_options: Remote = None, **options: Any) -> Optional[Values]:
     """Evaluate an expression over arrays, block by block.
 
     Parameters
@@ -77,7 +79,9 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
         The place of the result: a directory; or a ``.zip`` or an array file by its extension. None: memory. With
         `in_place`, the array that changes.
     expression : str
-        In NumPy's notation: ``"where(a < 0, 0, a * 0.1 + b)"``; ``tessera help calc`` lists the functions.
+        In NumPy's notation: ``"where(a < 0, 0, a * 0.1 + b)"``; ``tessera help calc`` lists the functions. What
+        :func:`reduce` computes may stand in it, with names of dimensions or parts of time: ``"t - mean(t, by=month)"``,
+        ``"(t - mean(t, time)) / std(t, time)"``. Missing elements are left out there, and ``month`` is that of the year.
     operands : dict
         The arrays by their names in the expression: paths, open arrays, or NumPy arrays. They are broadcast.
     dtype, cast
@@ -99,7 +103,8 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     **options
         Options of the new array, as in :func:`copy`: chunks, codec, format, dims, …; by default the first operand's. Where
         operands are groups or files of several arrays, a result is made of each array, in a group or file that has the
-        coordinates, too: `only` and `exclude` choose.
+        coordinates, too: `only` and `exclude` choose. In the short form ``calc(expression, a=…, b=…)``, whose result is
+        in memory, the operands.
 
     Returns
     -------
@@ -117,11 +122,18 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
     >>> tessera.calc(None, "where(a > b, a, -1)", {"a": "plain.npy", "b": np.array([1, 1, 9])})
     array([[-1, -1, -1],
            [ 3,  4, -1]])
+    >>> tessera.calc("a - mean(a, axis=1)", a="plain.npy")
+    array([[-1.,  0.,  1.],
+           [-1.,  0.,  1.]])
     >>> a = tessera.create("grid.zarr", shape=4, dtype="<i4", overwrite=True)
     >>> tessera.calc(a, "a + 5", {"a": a}, in_place=True, sel=slice(1, 3))
     >>> a[:]
     array([0, 5, 5, 0], dtype=int32)
     """
+    if expression is None and isinstance(destination, str):  # calc(expression, a=…)
+        destination, expression, operands, options = None, destination, options, {}
+    if expression is None or operands is None:
+        raise TypeError("calc: expected calc(destination, expression, operands) or calc(expression, a=…)")
     recipe = {"do": "calc", "expression": expression, "operands": operands, "raw": raw, "dtype": dtype, "overwrite": overwrite,
               "cast": cast if in_place or dtype is not None else None}
     if in_place:
@@ -137,15 +149,18 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
 
 @overload
 def reduce(array: Operand, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[ResultOptions]) -> Values: ...
 @overload
 def reduce(array: Operand, destination: Path, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
-           by: Optional[Operand] = None, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind",
+           by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind",
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
     """Minimum, mean, median and so on along dimensions, block by block.
@@ -160,8 +175,16 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
         A percentile is "p" and a number from 0 to 100, such as "p2.5": NumPy's linear method, exact in any memory.
     axis : int, str or a tuple of them, optional
         The dimensions to reduce, by number or name; by default all.
-    by : {"year", "month", "month-of-year", "day-of-year", "season"} or array, optional
+    by : {"year", "month", "month-of-year", "day-of-year", "hour-of-day", "season"} or array, optional
         A result for each group of indices along one axis: by the calendar of its coordinate, or by an array of labels.
+    weights : "area", name of a dimension, or array, optional
+        How much each element counts in a mean, sum, std or var: the area of its cell on the earth; the cosine of the
+        dimension's coordinate in degrees (``"latitude"``); or an array, or its path, that has some of the reduced
+        dimensions. Missing elements have no weight. A path without extension begins with ``./``.
+    rolling : dict or str, optional
+        In place of `axis`: the reduction of each window of a length along a dimension, ``{"time": 30}``, at its last
+        element; the result has the array's shape. A window is missing if fewer than `min_count` elements (by default
+        all) are in it that are not missing; with `center`, windows lie around their elements: xarray's ``rolling``.
     keepdims : bool
         Whether to keep them with length 1.
     keep_missing : bool
@@ -177,7 +200,8 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     """
     if isinstance(axis, (tuple, list)) and not axis:
         raise InvalidArgument("axis=(): no dimension is named")
-    recipe = {"do": "reduce", "array": array, "how": how, "axis": axis, "by": by, "keepdims": keepdims, "skip_nan": skip_nan,
+    recipe = {"do": "reduce", "array": array, "how": how, "axis": axis, "by": by, "weights": weights, "rolling": rolling,
+              "min_count": min_count, "center": center, "keepdims": keepdims, "skip_nan": skip_nan,
               "keep_missing": keep_missing, "raw": raw, "dtype": dtype, "cast": None if dtype is None else cast, "overwrite": overwrite}
     return _made(recipe, destination, work(threads, max_memory, progress), options)
 
@@ -213,6 +237,48 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, h
     array([[4, 5]])
     """
     recipe = {"do": "coarsen", "array": array, "by": by, "how": how, "keep_missing": keep_missing, "raw": raw, "dtype": dtype,
+              "cast": None if dtype is None else cast, "overwrite": overwrite}
+    return _made(recipe, destination, work(threads, max_memory, progress), options)
+
+
+@overload
+def regrid(array: Operand, destination: None = None, *, like: Optional[Operand] = None, to: Optional[str] = None,
+           method: str = "bilinear", **options: Unpack[ResultOptions]) -> Values: ...
+@overload
+def regrid(array: Operand, destination: Path, *, like: Optional[Operand] = None, to: Optional[str] = None,
+           method: str = "bilinear", **options: Unpack[NewResultOptions]) -> None: ...
+@over_network
+def regrid(array: Operand, destination: Optional[Path] = None, *, like: Optional[Operand] = None, to: Optional[str] = None,
+           method: str = "bilinear", dtype: DTypeLike = None, cast: str = "same_kind", overwrite: bool = False, threads: int = 0,
+           max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+           storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
+    """Interpolate to other latitudes and longitudes.
+
+    Parameters
+    ----------
+    array : path or Array
+        It has latitudes and longitudes along two dimensions, whose coordinates lie beside it.
+    destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
+        As in :func:`calc`. A destination in a group gets its coordinates beside it.
+    like : path or Array, optional
+        The array whose latitudes and longitudes the result gets.
+    to : str, optional
+        Or these, with both ends and a step: ``"lat=-90:90:1,lon=0:359:1"``.
+    method : {"bilinear", "nearest", "conservative"}
+        Missing elements are as in CDO's remapbil, remapnn and remapcon: `bilinear` needs all four neighbours, and
+        `conservative` is the mean of the cells that are there, by the areas in common.
+
+    Examples
+    --------
+    >>> g = tessera.create_group("earth.zarr")
+    >>> for name, values in (("lat", [0.0, 10.0]), ("lon", [0.0, 10.0, 20.0]), ("t", [[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]])):
+    ...     tessera.save(f"earth.zarr/{name}", np.array(values), dims=["lat", "lon"] if name == "t" else [name])
+    >>> tessera.regrid("earth.zarr/t", to="lat=0:10:5,lon=5:15:10")
+    array([[ 0.5,  1.5],
+           [ 5.5,  6.5],
+           [10.5, 11.5]])
+    """
+    recipe = {"do": "regrid", "array": array, "like": like, "to": to, "method": method, "dtype": dtype,
               "cast": None if dtype is None else cast, "overwrite": overwrite}
     return _made(recipe, destination, work(threads, max_memory, progress), options)
 

@@ -150,7 +150,7 @@ class Job:
 
 
 _RECIPES = {"stack": "join", "concat": "join", "rechunk": "copy"}
-_COMMANDS = ("copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "pyramid")
+_COMMANDS = ("copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "regrid", "pyramid")
 
 
 def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, *, out: Path, parts: int = 0,
@@ -160,7 +160,7 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
 
     Parameters
     ----------
-    command : {"copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "pyramid"}
+    command : {"copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "regrid", "pyramid"}
     source : path or Array
         A list of them for "stack" and "concat"; the expression for "calc", whose arrays are `operands`.
     target : path

@@ -37,10 +37,17 @@ struct CalcOperand {
 ///
 /// Text (U, S, or of any length) is compared with text between quotes: "station == 'Graz'".
 ///
+/// Reductions of reduce_source() stand in it with the names or numbers of dimensions, or with groups of
+/// group_by_time(), and leave missing elements out: "t - mean(t, time)", "where(p95(t, by=season) < t, 1, 0)",
+/// "t.mean(axis=0)". What they reduce keeps its dimensions, so that their results are broadcast back to it. `month`
+/// is the month of the year there, "year-month" each of them. They are computed when they are first read, and are then
+/// kept: `reducing` bytes in memory, in a temporary file if they are more. 0: they are refused.
+///
 /// Throws invalid_argument, with the position in the text, for an expression that cannot be parsed, unknown names,
 /// unused operands, shapes that do not broadcast, and operations that are undefined for their operands.
 [[nodiscard]] std::unique_ptr<ArraySource> calc_source(std::string_view expression, std::vector<CalcOperand> operands,
-                                                       const std::optional<Shape>& shape = std::nullopt);
+                                                       const std::optional<Shape>& shape = std::nullopt,
+                                                       std::int64_t reducing = std::int64_t{64} << 20);
 
 struct InPlaceOptions {
     std::optional<Selection> selection = std::nullopt;  ///< what is changed; nullopt: everything
@@ -57,17 +64,6 @@ struct InPlaceOptions {
 /// changed.
 std::int64_t calc_in_place(Array& array, std::string_view expression, std::vector<CalcOperand> operands,
                            const InPlaceOptions& options = {});
-
-/// A reduction that an expression calls as NumPy's, and that it cannot have: "nanmean(a, axis=(0, 1))".
-struct CalledReduction {
-    std::string text;     ///< of the call
-    std::string with;     ///< as parse_reduction reads it: "mean"
-    std::string operand;  ///< "a"; empty if it is an expression
-    std::string axes;     ///< "0,1"; empty for all
-    bool skip_nan = false;
-};
-/// The first one in the text of an expression; nullopt if there is none.
-[[nodiscard]] std::optional<CalledReduction> called_reduction(std::string_view expression);
 
 /// The names of all functions.
 [[nodiscard]] std::vector<std::string_view> calc_functions();

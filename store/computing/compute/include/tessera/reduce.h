@@ -27,10 +27,11 @@ struct Grouping {
 [[nodiscard]] const std::vector<std::string_view>& grouping_words();
 
 /// Groups by the times of a dimension's coordinate (parse_selection() says which array that is), in its calendar:
-/// `by` is "year", "month" (each month of each year), "month-of-year", "day-of-year" or "season" (DJF, JJA, MAM, SON,
-/// each over all years). Years and months follow each other without a gap, as in xarray's resample, so that some may
-/// be empty; of the others there are those that occur, sorted, as in xarray's groupby. Indices without a time are in no
-/// group. Throws invalid_argument for another word, and for a dimension without a coordinate that holds times.
+/// `by` is "year", "month" (each month of each year), "month-of-year", "day-of-year" (or "dayofyear"), "hour-of-day"
+/// (or "hour") or "season" (DJF, JJA, MAM, SON, each over all years). Years and months follow each other without a gap,
+/// as in xarray's resample, so that some may be empty; of the others there are those that occur, sorted, as in xarray's
+/// groupby. Indices without a time are in no group. Throws invalid_argument for another word, and for a dimension
+/// without a coordinate that holds times.
 [[nodiscard]] std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis, std::string_view by);
 
 /// Groups by a one-dimensional array of integers, texts, booleans, times or floats, one for each index along the axis:
@@ -76,6 +77,11 @@ struct ReduceOptions {
     /// Reduce each group of indices along one dimension by itself; `axes` are then not used. The dimension stays, with
     /// an index for each group. An empty group is NaN, or 0 if the result is no float. Not for argmin and argmax.
     std::shared_ptr<const Grouping> groups = nullptr;
+    /// How much each element counts, for mean, sum, std and var: finite numbers from 0 on, of the array's rank, with
+    /// the length 1 along dimensions that they do not depend on. Missing elements count nothing. The mean is that of
+    /// weights and products, the variance about it; where all weights are 0 there is no result, but a sum of 0. Results
+    /// are float64 for integers. See weights.h.
+    std::shared_ptr<const ArraySource> weights = nullptr;
     /// Memory for one call of read_into, in addition to its result. May be exceeded if it is too small for one chunk.
     /// Threads that read at the same time take it once each. It does not depend on IoOptions::max_memory, which plans
     /// the blocks of a copy. Only a MemoryScope bounds everything (memory_account.h).

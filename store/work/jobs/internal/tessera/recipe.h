@@ -24,6 +24,7 @@
 #include <tessera/pyramid.h>
 #include <tessera/rounding.h>
 #include <tessera/value.h>
+#include <tessera/weights.h>
 #include <tessera/write_computed.h>
 
 namespace tessera {
@@ -33,6 +34,10 @@ struct Ingredient {
     std::string path = {};
     std::shared_ptr<const ArraySource> array = nullptr;
     friend bool operator==(const Ingredient&, const Ingredient&) = default;
+};
+/// Weights: an array; or, with a name in place of a path, what weights_named() computes.
+struct WeightsIngredient : Ingredient {
+    [[nodiscard]] bool is_name() const { return array == nullptr && is_weights_name(path); }
 };
 using NamedIngredients = std::vector<std::pair<std::string, Ingredient>>;
 
@@ -88,6 +93,10 @@ struct ReduceRecipe {
     std::string with = {};
     std::vector<std::string> axes = {};  ///< names or numbers; empty: all
     std::optional<Ingredient> by = {};   ///< a word of grouping_words() in place of a path, or labels
+    std::optional<WeightsIngredient> weights = {};
+    std::optional<std::string> rolling = {};  ///< NAME=LENGTH: of windows that move along a dimension
+    std::optional<std::int64_t> min_count = {};
+    bool centred = false;
     bool keep_dimensions = false;
     bool skip_nan = false;  ///< the default, which earlier versions had not
     bool keep_missing = false, raw = false;
@@ -101,6 +110,14 @@ struct CoarsenRecipe {
     bool keep_missing = false, raw = false;
     bool as_stored = false;  ///< packed as the source is: a level of a pyramid
     bool unrounded = false;  ///< means of integers as float64
+};
+
+struct RegridRecipe {
+    static constexpr std::string_view name = "regrid";
+    Ingredient source = {};
+    std::optional<Ingredient> like = {};  ///< an array that has the grid
+    std::optional<std::string> to = {};   ///< lat=-90:90:1,lon=0:359:1
+    std::string method = "bilinear";
 };
 
 struct JoinRecipe {
@@ -137,8 +154,9 @@ struct PyramidRecipe {
 };
 
 struct Recipe {
-    std::variant<CopyRecipe, CalcRecipe, ReduceRecipe, CoarsenRecipe, JoinRecipe, PyramidRecipe, LabelsRecipe> make =
-        {};
+    std::variant<CopyRecipe, CalcRecipe, ReduceRecipe, CoarsenRecipe, RegridRecipe, JoinRecipe, PyramidRecipe,
+                 LabelsRecipe>
+        make = {};
     // Of whole data sets (data_set.h).
     std::vector<std::string> only = {};       ///< of their arrays these, with what belongs to them; empty: all
     std::vector<std::string> leave_out = {};  ///< all but these
@@ -216,9 +234,22 @@ void visit_options(R& r, const Visit& visit) {
            "min, max, sum, mean, std, var, count, argmin, argmax, any, all, median or a percentile: p95, p2.5", true},
           r.with);
     visit({"by", "by", "--by", "WORD|PATH",
-           "a result for each year, month, month-of-year, day-of-year or season of a dimension's times,\n"
+           "a result for each year, month, month-of-year, day-of-year, hour-of-day or season of its times,\n"
            "or for each label in an array: labels.zarr"},
           r.by);
+    visit({"weights", "weights", "--weights", "NAME|PATH",
+           "of mean, sum, std and var: area (of cells on the earth), a dimension such as latitude (the cosine of its\n"
+           "degrees), or an array that has some of the reduced dimensions: areas.nc::cell_area"},
+          r.weights);
+    visit({"rolling", "rolling", "--rolling", "NAME=LENGTH",
+           "in place of --axis: a result for each window of that length along a dimension, at its end: time=30", false,
+           true},
+          r.rolling);
+    visit(
+        {"min_count", "min_count", "--min-count", "N",
+         "with --rolling: the elements that a window needs, missing ones and those outside not counted (default: all)"},
+        r.min_count);
+    visit({"centred", "center", "--center", "", "with --rolling: each window lies around its element"}, r.centred);
     visit({"keep_dimensions", "keepdims", "--keep-dims", "", "dimensions that go stay as length 1"}, r.keep_dimensions);
     visit(keep_missing_option, r.keep_missing);
     visit(raw_option, r.raw);
@@ -237,6 +268,15 @@ void visit_options(R& r, const Visit& visit) {
     visit(raw_option, r.raw);
     visit({"as_stored", "as_stored"}, r.as_stored);
     visit({"unrounded"}, r.unrounded);
+}
+
+template <OptionsOf<RegridRecipe> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit(source_option, r.source);
+    visit({"like", "like", "--like", "GRID", "an array whose latitudes and longitudes the result gets: era5.nc::t2m"},
+          r.like);
+    visit({"to", "to", "--to", "RANGES", "or these, with both ends and a step: lat=-90:90:1,lon=0:359:1"}, r.to);
+    visit({"method", "method", "--method", "WORD", "bilinear (default), nearest or conservative"}, r.method);
 }
 
 /// The program's help of the axis differs between stack and concat, which declare it.
@@ -337,6 +377,9 @@ void for_each_ingredient(R& recipe, const Each& each) {
             each(member);
         } else if constexpr (std::is_same_v<Member, std::optional<Ingredient>>) {
             if (member) each(*member);
+        } else if constexpr (std::is_same_v<Member, std::optional<WeightsIngredient>>) {
+            if (member && !member->is_name())
+                each(static_cast<std::conditional_t<std::is_const_v<R>, const Ingredient&, Ingredient&>>(*member));
         } else if constexpr (std::is_same_v<Member, std::vector<Ingredient>>) {
             for (auto& part : member) each(part);
         } else if constexpr (std::is_same_v<Member, NamedIngredients>) {
@@ -380,6 +423,8 @@ struct OpenedRecipe {
     ComputedFrom from;
     std::vector<std::shared_ptr<const ArraySource>> kept;  ///< that `from` refers to
     std::vector<Note> notes;                               ///< sentences about the view
+    /// New coordinates of the result's dimensions, by their names.
+    std::vector<std::pair<std::string, std::shared_ptr<const ArraySource>>> coordinates;
 };
 /// What a recipe makes, as a source; not of a pyramid, which is several arrays. Throws invalid_argument for fields that
 /// do not fit the arrays, and what opening them throws.

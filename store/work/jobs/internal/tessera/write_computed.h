@@ -34,6 +34,9 @@ struct ComputedFrom {
 /// The chunks of the array, clipped to the result's shape, and its names.
 [[nodiscard]] ComputedFrom coarsened_from(const ArraySource& array, const Shape& result);
 
+/// The names of the array's dimensions, which the result has in other lengths.
+[[nodiscard]] ComputedFrom regridded_from(const ArraySource& array);
+
 /// The names of the first part, with none for a new axis, and its fill.
 [[nodiscard]] ComputedFrom joined_from(const ArraySource& first, const JoinOptions& options);
 /// The attributes of joined arrays of this shape: those of the first one that are not about its own dimensions or fill.
