@@ -12,6 +12,7 @@
 #include <tessera/meaning.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
+#include <tessera/parallel.h>
 #include <tessera/slices.h>
 
 #include "fill_attribute.h"
@@ -109,7 +110,13 @@ public:
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
-        if (!region.empty()) divide(region, out, io);
+        if (region.empty()) return;
+        for_each_step(region.extent, info_.chunks, [&](Region block) {
+            if (io.stop.stop_requested()) throw cancelled("stopped on request");
+            const Region place = block;
+            for (int d = 0; d < block.rank(); ++d) block.start[d] += region.start[d];
+            compute(block, out.part(place), io);
+        });
     }
 
 private:
@@ -117,27 +124,38 @@ private:
         if (o_.with == Reduction::variance) return UnitsKept::squared;
         return o_.with == Reduction::deviation || o_.with == Reduction::sum ? UnitsKept::as_difference : UnitsKept::all;
     }
-    /// Blocks that are long along the axis, because the elements before each are read again.
+    /// Blocks within memory. The elements before each are read again, so that long ones are better; but other
+    /// dimensions are cut for that, and chunks then decoded by several.
     void set_blocks() {
         const int rank = from_.shape.rank();
-        const bool chunked = from_.chunks.rank() == rank;
         const std::int64_t length = std::max<std::int64_t>(1, from_.shape[o_.axis]);
-        if (!chunked) info_.chunks = Shape::filled(rank, 1);
-        const std::int64_t own = info_.chunks[o_.axis];
-        constexpr std::int64_t windows = 8;
-        info_.chunks[o_.axis] = std::min(length, ceil_div(std::max(own, windows * o_.length), own) * own);
-        std::int64_t elements = element_count(info_.chunks);
-        constexpr std::int64_t block = std::int64_t{1} << 19;
-        for (int d = rank - 1; !chunked && d >= 0; --d) {
-            if (d == o_.axis) continue;
-            info_.chunks[d] = std::clamp<std::int64_t>(block / std::max<std::int64_t>(1, elements), 1,
-                                                       std::max<std::int64_t>(1, from_.shape[d]));
-            elements *= info_.chunks[d];
+        if (from_.chunks.rank() != rank) info_.chunks = Shape::filled(rank, 1);
+        const std::int64_t own = std::min(length, info_.chunks[o_.axis]);
+        if (from_.chunks.rank() != rank) info_.chunks = from_.shape;
+        for (std::int64_t& n : info_.chunks) n = std::max<std::int64_t>(1, n);
+        Shape cut = info_.chunks;
+        double least = std::numeric_limits<double>::infinity();
+        for (double parts = 1;; parts *= 2) {
+            cut[o_.axis] = 1;
+            const std::int64_t lines = std::max<std::int64_t>(1, element_count(cut));
+            const std::int64_t fits = o_.memory / (lines * bytes_each()) - (o_.length - 1);
+            const std::int64_t whole = fits >= own ? fits / own * own : fits;
+            const std::int64_t block = std::clamp<std::int64_t>(whole, 1, length);
+            const double work = parts * static_cast<double>(block + o_.length - 1) / static_cast<double>(block);
+            if ((fits >= 1 || lines == 1) && work < least) {
+                least = work;
+                info_.chunks = cut;
+                info_.chunks[o_.axis] = block;
+            }
+            if (lines == 1 || block == length) break;
+            std::int64_t& longest = *std::max_element(cut.begin(), cut.end());
+            longest = ceil_div(longest, 2);
         }
         info_.shards = {};
-        info_.working = reading_memory(from_) + std::min(o_.memory, elements * bytes_each() * 2);
+        info_.working = reading_memory(from_) + element_count(info_.chunks) / info_.chunks[o_.axis] *
+                                                    (info_.chunks[o_.axis] + o_.length) * bytes_each();
     }
-    [[nodiscard]] std::int64_t bytes_each() const { return native_.size() + 8 + info_.dtype.size(); }
+    [[nodiscard]] std::int64_t bytes_each() const { return native_.size() + info_.dtype.size(); }
 
     /// The elements along the axis that windows of a range take, those of the array.
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> window(std::int64_t first, std::int64_t last) const {
@@ -147,72 +165,38 @@ private:
                 std::clamp<std::int64_t>(last - before + o_.length, 0, length)};
     }
 
-    /// Halves a region until it fits into memory: first across the axis, at chunks, then along it.
-    void divide(const Region& region, const MutableArrayView& out, const IoOptions& io) const {
-        if (io.stop.stop_requested()) throw cancelled("stopped on request");
-        const int axis = o_.axis;
-        const auto [low, high] = window(region.start[axis], region.start[axis] + region.extent[axis] - 1);
-        const std::int64_t lines = region.count() / region.extent[axis];
-        if (lines * (high - low) <= o_.memory / bytes_each()) return compute(region, out, io);
-        for (const bool cut : {false, true}) {
-            if (cut && region.extent[axis] > 4 * o_.length) return halve(region, out, axis, 1, io);
-            for (const std::int64_t k : others_) {
-                const int d = static_cast<int>(k);
-                const bool chunked = from_.chunks.rank() == from_.shape.rank();
-                const std::int64_t unit = cut || !chunked ? 1 : from_.chunks[d];
-                const std::int64_t middle = ceil_div(region.start[d] + region.extent[d] / 2, unit) * unit;
-                if (middle > region.start[d] && middle < region.start[d] + region.extent[d]) {
-                    return halve(region, out, d, unit, io);
-                }
-            }
-        }
-        if (region.extent[axis] > 1) return halve(region, out, axis, 1, io);
-        compute(region, out, io);
-    }
-
-    void halve(const Region& region, const MutableArrayView& out, int d, std::int64_t unit, const IoOptions& io) const {
-        const std::int64_t first = ceil_div(region.start[d] + region.extent[d] / 2, unit) * unit - region.start[d];
-        Region part = region, place = Region::whole(region.extent);
-        part.extent[d] = place.extent[d] = first;
-        divide(part, out.part(place), io);
-        part.start[d] += first;
-        place.start[d] = first;
-        part.extent[d] = place.extent[d] = region.extent[d] - first;
-        divide(part, out.part(place), io);
-    }
-
     void compute(const Region& region, const MutableArrayView& out, const IoOptions& io) const {
         const int axis = o_.axis;
         const std::int64_t n = region.extent[axis];
-        const auto [low, high] = window(region.start[axis], region.start[axis] + n - 1);
+        const auto range = window(region.start[axis], region.start[axis] + n - 1);
+        const std::int64_t low = range.first, count = range.second - range.first;
         Region read = region;
         read.start[axis] = low;
-        read.extent[axis] = high - low;
+        read.extent[axis] = count;
         NDArray elements(native_, Shape{0});
         const Dims along{axis};
         ReducedArray::read_ordered(*array_, native_, elements, read, others_, along, io);
         const std::int64_t lines = region.count() / n;
         const ToDoubles widen = to_doubles(Elements{.dtype = native_, .marks = from_.marks_missing}.for_doubles());
-        NDArray line(DType::of<double>(), {high - low});
-        NDArray results(DType::of<double>(), {lines * n});
-        double* const v = line.values<double>().data();
-        double* made = results.values<double>().data();
-        WindowOf reduce(o_);
-        for (std::int64_t l = 0; l < lines; ++l) {
-            if (io.stop.stop_requested()) throw cancelled("stopped on request");
-            if (high > low) widen(elements.bytes().data() + l * (high - low) * native_.size(), high - low, v);
-            for (std::int64_t i = 0; i < n; ++i) {
-                const auto [first, last] = window(region.start[axis] + i, region.start[axis] + i);
-                *made++ = reduce.result(v + (first - low), last - first);
+        NDArray results(info_.dtype, {lines * n});
+        constexpr std::int64_t few = 64;
+        parallel_for(ceil_div(lines, few), io, [&](std::int64_t part) {
+            WindowOf reduce(o_);
+            std::vector<double> line(static_cast<std::size_t>(count)), made(static_cast<std::size_t>(n));
+            for (std::int64_t l = part * few; l < std::min(lines, (part + 1) * few); ++l) {
+                if (count > 0) widen(elements.bytes().data() + l * count * native_.size(), count, line.data());
+                for (std::int64_t i = 0; i < n; ++i) {
+                    const auto [first, last] = window(region.start[axis] + i, region.start[axis] + i);
+                    made[static_cast<std::size_t>(i)] = reduce.result(line.data() + (first - low), last - first);
+                }
+                (void)cast_packed(DType::of<double>(), reinterpret_cast<const std::byte*>(made.data()), info_.dtype,
+                                  results.bytes().data() + l * n * info_.dtype.size(), n, Cast::unsafe);
             }
-        }
-        write(results, region, out);
+        });
+        write(std::move(results), region, out);
     }
 
-    void write(const NDArray& results, const Region& region, const MutableArrayView& out) const {
-        NDArray made(info_.dtype, {results.count()});
-        (void)cast_packed(results.dtype(), results.bytes().data(), info_.dtype, made.bytes().data(), made.count(),
-                          Cast::unsafe);
+    void write(NDArray made, const Region& region, const MutableArrayView& out) const {
         Shape shape;
         Dims place_of = Dims::filled(region.rank(), 0);
         int k = 0;
