@@ -120,6 +120,7 @@ def test_anomalies():
                 ("t - nanmin(t * 2, -1, lat)", data - (data * 2).min(("lat", "lon"))),
                 ("where(p95(t, by=season) < t, 1, 0)", (season - season.quantile(0.95) > 0).astype("i8")),
                 ("t - mean(t - mean(t, lon), time)", data - (data - data.mean("lon")).mean("time")),
+                ("t - p2.5(t, time)", data - data.quantile(0.025, "time")),
                 ("t - percentile(t, 25, time)", data - data.quantile(0.25, "time"))):
             got = tessera.calc(expression, t="d.nc::t")
             wanted = np.asarray(wanted.transpose("time", "lat", "lon"))

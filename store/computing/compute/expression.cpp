@@ -281,6 +281,13 @@ private:
             ++at_;
             name = word();
         }
+        const bool percentile = name.size() > 1 && name[0] == 'p' && std::ranges::all_of(name.substr(1), is_digit);
+        if (percentile && at_ + 1 < text_.size() && text_[at_] == '.' && is_digit(text_[at_ + 1])) {  // p2.5
+            const std::size_t first = at_ - name.size();
+            ++at_;
+            (void)word();
+            name = text_.substr(first, at_ - first);
+        }
         if (name == "not") throw error(begin, "'not' has no meaning for arrays: write ~");
         std::vector<ExpressionNode> arguments;
         const bool is_method = at_ < text_.size() && text_[at_] == '.';  // a.mean(axis=0)
