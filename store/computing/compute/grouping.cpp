@@ -84,6 +84,11 @@ const std::vector<std::string_view>& grouping_words() {
     return words;
 }
 
+std::string_view grouping_name(std::string_view word) {
+    // As xarray calls them.
+    return word == "dayofyear" ? "day-of-year" : word == "hour" ? "hour-of-day" : word;
+}
+
 int time_dimension(const ArraySource& array) {
     const DimensionNames names = dimension_names_of(array);
     std::optional<int> found;
@@ -105,8 +110,7 @@ int time_dimension(const ArraySource& array) {
 }
 
 std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis, std::string_view word) {
-    // As xarray calls them.
-    const std::string_view by = word == "dayofyear" ? "day-of-year" : word == "hour" ? "hour-of-day" : word;
+    const std::string_view by = grouping_name(word);
     const auto& words = grouping_words();
     if (std::ranges::find(words, by) == words.end()) {
         throw invalid_argument("expected year, month, month-of-year, day-of-year, hour-of-day or season, found '{}'",

@@ -150,6 +150,7 @@ private:
     }
 
     void make(const ReduceRecipe& r) {
+        if (r.rolling) return roll(r);
         if (r.by) return make_groups(r);
         for (const std::string& axis : r.axes) require_dimension("axes", axis);
         bool any = false;
@@ -171,6 +172,29 @@ private:
             add(name, std::move(one));
         }
         require_some(any, "has these dimensions");
+    }
+
+    /// Windows keep all dimensions, and so their coordinates.
+    void roll(const ReduceRecipe& r) {
+        const std::string dimension = r.rolling->substr(0, r.rolling->rfind('='));
+        require_dimension("rolling", dimension);
+        bool any = false;
+        for (const std::string& name : names_) {
+            if (!is_data(name) || !member(name).has(dimension)) {
+                carry(name);
+                continue;
+            }
+            require_numbers(name, "reduced");
+            any = true;
+            ReduceRecipe one = r;
+            one.source = {.path = set_.path_of(name)};
+            add(name, std::move(one));
+        }
+        require_some(any, fmt::format("has the dimension {}", dimension));
+    }
+
+    void make(const RegridRecipe& /*recipe*/) {
+        throw unsupported("{}: it holds several arrays, of which one is interpolated at a time: name it", set_.path());
     }
 
     /// The dimension that is grouped: the one named, or the one with times.
@@ -505,6 +529,7 @@ std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe, cons
     if (format == nullptr || format->groups == nullptr || split_array_path(destination).member) return std::nullopt;
     // Whether parts of a join lie along the same coordinates is not known.
     if (std::holds_alternative<JoinRecipe>(recipe.make)) return std::nullopt;
+    if (std::holds_alternative<RegridRecipe>(recipe.make)) return std::nullopt;  // they become others
     const std::vector<std::string> paths = paths_of(recipe);
     if (paths.size() != 1) return std::nullopt;
     const auto [whole, name] = split_node(paths.front());

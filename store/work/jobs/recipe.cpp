@@ -482,7 +482,7 @@ std::vector<CalcOperand> open_operands(const CalcRecipe& recipe, const OpenIngre
 }
 
 std::string label_name(const LabelsRecipe& recipe) {
-    if (is_word(recipe.by)) return recipe.by.path;
+    if (is_word(recipe.by)) return std::string(grouping_name(recipe.by.path));
     const ArrayPath lies = split_array_path(recipe.by.path);
     return lies.member ? lies.member->substr(lies.member->rfind('/') + 1) : lies.path.stem().string();
 }

@@ -25,6 +25,9 @@ struct Grouping {
 
 /// The words that group_by_time() takes.
 [[nodiscard]] const std::vector<std::string_view>& grouping_words();
+/// What Grouping::by is for one of them: "day-of-year" for "dayofyear", "hour-of-day" for "hour"; the word itself for
+/// others.
+[[nodiscard]] std::string_view grouping_name(std::string_view word);
 
 /// Groups by the times of a dimension's coordinate (parse_selection() says which array that is), in its calendar:
 /// `by` is "year", "month" (each month of each year), "month-of-year", "day-of-year" (or "dayofyear"), "hour-of-day"
