@@ -65,12 +65,12 @@ def calc(destination: None, expression: str, operands: Mapping[str, Operand], *,
 def calc(destination: Union[Path, Array], expression: str, operands: Mapping[str, Operand], *, in_place: bool = False,
          sel: object = None, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
 @overload
-def calc(destination: str, **operands: Any) -> Any: ...
+def calc(destination: str, **operands: object) -> object: ...
 @over_network
 def calc(destination: Union[None, Path, Array], expression: Optional[str] = None, operands: Optional[Mapping[str, Operand]] = None, *,
          dtype: DTypeLike = None, cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: object = None, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         storage_options: Remote = None, **options: Any) -> Optional[Values]:
+         storage_options: Remote = None, **options: object) -> Optional[Values]:
     """Evaluate an expression over arrays, block by block.
 
     Parameters
