@@ -87,9 +87,9 @@ std::string_view HttpResponse::header(std::string_view name) const {
 
 class HttpClient::Loop {
 public:
-    Loop() : multi_(::curl_multi_init()) {
-        ::curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, long{most_in_flight});
-        ::curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+    Loop() : multi_(curl().multi_init()) {
+        curl().multi_setopt(multi_, CURLMOPT_MAXCONNECTS, long{most_in_flight});
+        curl().multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
         // It serves until the process ends; nothing of it is ever destroyed.
         std::thread([this] { run(); }).detach();
     }
@@ -99,12 +99,12 @@ public:
             const std::lock_guard guard(mutex_);
             arrived_.push_back(std::move(work));
         }
-        ::curl_multi_wakeup(multi_);
+        curl().multi_wakeup(multi_);
     }
 
     void abandon(Work& work) {
         work.abandoned = true;
-        ::curl_multi_wakeup(multi_);
+        curl().multi_wakeup(multi_);
     }
 
     void wait_for(Work& work) {
@@ -142,13 +142,13 @@ private:
             drop_abandoned();
             start_waiting();
             int running = 0;
-            ::curl_multi_perform(multi_, &running);
-            for (int left = 0; const CURLMsg* message = ::curl_multi_info_read(multi_, &left);) {
+            curl().multi_perform(multi_, &running);
+            for (int left = 0; const CURLMsg* message = curl().multi_info_read(multi_, &left);) {
                 if (message->msg == CURLMSG_DONE) end_try(message->easy_handle, message->data.result);
             }
             note_oldest();
             if (running_.empty() && waiting_.empty()) spares_.drop();
-            ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(time_to_sleep().count()), nullptr);
+            curl().multi_poll(multi_, nullptr, 0, static_cast<int>(time_to_sleep().count()), nullptr);
         }
     }
 
@@ -207,7 +207,7 @@ private:
         work.response = {};
         work.too_long = false;
         work.header_bytes = 0;
-        work.easy = ::curl_easy_init();
+        work.easy = curl().easy_init();
         work.spares = &spares_;
         try {
             set_options(work);
@@ -218,7 +218,7 @@ private:
             return;
         }
         ++requests_;
-        ::curl_multi_add_handle(multi_, work.easy);
+        curl().multi_add_handle(multi_, work.easy);
         running_.push_back(shared);
     }
 
@@ -228,10 +228,10 @@ private:
         running_.erase(found);
         Work& work = *shared;
         long status = 0;
-        ::curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+        curl().easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
         work.response.status = static_cast<int>(status);
         const char* next = nullptr;
-        ::curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &next);
+        curl().easy_getinfo(easy, CURLINFO_REDIRECT_URL, &next);
         const std::string redirect = next == nullptr ? "" : next;
         if (work.redirects == 0 && next != nullptr) work.origin = nearness_of(work);
         const bool framed = is_framed(work);
@@ -369,10 +369,10 @@ private:
 
     void close(Work& work) const {
         if (work.easy != nullptr) {
-            ::curl_multi_remove_handle(multi_, work.easy);
-            ::curl_easy_cleanup(std::exchange(work.easy, nullptr));
+            curl().multi_remove_handle(multi_, work.easy);
+            curl().easy_cleanup(std::exchange(work.easy, nullptr));
         }
-        ::curl_slist_free_all(std::exchange(work.lines, nullptr));
+        curl().slist_free_all(std::exchange(work.lines, nullptr));
     }
 
     void finish(const Shared& work) {
@@ -432,7 +432,7 @@ private:
 void TimesOfAnswers::note(const std::string& name, const HttpResponse& response) {
     const auto time = [&](std::string_view line) -> std::int64_t {
         const std::string text(response.header(line));
-        return text.empty() ? 0 : ::curl_getdate(text.c_str(), nullptr);
+        return text.empty() ? 0 : curl().getdate(text.c_str(), nullptr);
     };
     const std::int64_t now = time("date");
     const std::int64_t changed = time("last-modified");
@@ -596,7 +596,7 @@ void AbandonTransfer::operator()(HttpTransfer* transfer) const noexcept {
 }
 
 HttpClient::HttpClient() {
-    ::curl_global_init(CURL_GLOBAL_DEFAULT);
+    curl().global_init(CURL_GLOBAL_DEFAULT);
     loop_ = std::make_shared<Loop>();
     set_activity_source([] { return shared().loop_->activity(); });
 }

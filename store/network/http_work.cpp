@@ -57,7 +57,7 @@ void begin_body(HttpWork& work) {
                       work.request.name);
     }
     curl_off_t stated = 0;
-    ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
+    curl().easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
     const auto length = static_cast<std::uint64_t>(std::max<curl_off_t>(stated, 0));
     work.response.fetched = true;
     if (work.account == nullptr || length <= work.request.held) {
@@ -72,7 +72,7 @@ std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* us
     auto& work = *static_cast<HttpWork*>(user);
     if (work.abandoned) return CURL_WRITEFUNC_ERROR;
     long status = 0;
-    ::curl_easy_getinfo(work.easy, CURLINFO_RESPONSE_CODE, &status);
+    curl().easy_getinfo(work.easy, CURLINFO_RESPONSE_CODE, &status);
     const std::size_t more = size * count;
     Buffer& body = work.response.body;
     if (status != 200 && status != 206) {
@@ -81,7 +81,7 @@ std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* us
         return more;
     }
     curl_off_t stated = 0;
-    ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
+    curl().easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
     const std::uint64_t all =
         std::max<std::uint64_t>(body.size() + more, static_cast<std::uint64_t>(std::max<curl_off_t>(stated, 0)));
     if (all + work.kept.size() > limit_of(work.request, static_cast<int>(status))) {
@@ -174,9 +174,9 @@ std::uint64_t limit_of(const HttpRequest& request, int status) {
 
 bool is_framed(const HttpWork& work) {
     curl_off_t stated = -1;
-    ::curl_easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
+    curl().easy_getinfo(work.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &stated);
     long version = 0;
-    ::curl_easy_getinfo(work.easy, CURLINFO_HTTP_VERSION, &version);
+    curl().easy_getinfo(work.easy, CURLINFO_HTTP_VERSION, &version);
     return stated >= 0 || version >= CURL_HTTP_VERSION_2_0 ||
            lower(work.response.header("transfer-encoding")).ends_with("chunked");
 }
@@ -200,8 +200,8 @@ bool is_collision(const HttpResponse& response) {
 Nearness nearness_of(const HttpWork& work) {
     const char* address = nullptr;
     long port = 0;
-    ::curl_easy_getinfo(work.easy, CURLINFO_PRIMARY_IP, &address);
-    ::curl_easy_getinfo(work.easy, CURLINFO_PRIMARY_PORT, &port);
+    curl().easy_getinfo(work.easy, CURLINFO_PRIMARY_IP, &address);
+    curl().easy_getinfo(work.easy, CURLINFO_PRIMARY_PORT, &port);
     return nearness_of(work.url, address == nullptr ? "" : address, port);
 }
 
@@ -218,7 +218,7 @@ namespace {
 
 template <class Argument>
 void set(const HttpWork& work, CURLoption option, Argument value) {
-    ::curl_easy_setopt(work.easy, option, value);
+    curl().easy_setopt(work.easy, option, value);
 }
 
 /// How the server is reached, and how long that may take.
@@ -274,7 +274,7 @@ void set_bodies(HttpWork& work) {
 
 void set_header(HttpWork& work) {
     const HttpRequest& request = work.request;
-    const auto line = [&](const std::string& text) { work.lines = ::curl_slist_append(work.lines, text.c_str()); };
+    const auto line = [&](const std::string& text) { work.lines = curl().slist_append(work.lines, text.c_str()); };
     line("User-Agent: tessera");
     if (request.body != nullptr) line("Expect:");
     if (const std::string range = range_line(work); !range.empty()) line("Range: " + range);
@@ -305,7 +305,7 @@ std::string range_line(const HttpWork& work) {
 
 void tell(const HttpWork& work, CURLcode code) {
     curl_off_t microseconds = 0;
-    ::curl_easy_getinfo(work.easy, CURLINFO_TOTAL_TIME_T, &microseconds);
+    curl().easy_getinfo(work.easy, CURLINFO_TOTAL_TIME_T, &microseconds);
     const std::string range = range_line(work);
     const std::size_t size = work.request.body == nullptr ? work.response.body.size() : work.request.body->size();
     work.request.log(fmt::format("{} {}{}{}: {}, {} bytes in {} ms{}", work.request.method, work.request.name,
@@ -315,7 +315,7 @@ void tell(const HttpWork& work, CURLcode code) {
 }
 
 std::string failure_text(const HttpWork& work, CURLcode code) {
-    const std::string text = work.trouble[0] != '\0' ? work.trouble.data() : ::curl_easy_strerror(code);
+    const std::string text = work.trouble[0] != '\0' ? work.trouble.data() : curl().easy_strerror(code);
     return text;
 }
 

@@ -1,8 +1,6 @@
 // HttpWork: one request and its answer so far, as libcurl asks and answers it. Private to the store module.
 #pragma once
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -20,6 +18,7 @@
 #include <tessera/memory_account.h>
 
 #include "http_client.h"
+#include "loaded_curl.h"
 #include "nearness.h"
 
 namespace tessera {

@@ -17,10 +17,9 @@
 #include <span>
 #include <utility>
 
-#include <curl/curl.h>
-
 #include "http_work.h"
 #include "keys.h"
+#include "loaded_curl.h"
 #include "random_wait.h"
 #include "s3_credentials.h"
 #include "sha256.h"
@@ -255,7 +254,7 @@ std::pair<RemoteVersion, std::int64_t> RemoteWriter::look(std::string_view key) 
     RemoteVersion version = service_->version_of(response);
     if (version.etag.empty()) throw corrupt("{}: the server states no ETag", service_->request(key).name);
     const auto time = [&](std::string_view name) {
-        return ::curl_getdate(std::string(response.header(name)).c_str(), nullptr);
+        return curl().getdate(std::string(response.header(name)).c_str(), nullptr);
     };
     const std::time_t now = time("date");
     const std::time_t made = time("last-modified");

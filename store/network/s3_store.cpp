@@ -2,7 +2,6 @@
 // conditions (If-Match, If-None-Match), and values sent in parts (multipart uploads). Google Cloud Storage speaks the
 // same by its XML API, with names of its own, and conditions on the number of a version (generation). Source: the
 // Amazon S3 API reference; Google's reference of the XML API.
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <tessera/action.h>
 #include <tessera/error_text.h>
@@ -30,6 +29,7 @@
 #include "key_services.h"
 #include "keys.h"
 #include "listed_pages.h"
+#include "loaded_curl.h"
 #include "node_documents.h"
 #include "remote_store.h"
 #include "s3_credentials.h"
@@ -68,7 +68,7 @@ public:
         // The answer to a HEAD does not say why. Signatures hold for 15 minutes.
         const bool silent = response.status == 403 && response.body.empty();
         if (code != "RequestTimeTooSkewed" && !silent) return false;
-        const std::time_t there = ::curl_getdate(std::string(response.header("date")).c_str(), nullptr);
+        const std::time_t there = curl().getdate(std::string(response.header("date")).c_str(), nullptr);
         const std::int64_t tolerated = silent ? 900 : 60;
         const std::int64_t ahead = there < 0 ? scope.clock : there - std::time(nullptr);
         if (std::abs(ahead - scope.clock) < tolerated) return false;

@@ -44,18 +44,16 @@ class Outside(program.ProgramTest):
 
     def test_refused_by_name(self):
         for name, other in ("link", "data.h5"), ("raw", "raw.bin"), ("view", "data.h5"):
-            for trust in [], ["--in-process"]:
-                self.refused("digest", f"in/x.h5::{name}", *trust, says=other)
-                self.assertIn("--allow-outside", self.refused("digest", f"in/x.h5::{name}", *trust))
+            self.refused("digest", f"in/x.h5::{name}", says=other)
+            self.assertIn("--allow-outside", self.refused("digest", f"in/x.h5::{name}"))
         self.refused("digest", "in/x.h5::group/d")
         self.refused("refs", "in/x.h5::link")
 
     def test_allowed(self):
         both = np.concatenate([self.values, self.values])
-        for trust in [], ["--in-process"]:
-            for name, values in {"link": self.values, "group/d": self.values, "raw": self.values, "view": both}.items():
-                with self.subTest(name=name, trust=trust):
-                    np.testing.assert_array_equal(self.read(name, "--allow-outside", *trust), values)
+        for name, values in {"link": self.values, "group/d": self.values, "raw": self.values, "view": both}.items():
+            with self.subTest(name=name):
+                np.testing.assert_array_equal(self.read(name, "--allow-outside"), values)
         self.assertIn("group", self.tessera("tree", "in/x.h5", "--allow-outside"))
         self.tessera("copy", "in/x.h5", "all.zarr", "--allow-outside", "--quiet")
         np.testing.assert_array_equal(np.load(self.export("all.zarr/group/d")), self.values)
@@ -111,32 +109,30 @@ class Outside(program.ProgramTest):
 
     def test_sources_are_held_to_the_same_rules(self):
         leading_out = self.views()
-        for trust in [], ["--in-process"]:
-            for name in leading_out:
-                with self.subTest(name=name, trust=trust):
-                    for command in "get", "digest":
-                        self.refused(command, f"in/v.h5::{name}", *trust, says="source")
-                    self.assertNotEqual(self.run_program("verify", f"in/v.h5::{name}", *trust).returncode, 0)
-                    if name in ("of_raw", "deep"):
-                        self.refused("get", f"in/v.h5::{name}", "--allow-outside", *trust, says="copy it before")
-                        continue
-                    self.tessera("copy", f"in/v.h5::{name}", "got.npy", "--overwrite", "--quiet", "--allow-outside", *trust)
-                    np.testing.assert_array_equal(np.load(self.folder / "got.npy"), self.values)
-            # Two that are open at once, of which one draws on the other.
-            self.tessera("diff", "in/v.h5::fine", "in/v.h5::of_own", *trust)
-            self.tessera("diff", "in/v.h5::fine", "in/v.h5::own", *trust)
-            for name in "fine", "percent":
-                self.tessera("copy", f"in/v.h5::{name}", "got.npy", "--overwrite", "--quiet", *trust)
+        for name in leading_out:
+            with self.subTest(name=name):
+                for command in "get", "digest":
+                    self.refused(command, f"in/v.h5::{name}", says="source")
+                self.assertNotEqual(self.run_program("verify", f"in/v.h5::{name}").returncode, 0)
+                if name in ("of_raw", "deep"):
+                    self.refused("get", f"in/v.h5::{name}", "--allow-outside", says="copy it before")
+                    continue
+                self.tessera("copy", f"in/v.h5::{name}", "got.npy", "--overwrite", "--quiet", "--allow-outside")
                 np.testing.assert_array_equal(np.load(self.folder / "got.npy"), self.values)
+        # Two that are open at once, of which one draws on the other.
+        self.tessera("diff", "in/v.h5::fine", "in/v.h5::of_own")
+        self.tessera("diff", "in/v.h5::fine", "in/v.h5::own")
+        for name in "fine", "percent":
+            self.tessera("copy", f"in/v.h5::{name}", "got.npy", "--overwrite", "--quiet")
+            np.testing.assert_array_equal(np.load(self.folder / "got.npy"), self.values)
 
     def test_sources_that_are_missing_or_broken_are_no_fill(self):
         self.views()
-        for trust in [], ["--in-process"]:
-            for name in "of_nothing", "of_of_nothing", "of_a_group", "round", "and_round":
-                for words in [], ["--allow-outside"]:
-                    self.refused("get", f"in/v.h5::{name}", *trust, *words, says="source")
-            broken = program.GOLDEN / "hdf5/broken-source.h5"
-            self.refused("get", f"{broken}::w", *trust, says=["its source s", "cannot be opened"])
+        for name in "of_nothing", "of_of_nothing", "of_a_group", "round", "and_round":
+            for words in [], ["--allow-outside"]:
+                self.refused("get", f"in/v.h5::{name}", *words, says="source")
+        broken = program.GOLDEN / "hdf5/broken-source.h5"
+        self.refused("get", f"{broken}::w", says=["its source s", "cannot be opened"])
 
     @unittest.skipIf(program.FEWER > 1, "what a sanitizer watches reads in its own process, which nobody ends")
     def test_a_view_whose_opening_finds_no_end(self):

@@ -6,8 +6,8 @@
 
 #include <tessera/array_file.h>
 #include <tessera/error_text.h>
-#include <tessera/in_process.h>
 #include <tessera/outside.h>
+#include <tessera/own_helper.h>
 #include <tessera/quantities.h>
 #include <tessera/remote_options.h>
 #include <tessera/secrets.h>
@@ -179,9 +179,9 @@ struct CommonTexts {
                "references (x.refs.json) may lead to files outside of the folder that they lie in, and HDF5 files\n"
                "to other files")
             ->group(group);
-        app.add_flag("--in-process", in_process,
-                     "libhdf5 and libtiff read in this process, and not in child processes that may crash: for files\n"
-                     "that you trust")
+        app.add_flag(
+               "--in-process", in_process,
+               "does nothing, and is accepted for older scripts: libhdf5 and libtiff work in a program of their own")
             ->group(group);
     }
 
@@ -427,6 +427,7 @@ int run(int argc, char** argv) {
     std::vector<std::pair<const CLI::App*, Run>> runs;
     const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
     hide_secrets_of(typed);
+    expect_files(typed);
     declare_commands(app, texts, typed, runs);
     const std::vector<std::string> words = plain_words(app, typed);
     if (const auto text = help_topic(app, typed)) {
@@ -438,8 +439,8 @@ int run(int argc, char** argv) {
 
     allow_outside(texts.allow_outside);
     allow_links(texts.follow_links);
-    if (texts.in_process) read_in_process(true);
     Session session(texts.parsed(), command_text(typed));
+    if (texts.in_process) session.note("--in-process does nothing: libhdf5 and libtiff work in a program of their own");
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;
         require_local_paths(*sub);
@@ -472,6 +473,10 @@ void allow_many_files() {
 int main(int argc, char** argv) {
     using namespace tessera;
     using namespace tessera::cli;
+#ifdef TESSERA_ONE_FILE
+    if (is_helper(argc, argv)) return serve_as_helper(argc, argv);
+    be_own_helper();
+#endif
     allow_many_files();
 #ifdef __GLIBC__
     // Returns freed memory to the system, because --max-memory does not count it any more. By default the C library

@@ -37,7 +37,8 @@ foreach(component IN LISTS components)
     file(RENAME "${component}/usr/share/zsh/site-functions" "${component}/usr/share/zsh/vendor-completions")
   endif()
 
-  file(GLOB_RECURSE binaries "${component}/usr/bin/*" "${component}/usr/lib/*.so")
+  file(GLOB_RECURSE binaries "${component}/usr/bin/*" "${component}/usr/lib/*.so"
+       "${component}/usr/libexec/*" "${component}/usr/lib/tessera-hdf5" "${component}/usr/lib/tessera-tiff")
   foreach(file IN LISTS binaries)
     execute_process(COMMAND strip --remove-section=.comment --remove-section=.note "${file}" COMMAND_ERROR_IS_FATAL ANY)
   endforeach()

@@ -17,7 +17,11 @@ foreach(tessera_package blosc libcrypto libdeflate libisal liblz4 liblzma libzip
 endforeach()
 # What a library may have been built with, or not: core/CMakeLists.txt says what is missing then. The package of Debian
 # is for TesseraPackages.cmake, the names for pkg-config are those that may be found.
-set(tessera_optional libcurl hdf5 libtiff-4 libpng)
+set(tessera_linked libcurl libpng)
+set(tessera_optional ${tessera_linked})
+if(PROJECT_NAME STREQUAL "tessera") # the helper's; who links the library needs none of them
+  list(APPEND tessera_optional hdf5 libtiff-4)
+endif()
 set(tessera_libcurl libcurl4-openssl-dev libcurl)
 set(tessera_hdf5 libhdf5-dev hdf5-serial hdf5)
 set(tessera_libtiff-4 libtiff-dev libtiff-4)

@@ -14,6 +14,24 @@ function(tessera_left_out library package what)
   set_property(GLOBAL APPEND PROPERTY tessera_left_out "${what}")
 endfunction()
 
+# tessera_load_or_link(LIBRARY VARIABLE): what a target links of a library whose functions the sources load at the first use
+# (core/internal/tessera/loaded_library.h): its headers. The library itself, where a program may not find it by its name: where
+# it is no shared library of the system, and in wheels, which bring their libraries.
+function(tessera_load_or_link library variable)
+  set(loaded tessera_loaded_${library})
+  add_library(${loaded} INTERFACE)
+  get_target_property(files PkgConfig::${library} INTERFACE_LINK_LIBRARIES)
+  if(SKBUILD OR NOT files MATCHES "^/(usr/)?lib/[^;]*[.]so$")
+    target_link_libraries(${loaded} INTERFACE PkgConfig::${library})
+    target_compile_definitions(${loaded} INTERFACE TESSERA_LINKED)
+    set(${variable} $<BUILD_INTERFACE:${loaded}> PkgConfig::${library} PARENT_SCOPE)
+  else()
+    target_include_directories(${loaded} SYSTEM INTERFACE $<TARGET_PROPERTY:PkgConfig::${library},INTERFACE_INCLUDE_DIRECTORIES>)
+    target_link_libraries(${loaded} INTERFACE ${CMAKE_DL_LIBS})
+    set(${variable} $<BUILD_INTERFACE:${loaded}> PARENT_SCOPE)
+  endif()
+endfunction()
+
 # What nearly every source includes of others.
 set(tessera_heavy_headers <algorithm> <complex> <filesystem> <functional> <map> <memory> <optional> <span> <stop_token> <string>
                           <thread> <variant> <vector> <fmt/format.h>)

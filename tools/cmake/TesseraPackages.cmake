@@ -31,6 +31,9 @@ set(CPACK_TESSERA_SOURCE "${PROJECT_SOURCE_DIR}")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME tessera)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
+# What is loaded when it is used.
+set(tessera_loaded_packages "libcurl4, libmicrohttpd12")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "${tessera_loaded_packages}")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
     "edit, exchange and archive arrays that do not fit in memory
 Makes chunked, compressed N-dimensional arrays of NumPy files, edits parts
@@ -44,7 +47,9 @@ string(
   CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
          "libblosc-dev, libbz2-dev, libdeflate-dev, libfmt-dev, libisal-dev, liblz4-dev, liblzma-dev, "
          "libssl-dev, libtbb-dev, libzip-dev, libzstd-dev, pkg-config, zlib1g-dev")
-foreach(package IN LISTS tessera_optional)
+# Its programs read and write HDF5 and TIFF by the helper, which is in the other package.
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "tessera (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
+foreach(package IN LISTS tessera_linked)
   if(TARGET PkgConfig::${package})
     list(GET tessera_${package} 0 debian)
     string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", ${debian}")
@@ -67,7 +72,7 @@ get_property(tessera_python GLOBAL PROPERTY TESSERA_PYTHON_VERSION)
 string(REGEX REPLACE ".*[.]" "" tessera_next_python "0.${tessera_python}")
 math(EXPR tessera_next_python "${tessera_next_python} + 1")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
-    "python3 (>= ${tessera_python}), python3 (<< 3.${tessera_next_python}), python3-numpy")
+    "python3 (>= ${tessera_python}), python3 (<< 3.${tessera_next_python}), python3-numpy, ${tessera_loaded_packages}")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/debian/postinst"
                                                "${CMAKE_CURRENT_LIST_DIR}/debian/prerm")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_STRICT_PERMISSION ON)

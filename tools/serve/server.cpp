@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -31,6 +30,7 @@
 #include "dispatch.h"
 #include "exchange.h"
 #include "listener.h"
+#include "loaded_httpd.h"
 #include "parking.h"
 #include "watch.h"
 #include "workers.h"
@@ -201,14 +201,14 @@ ssize_t copy_body(void* closure, std::uint64_t position, char* out, std::size_t 
     const auto made = sending.exchange->copy(position, std::as_writable_bytes(std::span(out, size)), copied);
     if (made == Exchange::Copied::some) return static_cast<ssize_t>(copied);
     if (made == Exchange::Copied::failed) return MHD_CONTENT_READER_END_WITH_ERROR;
-    MHD_suspend_connection(sending.connection);
+    httpd().suspend_connection(sending.connection);
     const auto read = [exchange = sending.exchange, connection = sending.connection] {
         exchange->read_ahead();
-        MHD_resume_connection(connection);
+        httpd().resume_connection(connection);
     };
     if (guarded(false, [&] { return sending.workers->add(read, Urgency::bulk); })) return 0;
     sending.exchange->abandon();
-    MHD_resume_connection(sending.connection);
+    httpd().resume_connection(sending.connection);
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
@@ -218,7 +218,7 @@ void free_sending(void* closure) {
 
 /// The connection as the watch knows it; null if there was no memory for that.
 Watched* watched(MHD_Connection* connection) {
-    const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const auto* const info = httpd().get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info == nullptr ? nullptr : static_cast<Watched*>(info->socket_context);
 }
 
@@ -230,8 +230,8 @@ void* on_uri(void* closure, const char* uri, MHD_Connection* connection) {
         // text is in its buffer, which it is about to cut at '?'.
         const char* const query = std::strchr(uri, '?');
         if (query != nullptr && query[1] != '\0') const_cast<char*>(query)[1] = '\0';
-        MHD_set_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST, no_host);
-        MHD_set_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH, no_length);
+        httpd().set_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST, no_host);
+        httpd().set_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH, no_length);
         if (Watched* const known = watched(connection)) {
             static_cast<ServerState*>(closure)->watch.begin(*known, *exchange);
         }
@@ -260,7 +260,7 @@ void on_completed(void* closure, MHD_Connection* connection, void** context, MHD
 void on_connection(void* closure, MHD_Connection* connection, void** context, MHD_ConnectionNotificationCode what) {
     Watch& watch = static_cast<ServerState*>(closure)->watch;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const auto* const info = httpd().get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         const int unsent = most_unsent;
         (void)::setsockopt(info->connect_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
         *context = guarded<Watched*>(nullptr, [&] {
@@ -307,7 +307,7 @@ MHD_Result ServerState::on_request(MHD_Connection* connection, const char* metho
     if (!e.headers_known) {
         e.headers_known = true;
         e.raw.method = method;
-        MHD_get_connection_values(connection, MHD_HEADER_KIND, &collect_header, &e.raw);
+        httpd().get_connection_values(connection, MHD_HEADER_KIND, &collect_header, &e.raw);
         if (e.raw.incomplete) return MHD_NO;
         look_for_body(e.raw);
         // A body is refused before it comes; all else waits until the request is complete.
@@ -323,10 +323,10 @@ MHD_Result ServerState::begin_work(MHD_Connection* connection, const ExchangePoi
     exchange->request = std::move(admission.request);
     exchange->request.stop = exchange->stop.get_token();
     exchange->set_stage(Stage::working);
-    MHD_suspend_connection(connection);
+    httpd().suspend_connection(connection);
     const auto job = [this, exchange, connection] { work(exchange, connection); };
     if (guarded(false, [&] { return workers.add(job, urgency_of(exchange->request)); })) return MHD_YES;
-    MHD_resume_connection(connection);
+    httpd().resume_connection(connection);
     HttpResponse crowded = error_response(503, "busy", "too many requests are waiting");
     crowded.headers["Retry-After"] = "1";
     return send(connection, exchange, std::move(crowded));
@@ -342,7 +342,7 @@ MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer&
                               std::uint64_t size) {
     MHD_Response* made = nullptr;
     if (size == 0) {
-        made = MHD_create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
+        made = httpd().create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
     } else {
         auto sending = std::make_unique<Sending>(Sending{exchange, &workers, connection, MemoryHold()});
         std::size_t block = std::min<std::size_t>(size, block_size());
@@ -352,15 +352,15 @@ MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer&
         } catch (const Error&) {
             block = std::min(block, least_send_block);  // sending it frees memory
         }
-        made = MHD_create_response_from_callback(size, block, &copy_body, sending.get(), &free_sending);
+        made = httpd().create_response_from_callback(size, block, &copy_body, sending.get(), &free_sending);
         if (made != nullptr) static_cast<void>(sending.release());
     }
     if (made == nullptr) return MHD_NO;
-    for (const auto& [name, value] : response.headers) MHD_add_response_header(made, name.c_str(), value.c_str());
-    if (!response.type.empty()) MHD_add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, response.type.c_str());
+    for (const auto& [name, value] : response.headers) httpd().add_response_header(made, name.c_str(), value.c_str());
+    if (!response.type.empty()) httpd().add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, response.type.c_str());
     exchange->set_stage(Stage::sending);
-    const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
-    MHD_destroy_response(made);
+    const MHD_Result queued = httpd().queue_response(connection, static_cast<unsigned>(response.status), made);
+    httpd().destroy_response(made);
     return queued;
 }
 
@@ -410,7 +410,7 @@ void ServerState::work(const ExchangePointer& exchange, MHD_Connection* connecti
         // Not even an error could be answered. The connection ends.
         exchange->abandon();
         exchange->set_stage(Stage::answered);
-        MHD_resume_connection(connection);
+        httpd().resume_connection(connection);
     }
 }
 
@@ -460,7 +460,7 @@ void ServerState::finish(const ExchangePointer& exchange, MHD_Connection* connec
         answer(error_response(500, "io", served.shown_text(e.what())));
     }
     exchange->set_stage(Stage::answered);
-    MHD_resume_connection(connection);
+    httpd().resume_connection(connection);
 }
 
 ServerState::ServerState(const std::vector<std::string>& paths, const ServedOptions& options,
@@ -480,7 +480,7 @@ ServerState::ServerState(const std::vector<std::string>& paths, const ServedOpti
         listener.hosts().empty() ? std::vector<std::string>{"127.0.0.1"} : listener.hosts();
     if (!listener.is_loopback()) hosts.insert(hosts.begin(), server.hosts.begin(), server.hosts.end());
     for (const std::string& host : hosts) urls.push_back(fmt::format("http://{}:{}/{}", host, listener.port(), token));
-    daemon = MHD_start_daemon(
+    daemon = httpd().start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, nullptr, nullptr, &serve::on_request,
         this, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_CONNECTION_LIMIT,
         connection_limit(options.max_memory), MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,
@@ -492,12 +492,12 @@ ServerState::ServerState(const std::vector<std::string>& paths, const ServedOpti
 
 void ServerState::close() {
     if (closed.exchange(true)) return;
-    if (daemon != nullptr) MHD_quiesce_daemon(daemon);
+    if (daemon != nullptr) httpd().quiesce_daemon(daemon);
     watch.stop_all();
     parking.close();
     // Each suspended connection is resumed by the job that it waits for; none is suspended from here on.
     workers.close();
-    if (daemon != nullptr) MHD_stop_daemon(daemon);
+    if (daemon != nullptr) httpd().stop_daemon(daemon);
 }
 
 bool has_server() {

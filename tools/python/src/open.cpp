@@ -6,7 +6,6 @@
 #include <tessera/codec.h>
 #include <tessera/copy.h>
 #include <tessera/error_text.h>
-#include <tessera/in_process.h>
 #include <tessera/locate.h>
 #include <tessera/npy.h>
 #include <tessera/place.h>
@@ -365,7 +364,6 @@ void bind_open(py::module_& module) {
         const auto found = setting(name);
         return found ? std::optional(std::pair(found->value, found->from)) : std::nullopt;
     });
-    module.def("read_in_process", &read_in_process);
     module.def("open_path", &open_path);
     module.def("create_array", &create_array);
     module.def("create_group", &create_group);

@@ -13,6 +13,8 @@ def main() -> None:
     program = str(beside) if beside.is_file() else shutil.which("tessera")
     if program is None:
         sys.exit("tessera: the program is not installed; Debian's package is named tessera, and a wheel contains it")
+    if beside.is_file():  # the wheel's helpers lie beside the module
+        os.environ.setdefault("TESSERA_HELPERS", str(pathlib.Path(__file__).parent))
     os.execv(program, ["tessera", *sys.argv[1:]])
 
 

@@ -403,12 +403,9 @@ def convert(source: Place, destination: Path, format: str,
 
 
 def read_in_process(trust: bool = True) -> None:
-    """Whether libhdf5 and libtiff read in this process from now on, and not in child processes.
-
-    By default a damaged file that one of them crashes on raises :class:`Corrupt`. In this process it would end Python.
-    ``trust`` is for files that you trust: each child takes some memory, and its start a millisecond or two.
-    """
-    _tessera.read_in_process(bool(trust))
+    """Does nothing, and stays for older scripts: libhdf5 and libtiff work in a program of their own, never in this process."""
+    if trust:
+        warn("tessera.read_in_process() does nothing: libhdf5 and libtiff work in a program of their own")
 
 
 @over_network_of_node

@@ -1,5 +1,4 @@
-// What an HDF5 dataset draws on: other datasets, and other files. Private to core/files; compiled if libhdf5 is
-// installed.
+// What an HDF5 dataset draws on: other datasets, and other files.
 #pragma once
 
 #include "hdf5_file.h"
@@ -8,7 +7,7 @@ namespace tessera {
 
 /// Throws unless everything that the dataset draws its elements from may be read and is there, to any depth: libhdf5
 /// would take what it does not find for fill values. Elements lie in other files only if outside_allowed(), and never
-/// if the dataset's own file is `elsewhere`, no file of this machine. Under an Hdf5Lock.
+/// if the dataset's own file is `elsewhere`, no file of this machine.
 void require_hdf5_sources(hid_t dataset, bool elsewhere);
 /// The dataset, opened again if it has elements in other files: their names begin in the folder of its file. Not done
 /// for others, because libhdf5 takes the fill for a source that is open with another folder.

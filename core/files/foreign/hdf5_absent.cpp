@@ -1,4 +1,3 @@
-#ifdef TESSERA_HDF5
 #include "hdf5_absent.h"
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 
-#include "hdf5_index.h"
+#include "../hdf5_index.h"
 
 namespace tessera {
 
@@ -141,4 +140,3 @@ void Hdf5Absent::visit_stored(const std::function<void(const Region&)>& each) co
 }
 
 }  // namespace tessera
-#endif

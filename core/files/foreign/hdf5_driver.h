@@ -1,5 +1,4 @@
-// libhdf5 over bytes that are no file of this machine, and over files that are written. Private to core/files; compiled
-// if libhdf5 is installed.
+// libhdf5 over bytes that are no file of this machine, and over files that are written.
 #pragma once
 
 #include <memory>
@@ -10,13 +9,12 @@
 
 namespace tessera {
 
-/// Opens `bytes` for reading; the handle keeps them. Not good() if libhdf5 cannot. Under an Hdf5Lock.
+/// Opens `bytes` for reading; the handle keeps them. Not good() if libhdf5 cannot.
 [[nodiscard]] Hdf5Id open_hdf5_bytes(std::shared_ptr<const ByteSource> bytes);
 
 /// Opens a new file for writing, or with `adds` one that is there. What cannot be written is kept in memory, and
 /// libhdf5 told that it was: libhdf5 cannot close a file whose writing fails, and crashes when the process ends.
-/// `error` gets the errno of the first failure. Links to other files lead nowhere. Not good() if it cannot. Under an
-/// Hdf5Lock.
+/// `error` gets the errno of the first failure. Links to other files lead nowhere. Not good() if it cannot.
 [[nodiscard]] Hdf5Id open_hdf5_output(const std::string& path, bool adds, hid_t creation, std::shared_ptr<int> error);
 
 /// Throws what reading such bytes threw in this thread, which libhdf5 cannot pass on, and forgets it.

@@ -1,4 +1,4 @@
-// Chunks of an HDF5 dataset that are not stored. Private to core/files; compiled if libhdf5 is installed.
+// Chunks of an HDF5 dataset that are not stored.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace tessera {
 /// it does not write. A dataset that is not chunked counts as one chunk.
 class Hdf5Absent {
 public:
-    /// nullopt if all is stored, or only libhdf5 knows what. Throws corrupt. Under an Hdf5Lock.
+    /// nullopt if all is stored, or only libhdf5 knows what. Throws corrupt.
     [[nodiscard]] static std::optional<Hdf5Absent> find(hid_t file, hid_t dataset, const ByteSource& bytes,
                                                         const Hdf5Type& type, const Shape& shape);
     /// Nothing is stored: all is the fill value.

@@ -1,9 +1,8 @@
-// What libhdf5 says of a file, in our terms. Private to core/files; compiled if libhdf5 is installed.
+// What libhdf5 says of a file, in our terms.
 #pragma once
 
 #include <hdf5.h>
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,7 +17,7 @@
 
 namespace tessera {
 
-/// An open handle of libhdf5. Thread rule: made, used and destroyed under an Hdf5Lock.
+/// An open handle of libhdf5. Thread rule: libhdf5 works for one thread at a time.
 class Hdf5Id {
 public:
     using Close = herr_t (*)(hid_t);
@@ -42,18 +41,6 @@ private:
     hid_t id_ = -1;
     Close close_ = nullptr;
 };
-
-/// libhdf5 works for one thread at a time. While this lives it prints no errors.
-class Hdf5Lock {
-public:
-    Hdf5Lock();
-
-private:
-    std::unique_lock<std::recursive_mutex> lock_;
-};
-
-/// No thread of this process is in libhdf5 while this is held.
-[[nodiscard]] std::unique_lock<std::recursive_mutex> still_hdf5();
 
 /// The innermost message of libhdf5's last error. Throws instead what reading the file's bytes threw.
 [[nodiscard]] std::string hdf5_error();

@@ -1,4 +1,4 @@
-"""libhdf5 and libtiff in child processes: a filter and a libtiff that crash, find no end, or take all memory, on purpose."""
+"""libhdf5 and libtiff in helpers: a filter and a libtiff that crash, find no end, or take all memory, on purpose."""
 
 import os
 import shutil
@@ -21,6 +21,7 @@ except ImportError:
     h5py = None
 
 MODULE = os.environ.get("TESSERA_MODULE")
+HELPER = (Path(PROGRAM).parent / "../libexec/tessera/tessera-hdf5").resolve()
 FILTER = r"""
 #include <H5PLextern.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ def readers(parent):
     found = []
     for folder in Path("/proc").iterdir():
         try:
-            if folder.name.isdigit() and (folder / "comm").read_text() == "tessera-reader\n":
+            if folder.name.isdigit() and (folder / "comm").read_text() == "tessera-helper\n":
                 status = (folder / "status").read_text()
                 if f"PPid:\t{parent}\n" in status and "State:\tZ" not in status:
                     found.append(int(folder.name))
@@ -81,7 +82,7 @@ def readers(parent):
 
 @unittest.skipIf(program.FEWER > 1, "what a sanitizer watches reads in its own process")
 @unittest.skipIf(h5py is None, "h5py is not installed")
-class Apart(ProgramTest):
+class Helpers(ProgramTest):
     def bad_file(self):
         """good and, for each misbehaviour, an array whose filter does it."""
         (self.folder / "plugins").mkdir()
@@ -103,7 +104,8 @@ class Apart(ProgramTest):
         self.refused("get", "x.h5::memory", "--max-memory", "32M", env=self.environment, says="x.h5::memory")
         self.assertEqual(self.tessera("get", "x.h5::good", env=self.environment).split()[-1].strip("[]"), "5")
         done = self.run_program("get", "x.h5::crash", "--in-process", env=self.environment)
-        self.assertEqual(done.returncode, -signal.SIGABRT)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--in-process does nothing", done.stderr)
 
     def test_a_crash_leaves_the_rest(self):
         self.bad_file()
@@ -156,6 +158,99 @@ class Apart(ProgramTest):
         said = running.communicate(timeout=60)[1]
         self.assertEqual(running.returncode, 2)
         self.assertIn("ended by signal 15", said)
+
+    def test_what_a_helper_gets(self):
+        self.bad_file()
+        environment = {**self.environment, "AWS_SECRET_ACCESS_KEY": "hidden", "LC_TIME": "C"}
+        with open(self.folder / "x.h5", "rb") as held:
+            running = subprocess.Popen([PROGRAM, "get", "x.h5::loop"], cwd=self.folder, env=environment,
+                                       pass_fds=[held.fileno()])
+            helper = self.sleeping(running)[0]
+            given = Path(f"/proc/{helper}/environ").read_bytes()
+            files = {int(file): os.readlink(f"/proc/{helper}/fd/{file}") for file in os.listdir(f"/proc/{helper}/fd")}
+            session = os.getsid(helper)
+            # It cannot make the memory that it shares shorter.
+            with self.assertRaises(PermissionError):
+                os.truncate(f"/proc/{helper}/fd/4", 0)
+            running.kill()
+            running.wait()
+        self.assertNotIn(b"hidden", given)
+        self.assertIn(b"LC_TIME=C", given)
+        self.assertEqual(session, helper)
+        for file in 0, 1, 2:
+            self.assertEqual(files.pop(file), "/dev/null")
+        self.assertTrue(files.pop(3).startswith("socket:"), files)
+        self.assertIn("memfd:tessera-helper", files.pop(4))
+        # The plug-in's own and that of the file which is read.
+        self.assertTrue(all(path.endswith("x.h5") for path in files.values()), files)
+        self.assertLessEqual(len(files), 1)
+
+    def test_a_helper_of_another_build(self):
+        self.bad_file()
+        (self.folder / "other").mkdir()
+        other = self.folder / "other/tessera-hdf5"
+        other.write_text("#!/usr/bin/python3\nimport os, struct\n"
+                         "os.write(3, struct.pack('7Q', 0, 5, 0, 0, 0, 0, 0) + b'other')\nos.read(3, 1)\n")
+        other.chmod(0o755)
+        self.refused("get", "x.h5::good", env={**self.environment, "TESSERA_HELPERS": str(other.parent)},
+                     says=["x.h5", str(other), "another build (other)"])
+
+    def test_without_a_helper(self):
+        self.bad_file()
+        shutil.copy(PROGRAM, self.folder / "alone")
+        done = subprocess.run([self.folder / "alone", "get", "x.h5::good"], cwd=self.folder, capture_output=True, text=True)
+        if done.returncode == 0:
+            self.skipTest("Tessera is installed")
+        for part in "x.h5", str(self.folder / "tessera-hdf5"), "libexec/tessera/tessera-hdf5 (No such file", "TESSERA_HELPERS":
+            self.assertIn(part, done.stderr)
+
+    def test_what_a_helper_wrote_that_ended_appears_under_no_name(self):
+        """At every call that writes: the error names the file, and the old one stays."""
+        self.save("a.npy", np.arange(64.0 * 64).reshape(64, 64))
+        self.tessera("export", "a.npy", "old.h5", "--quiet")
+        old = (self.folder / "old.h5").read_bytes()
+        for call in "H5Fcreate", "H5Dcreate2", "H5Dwrite", "H5Dwrite_chunk", "H5Dclose", "H5Fflush", "H5Fclose":
+            compiled(f"#include <signal.h>\nint {call}() {{ raise(SIGSEGV); return -1; }}", str(self.folder / "bad.so"))
+            environment = {**os.environ, "LD_PRELOAD": str(self.folder / "bad.so")}
+            for name, deflate in ("new.h5", "0" if call == "H5Dwrite" else "1"), ("old.h5", "9"):
+                if call == "H5Dwrite" and deflate != "0":
+                    continue
+                with self.subTest(call=call, name=name):
+                    self.refused("export", "a.npy", name, "--overwrite", "--deflate", deflate, env=environment,
+                                 says=[name, "libhdf5 crashed", "signal 11"])
+            self.assertEqual((self.folder / "old.h5").read_bytes(), old)
+            self.assertEqual(sorted(os.listdir(self.folder)), ["a.npy", "bad.so", "old.h5"])
+
+    def test_no_room(self):
+        self.save("a.npy", np.random.default_rng(1).random((300, 300)))
+        (self.folder / "small").mkdir()
+        small = self.folder / "small/tessera-hdf5"
+        small.write_text(f"#!/bin/sh\nulimit -f 100\nexec {HELPER} \"$@\"\n")
+        small.chmod(0o755)
+        for deflate in "0", "1":
+            self.refused("export", "a.npy", "new.h5", "--deflate", deflate, says=["new.h5", "File too large"],
+                         env={**os.environ, "TESSERA_HELPERS": str(small.parent)})
+            self.assertEqual(sorted(os.listdir(self.folder)), ["a.npy", "small"])
+
+    @unittest.skipIf(MODULE is None, "the module is not built")
+    def test_many_opens_take_no_more(self):
+        with h5py.File(self.folder / "s.h5", "w") as f:
+            f.create_dataset("d", data=np.arange(100), chunks=(10,), scaleoffset=0)
+        script = textwrap.dedent("""
+            import os, sys, tessera
+            seen = []
+            for i in range(int(sys.argv[1])):
+                a = tessera.open("s.h5::d")
+                assert a[i % 100] == i % 100
+                a.close()
+                if i % 100 == 50:
+                    children = open(f"/proc/self/task/{os.getpid()}/children").read().split()
+                    seen.append((len(os.listdir("/proc/self/fd")), len(children), [len(os.listdir(f"/proc/{c}/fd")) for c in children]))
+            assert all(s == seen[0] for s in seen), seen
+            """)
+        done = subprocess.run([sys.executable, "-c", script, os.environ.get("TESSERA_OPENS", "400")], cwd=self.folder,
+                              capture_output=True, text=True, env={**os.environ, "PYTHONPATH": MODULE})
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_libtiff_crashes(self):
         compiled(DECODER, str(self.folder / "bad.so"))

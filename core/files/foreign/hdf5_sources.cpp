@@ -1,4 +1,3 @@
-#ifdef TESSERA_HDF5
 #include "hdf5_sources.h"
 
 #include <array>
@@ -163,4 +162,3 @@ Hdf5Id open_with_hdf5_folder(Hdf5Id dataset) {
 }
 
 }  // namespace tessera
-#endif

@@ -1,4 +1,3 @@
-#ifdef TESSERA_HDF5
 #include "hdf5_file.h"
 
 #include <tessera/action.h>
@@ -20,7 +19,6 @@
 
 #include <tessera/unicode.h>
 #include "hdf5_driver.h"
-#include "reader_process.h"
 
 namespace tessera {
 
@@ -30,11 +28,6 @@ namespace {
 constexpr std::string_view hdf5_alias = "_nc4_non_coord_";
 constexpr std::string_view bare_dimension = "This is a netCDF dimension but not a netCDF variable";
 constexpr int deepest_group = 256;
-
-std::recursive_mutex& hdf5_mutex() {
-    static std::recursive_mutex mutex;
-    return mutex;
-}
 
 Hdf5Id integer_type(std::int64_t size, bool is_signed, H5T_order_t order) {
     const hid_t native = size == 1   ? (is_signed ? H5T_NATIVE_INT8 : H5T_NATIVE_UINT8)
@@ -351,15 +344,6 @@ void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<Hdf5Pla
 
 }  // namespace
 
-std::unique_lock<std::recursive_mutex> still_hdf5() {
-    return std::unique_lock(hdf5_mutex());
-}
-
-Hdf5Lock::Hdf5Lock() {
-    if (!is_reader_process()) lock_ = still_hdf5();  // there the mutex belongs to a thread of the parent
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-}
-
 std::string hdf5_error() {
     rethrow_hdf5();
     std::string text;
@@ -544,4 +528,3 @@ Hdf5Id open_hdf5_object(hid_t file, const std::string& path) {
 }
 
 }  // namespace tessera
-#endif

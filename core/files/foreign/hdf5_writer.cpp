@@ -1,7 +1,4 @@
-#ifdef TESSERA_HDF5
 #include "hdf5_writer.h"
-
-#include <libdeflate.h>
 
 #include <algorithm>
 #include <array>
@@ -17,10 +14,9 @@
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
-#include <tessera/parallel.h>
 
+#include "../netcdf_format.h"
 #include "hdf5_driver.h"
-#include "netcdf_format.h"
 
 namespace tessera {
 
@@ -199,142 +195,18 @@ std::string scale_path(const std::string& group, const std::string& name) {
     return group.empty() ? name : fmt::format("{}/{}", group, name);
 }
 
-/// `bytes` as HDF5's filters shuffle and deflate make them, in one of the two buffers. `bytes` has room for the bound.
-ByteSpan shuffled_and_deflated(Buffer& bytes, std::size_t size, std::size_t item, int level, Buffer& other) {
-    const auto* raw = reinterpret_cast<const unsigned char*>(bytes.data());
-    Buffer* from = &bytes;
-    Buffer* to = &other;
-    if (item > 1) {
-        auto* planes = reinterpret_cast<unsigned char*>(other.data());
-        const std::size_t count = size / item;
-        for (std::size_t plane = 0; plane < item; ++plane) {
-            for (std::size_t i = 0; i < count; ++i) *planes++ = raw[i * item + plane];
-        }
-        std::swap(from, to);
-    }
-    const auto free = [](libdeflate_compressor* c) { libdeflate_free_compressor(c); };
-    const std::unique_ptr<libdeflate_compressor, decltype(free)> compressor(libdeflate_alloc_compressor(level), free);
-    if (compressor == nullptr) throw std::bad_alloc();
-    const std::size_t made = libdeflate_zlib_compress(compressor.get(), from->data(), size, to->data(), to->size());
-    return to->span().first(made);
-}
-
 void require_written_to(const std::string& name, int error) {
     if (error != 0) throw io_error("cannot write", name, error);
 }
 
-/// One dataset of a writer.
-class Hdf5Sink final : public ArraySink {
-public:
-    /// `level`: of deflate, after shuffle; 0: the chunks, if there are any, have no filters.
-    Hdf5Sink(std::string name, Hdf5Id dataset, Hdf5Id type, ArrayInfo info, int level, std::shared_ptr<const int> error)
-        : name_(std::move(name)),
-          dataset_(std::move(dataset)),
-          type_(std::move(type)),
-          info_(std::move(info)),
-          level_(level),
-          error_(std::move(error)) {}
-    ~Hdf5Sink() override {
-        const Hdf5Lock lock;
-        type_ = Hdf5Id();
-        dataset_ = Hdf5Id();
-    }
-    ArrayInfo info() const override { return info_; }
-    const std::string& name() const override { return name_; }
-    void finish() override {
-        const Hdf5Lock lock;
-        require_hdf5(dataset_.close(), fmt::format("{}: cannot be written", name_));
-        require_written_to(name_, *error_);
-    }
-    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
-        require_inside(region, info_.shape);
-        if (region.empty()) return;
-        if (level_ == 0) return write_elements(region, in);
-        // libhdf5 would deflate one chunk after the other.
-        const ChunkGrid grid(info_.shape, info_.chunks);
-        const Region touched = grid.overlapping(region);
-        parallel_in_memory(touched.count(), io, [&](std::int64_t n) {
-            const ChunkPart chunk = chunk_part(grid, region, touched, n);
-            const Region part = intersection(grid.chunk_region(chunk.chunk), region);
-            const ArrayView elements = in.part(chunk.in_request);
-            chunk.whole ? write_chunk(part, elements) : write_elements(part, elements);
-        });
-    }
-
-private:
-    /// A chunk, or what of it lies in the array; its other elements are zero.
-    void write_chunk(const Region& part, const ArrayView& in) {
-        const auto size = static_cast<std::size_t>(byte_count(info_.chunks, info_.dtype.size()));
-        const std::size_t room = libdeflate_zlib_compress_bound(nullptr, size);
-        Buffer bytes(room);
-        if (part.extent != info_.chunks) std::ranges::fill(bytes.span().first(size), std::byte{0});
-        Arena arena;
-        copy_elements(in, MutableArrayView{bytes.data(), info_.dtype, part.extent,
-                                           contiguous_strides(info_.chunks, info_.dtype.size()), &arena});
-        Buffer other(room);
-        const auto item = static_cast<std::size_t>(info_.dtype.size());
-        const ByteSpan made = shuffled_and_deflated(bytes, size, item, level_, other);
-        std::array<hsize_t, max_rank> start{};
-        std::ranges::copy(part.start, start.begin());
-        const Hdf5Lock lock;
-        require_hdf5(H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, 0, start.data(), made.size(), made.data()) >= 0,
-                     fmt::format("{}: chunk at {} cannot be written", name_, part.to_string()));
-        require_written_to(name_, *error_);
-    }
-
-    void write_elements(const Region& region, const ArrayView& in) {
-        const auto count = static_cast<std::size_t>(element_count(region.extent));
-        Buffer bytes(count * static_cast<std::size_t>(info_.dtype.size()));
-        Arena arena;
-        copy_elements(in, MutableArrayView{bytes.data(), info_.dtype, region.extent,
-                                           contiguous_strides(region.extent, info_.dtype.size()), &arena});
-        std::vector<std::string> texts;
-        std::vector<const char*> pointers;
-        if (info_.dtype.is_variable()) {
-            const auto* slots = reinterpret_cast<const VariableSlot*>(bytes.data());
-            for (std::size_t i = 0; i < count; ++i) texts.emplace_back(slots[i].view());
-            for (const std::string& text : texts) {
-                if (text.find('\0') != std::string::npos) throw unsupported("{}: a text with a NUL in it", name_);
-                pointers.push_back(text.c_str());
-            }
-        }
-        const Hdf5Lock lock;
-        const void* const from = info_.dtype.is_variable() ? static_cast<const void*>(pointers.data()) : bytes.data();
-        write_raw(region, from);
-    }
-
-    void write_raw(const Region& region, const void* from) {
-        const Hdf5Region at(dataset_.get(), region);
-        require_hdf5(H5Dwrite(dataset_.get(), type_.get(), at.memory.get(), at.file.get(), H5P_DEFAULT, from) >= 0,
-                     fmt::format("{}: region {} cannot be written", name_, region.to_string()));
-        require_written_to(name_, *error_);
-    }
-
-    std::string name_;
-    Hdf5Id dataset_, type_;
-    ArrayInfo info_;
-    int level_;
-    std::shared_ptr<const int> error_;  ///< the writer's
-};
-
 }  // namespace
 
-Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, bool durable, bool adds)
-    : name_(path.string()), sink_(create_file(path, durable)), adds_(adds), error_(std::make_shared<int>(0)) {
-    const Hdf5Lock lock;
-    std::filesystem::path folder = path.parent_path();
-    temporary_ = (folder / temporary_name()).string();
-    std::error_code error;
-    if (adds && std::filesystem::exists(path, error)) {
-        std::filesystem::copy_file(path, temporary_, error);
-        if (!error) {
-            file_ = open_hdf5_output(temporary_, true, H5P_DEFAULT, error_);
-            if (file_.good()) return;
-        }
-        std::error_code ignored;
-        std::filesystem::remove(temporary_, ignored);
-        if (error) throw io_error("cannot copy", name_, error.value());
-        throw Error(ErrorCode::io, fmt::format("{}: cannot be added to: {}", name_, hdf5_error()));
+Hdf5Writer::Hdf5Writer(const std::string& name, const std::string& temporary, bool adds)
+    : name_(name), temporary_(temporary), adds_(adds), error_(std::make_shared<int>(0)) {
+    if (adds) {
+        file_ = open_hdf5_output(temporary_, true, H5P_DEFAULT, error_);
+        if (!file_.good()) throw Error(ErrorCode::io, fmt::format("{}: cannot be added to: {}", name_, hdf5_error()));
+        return;
     }
     const Hdf5Id list = creation_order(H5P_FILE_CREATE);
     file_ = open_hdf5_output(temporary_, false, list.get(), error_);
@@ -360,10 +232,10 @@ std::optional<std::int64_t> Hdf5Writer::scale_length(const std::string& path) co
 }
 
 Hdf5Writer::~Hdf5Writer() {
-    const Hdf5Lock lock;
+    arrays_.clear();
     file_ = Hdf5Id();
     std::error_code ignored;
-    std::filesystem::remove(temporary_, ignored);
+    if (!temporary_.empty()) std::filesystem::remove(temporary_, ignored);
 }
 
 void Hdf5Writer::require_written() const {
@@ -371,7 +243,6 @@ void Hdf5Writer::require_written() const {
 }
 
 void Hdf5Writer::group(const std::string& path, const Value& attributes) {
-    const Hdf5Lock lock;
     if (path.empty()) {
         const Hdf5Id root(H5Gopen2(file_.get(), "/", H5P_DEFAULT), H5Gclose);
         return put_attributes(root.get(), attributes, nullptr);
@@ -456,9 +327,7 @@ Hdf5Id Hdf5Writer::new_dataset(const std::string& path, const std::string& store
     return dataset;
 }
 
-std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayInfo& info, Value attributes,
-                                           int deflate_level) {
-    const Hdf5Lock lock;
+Hdf5Writer::Added Hdf5Writer::add(const std::string& path, const ArrayInfo& info, Value attributes, int deflate_level) {
     const std::string group = path.find('/') == std::string::npos ? "" : path.substr(0, path.rfind('/'));
     const std::string own = path.substr(path.rfind('/') + 1);
     const std::vector<std::string> names = dimension_names_in(attributes, info.shape.rank());
@@ -482,9 +351,52 @@ std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayI
     } else if (!names.empty() && std::ranges::count(names, "") == 0) {
         uses_.push_back({stored, group, names, info.shape});
     }
-    return std::make_unique<Hdf5Sink>(fmt::format("{}::{}", name_, path), std::move(dataset), std::move(type),
-                                      ArrayInfo{.dtype = info.dtype, .shape = info.shape, .chunks = storage.chunks},
-                                      storage.level, error_);
+    arrays_.push_back({.name = fmt::format("{}::{}", name_, path),
+                       .dataset = std::move(dataset),
+                       .type = std::move(type),
+                       .dtype = info.dtype,
+                       .shape = info.shape});
+    return {.number = arrays_.size() - 1, .chunks = storage.chunks, .level = storage.level};
+}
+
+Hdf5Writer::Array& Hdf5Writer::array(std::uint64_t number) {
+    if (number >= arrays_.size()) throw not_found("there is no array {}", number);
+    return arrays_[static_cast<std::size_t>(number)];
+}
+
+std::int64_t Hdf5Writer::element_bytes(std::uint64_t number, const Region& region) {
+    const Array& a = array(number);
+    require_inside(region, a.shape);
+    return a.dtype.is_variable() ? 0 : byte_count(region.extent, a.dtype.size());
+}
+
+bool Hdf5Writer::has_texts(std::uint64_t number) {
+    return array(number).dtype.is_variable();
+}
+
+void Hdf5Writer::write_elements(std::uint64_t number, const Region& region, const void* from) {
+    const Array& a = array(number);
+    const Hdf5Region at(a.dataset.get(), region);
+    require_hdf5(H5Dwrite(a.dataset.get(), a.type.get(), at.memory.get(), at.file.get(), H5P_DEFAULT, from) >= 0,
+                 fmt::format("{}: region {} cannot be written", a.name, region.to_string()));
+    require_written_to(a.name, *error_);
+}
+
+void Hdf5Writer::write_chunk(std::uint64_t number, const Region& part, ByteSpan encoded) {
+    const Array& a = array(number);
+    require_inside(part, a.shape);
+    std::array<hsize_t, max_rank> start{};
+    std::ranges::copy(part.start, start.begin());
+    require_hdf5(H5Dwrite_chunk(a.dataset.get(), H5P_DEFAULT, 0, start.data(), encoded.size(), encoded.data()) >= 0,
+                 fmt::format("{}: chunk at {} cannot be written", a.name, part.to_string()));
+    require_written_to(a.name, *error_);
+}
+
+void Hdf5Writer::close(std::uint64_t number) {
+    Array& a = array(number);
+    a.type = Hdf5Id();
+    require_hdf5(a.dataset.close(), fmt::format("{}: cannot be written", a.name));
+    require_written_to(a.name, *error_);
 }
 
 /// A dimension without a variable, as netCDF-4 writes it.
@@ -559,21 +471,11 @@ void Hdf5Writer::attach_scales() {
 }
 
 void Hdf5Writer::finish() {
-    {
-        const Hdf5Lock lock;
-        attach_scales();
-        const bool flushed = H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0;
-        require_hdf5(file_.close() && flushed, fmt::format("{}: cannot be written", name_));
-        require_written();
-    }
-    // libhdf5 writes only files by their names; the sink makes the new one visible with its rights and durability.
-    const std::unique_ptr<ByteSource> made = open_file(temporary_);
-    constexpr std::uint64_t piece = 4 << 20;
-    for (std::uint64_t at = 0; at < made->size(); at += piece) {
-        sink_->append(read_range(*made, at, std::min(piece, made->size() - at)).span());
-    }
-    sink_->finish();
+    attach_scales();
+    const bool flushed = H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0;
+    require_hdf5(file_.close() && flushed, fmt::format("{}: cannot be written", name_));
+    require_written();
+    temporary_.clear();  // the parent takes it
 }
 
 }  // namespace tessera
-#endif

@@ -1,4 +1,3 @@
-#ifdef TESSERA_HDF5
 #include "hdf5_driver.h"
 
 #include <fcntl.h>
@@ -269,4 +268,3 @@ void forget_hdf5_failure() {
 }
 
 }  // namespace tessera
-#endif

@@ -1,0 +1,114 @@
+// What the library asks its helper, and what both begin with (helper_process.h). Private to core/files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/array_file.h>
+#include <tessera/array_io.h>
+#include <tessera/value.h>
+
+namespace tessera {
+
+/// Each has a program of its own.
+enum class ForeignLibrary : std::uint8_t { hdf5, tiff };
+
+/// All requests. The tables at the end of the sources in foreign/ have the functions that answer them.
+enum class ForeignTask : std::uint64_t {
+    // One file of HDF5; each begins with a ForeignFile.
+    hdf5_members,   ///< → names
+    hdf5_groups,    ///< → ArrayFileGroups
+    hdf5_packed,    ///< → PackedArrays
+    hdf5_chunked,   ///< → a PackedArray or none
+    hdf5_describe,  ///< → Value
+    hdf5_open,      ///< → ForeignArray
+    hdf5_stored,    ///< → Regions, or none
+    hdf5_read,      ///< Region; elements come in the shared memory, texts in the answer
+    hdf5_close,     ///< the number of an array
+    // A new file of HDF5, in a helper of its own.
+    write_begin,     ///< ForeignOutput
+    write_group,     ///< ArrayFileGroup
+    write_add,       ///< path, ArrayInfo, attributes, level of deflate → number of the array, its chunks, level
+    write_elements,  ///< number, Region; elements as for hdf5_read
+    write_chunk,     ///< number, start, bytes of the chunk in the shared memory
+    write_close,     ///< number
+    write_finish,
+    tiff_require,  ///< compression
+    tiff_decode,   ///< ForeignTiff; elements come in the shared memory
+    // For tests.
+    test_end,    ///< ends with this exit code
+    test_sleep,  ///< for so many milliseconds; → the process's number
+};
+
+/// What tells builds apart: numbers of what their sources are. Made by tools/cmake/BuildId.cmake.
+[[nodiscard]] std::string_view build_id();
+
+/// Before the bytes that it speaks of, in both directions.
+struct ForeignHead {
+    enum class Kind : std::uint64_t { hello, request, answer, error, read };
+    Kind kind = Kind::request;
+    std::uint64_t size = 0;                      ///< of what follows; of a read
+    std::uint64_t place = 0;                     ///< the task; the offset of a read; in a hello, the helper's memory
+    std::uint64_t space = 0;                     ///< of the shared memory
+    std::uint64_t source = 0;                    ///< tells HelperWish::source from others
+    std::uint64_t limit = UINT64_MAX, used = 0;  ///< the memory account of who asks
+};
+/// What helpers are called among the processes.
+inline constexpr const char* helper_name = "tessera-helper";
+/// Open in the helper when it starts.
+inline constexpr int helper_socket = 3, helper_memory = 4;
+/// The first argument of a program that is its own helper; the second is the build_id().
+inline constexpr const char* helper_argument = "--tessera-helper";
+
+struct ForeignFile {
+    std::uint64_t array = 0;  ///< a number for what is open; 0: none
+    std::string folder;       ///< where a relative path begins
+    std::string path;
+    std::optional<std::string> member;
+    bool outside = false;                    ///< outside_allowed()
+    std::optional<std::uint64_t> elsewhere;  ///< no file of this machine: bytes of this size, which are asked for
+    std::string version;                     ///< of an array that was opened before
+
+    static void fields(auto& x, auto& visit) {
+        visit(x.array, x.folder, x.path, x.member, x.outside, x.elsewhere, x.version);
+    }
+};
+
+struct ForeignArray {
+    std::string version;  ///< of its file
+    std::string name;
+    ArrayInfo info;
+    Value attributes;
+    std::uint64_t offset = 0;  ///< where the elements begin if they lie in the file as they are; else 0
+    std::optional<std::vector<std::byte>> absent;
+
+    static void fields(auto& x, auto& visit) { visit(x.version, x.name, x.info, x.attributes, x.offset, x.absent); }
+};
+
+struct ForeignOutput {
+    std::string folder;
+    std::string name;       ///< for messages
+    std::string temporary;  ///< where it is written
+    bool adds = false;      ///< `temporary` holds arrays already
+
+    static void fields(auto& x, auto& visit) { visit(x.folder, x.name, x.temporary, x.adds); }
+};
+
+struct ForeignTiff {
+    std::uint64_t file = 0;  ///< a number for it
+    std::string name;
+    std::uint64_t size = 0;
+    std::uint64_t directory = 0;
+    int compression = 0, photometric = 0;
+    bool tiled = false;
+    std::int64_t chunk = 0;
+
+    static void fields(auto& x, auto& visit) {
+        visit(x.file, x.name, x.size, x.directory, x.compression, x.photometric, x.tiled, x.chunk);
+    }
+};
+
+}  // namespace tessera

@@ -1,0 +1,21 @@
+// What programs have to do with helpers, which work with libhdf5 and libtiff. Programs without files beside them are
+// their own helper.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+/// From now on helpers are this program, started with the arguments that is_helper() knows.
+void be_own_helper();
+/// Whether this program was started so: it then has to return what serve_as_helper() returns.
+[[nodiscard]] bool is_helper(int argc, const char* const* argv);
+/// Answers requests until the connection ends; returns the program's exit code. In tessera_own_helper, which is linked
+/// with those libraries.
+int serve_as_helper(int argc, const char* const* argv);
+/// Of paths of files that are going to be read: starts a helper for those that need one, beside what this thread does
+/// until it reads them.
+void expect_files(const std::vector<std::string>& paths) noexcept;
+
+}  // namespace tessera
