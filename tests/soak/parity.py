@@ -17,7 +17,7 @@ import zipfile
 
 import numpy as np
 
-DECODER = pathlib.Path(__file__).resolve().parents[1] / "examples" / "parity_decoder.py"
+DECODER = pathlib.Path(__file__).resolve().parents[2] / "tools" / "examples" / "parity_decoder.py"
 ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
 

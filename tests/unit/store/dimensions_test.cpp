@@ -35,21 +35,21 @@ protected:
 };
 
 TEST_F(Dimensions, SelectsByNamesAndValues) {
-    EXPECT_EQ(read("lat=50, z=1"), (std::vector<std::int32_t>{11}));
-    EXPECT_EQ(read("z=1, lat=35:50"), (std::vector<std::int32_t>{11, 21}));
+    EXPECT_EQ(read("lat=50, z@1"), (std::vector<std::int32_t>{11}));
+    EXPECT_EQ(read("z@1, lat=35:50"), (std::vector<std::int32_t>{11, 21}));
     EXPECT_EQ(read("lat~44, z@1:"), (std::vector<std::int32_t>{21, 22}));
     EXPECT_EQ(read("lat=:40, z@0"), (std::vector<std::int32_t>{0, 10, 20}));
     EXPECT_EQ(read("1:3, 'z'=2"), (std::vector<std::int32_t>{12, 22}));
     a_.fill("lat=60:50, z@0", -1);
-    EXPECT_EQ(read("z=0"), (std::vector<std::int32_t>{-1, -1, 20, 30, 40}));
-    a_.write("lat=30:20, z=2", std::vector<std::int32_t>{7, 8});
-    a_.write("lat~58, z=2", 9);
-    a_.write("lat=40, z=2", std::vector<double>{5}, Cast::unsafe);
-    EXPECT_EQ(read("z=2"), (std::vector<std::int32_t>{9, 12, 5, 7, 8}));
+    EXPECT_EQ(read("z@0"), (std::vector<std::int32_t>{-1, -1, 20, 30, 40}));
+    a_.write("lat=30:20, z@2", std::vector<std::int32_t>{7, 8});
+    a_.write("lat~58, z@2", 9);
+    a_.write("lat=40, z@2", std::vector<double>{5}, Cast::unsafe);
+    EXPECT_EQ(read("z@2"), (std::vector<std::int32_t>{9, 12, 5, 7, 8}));
     CachedArray cached(a_);
     EXPECT_EQ(cached.read("lat=30, z@0").values<std::int32_t>()[0], 30);
     cached.write("lat=30, z@0", 31);
-    cached.write("lat=30:20, z=1", std::vector<std::int32_t>{1, 2});
+    cached.write("lat=30:20, z@1", std::vector<std::int32_t>{1, 2});
     cached.flush();
     EXPECT_EQ(read("lat=30"), (std::vector<std::int32_t>{31, 1, 7}));
 }
@@ -72,7 +72,7 @@ TEST_F(Dimensions, SaysWhatWasMeant) {
 TEST_F(Dimensions, Refuses) {
     expect_error(ErrorCode::invalid_argument, "there are lat, z", [&] { (void)a_.read("x=1"); });
     expect_error(ErrorCode::out_of_bounds, "its neighbours are 40 and 50", [&] { (void)a_.read("lat=45"); });
-    expect_error(ErrorCode::invalid_argument, "stands at the place of", [&] { (void)a_.read("z=1, 2"); });
+    expect_error(ErrorCode::invalid_argument, "stands at the place of", [&] { (void)a_.read("z@1, 2"); });
     for (const char* text : {"lat=", "lat@", "=3", "lat=1:2:3:4", "lat=50, lat=50", "lat='50", "z~1", "lat=x"}) {
         expect_error(ErrorCode::invalid_argument, "", [&] { (void)a_.read(text); });
     }
