@@ -295,6 +295,9 @@ void expect_files(const std::vector<std::string>& paths) noexcept {
     const auto is_hdf5 = [](const std::string& text) {
         std::error_code error;
         const std::filesystem::path path = split_array_path(text).path;
+        // Nothing else is looked at twice.
+        static constexpr std::array names{".h5", ".hdf5", ".hdf", ".nc", ".nc4", ".he5", ".cdf"};
+        if (std::ranges::find(names, path.extension()) == names.end()) return false;
         if (!std::filesystem::is_regular_file(path, error)) return false;
         std::array<std::byte, 8> first{};
         const auto file = open_file(path);

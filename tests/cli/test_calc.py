@@ -223,7 +223,6 @@ class Calc(Computing):
         self.refused("calc", "o.npy", "a", "a=a.npy", "a=b.npy", says="twice")
         self.refused("calc", "a.npy", "a + 1", "a=a.npy", "--overwrite", says="cannot lie where")
         self.refused("calc", "x.zarr/in", "a + 1", "a=x.zarr", says="cannot lie where")
-        self.refused("calc", "o.npy", "a", "a=a.npy", "--sel", "1", says="--in-place")
         self.refused("calc", "x.zarr", "a", "a=x.zarr", "--in-place", "--chunks", "1,1", says="--in-place")
         self.refused("calc", "x.zarr", "b ** -1", "b=b.npy", "--in-place")
         self.refused("calc", "o.npy", "~" * 5000 + "a", "a=a.npy", says="too deeply")

@@ -381,7 +381,7 @@ class Recipes(JobTest):
                           ("reduce", v, "OUT", "--axis", "time", "--with", "std", "--keep-dims"),
                           ("coarsen", v, "OUT", "--by", "time=5,x=2"),
                           ("calc", "OUT", "a * 2 + b", f"a={v}", "b=v.npy", "--dtype", "f8"),
-                          ("copy", v, "OUT", "--sel", "time=2020-03:2020-05, x=::-1"),
+                          ("copy", v, "OUT", "--sel", "time=2020-03:2020-05, x@::-1"),
                           ("copy", v, "OUT", "--sel", "time=2020-03-07", "--dtype", "i2", "--cast", "unsafe"),
                           ("stack", v, v, "OUT"), ("concat", v, v, "OUT", "--axis", "time"),
                           ("concat", time_, time_, "OUT")):

@@ -233,8 +233,8 @@ def test_calc_in_place():
                         ({"sel": [1, 2]}, "sel"), ({"cast": "maybe"}, "maybe")]:
         with raises(tessera.InvalidArgument, text):
             tessera.calc(a, "a", {"a": a}, in_place=True, **words)
-    for call in (lambda: tessera.calc(None, "a", {"a": a}, in_place=True), lambda: tessera.calc(a, "a", {"a": a}),
-                 lambda: tessera.calc(None, "a", {"a": a}, sel=0)):
+    np.testing.assert_array_equal(tessera.calc(None, "a + 1", {"a": a}, sel="1:3"), before[1:3] + 1)
+    for call in (lambda: tessera.calc(None, "a", {"a": a}, in_place=True), lambda: tessera.calc(a, "a", {"a": a})):
         with raises(tessera.InvalidArgument, "in_place"):
             call()
     with raises(tessera.InvalidArgument, '"r+"'):

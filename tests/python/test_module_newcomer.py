@@ -43,7 +43,7 @@ def test_errors_of_new_arrays_name_them_once():
 
 
 def test_a_wrong_option_is_answered_with_all_that_there_are():
-    with raises(TypeError, "'keep_dims'; there are: array, axis, how, by, keepdims, "):
+    with raises(TypeError, "'keep_dims'; there are: array, axis, how, by, weights, rolling, "):
         tessera.reduce(np.zeros(3), how="mean", keep_dims=True)
     with raises(TypeError, "there are: array, by, how, "):
         tessera.coarsen(np.zeros(3), size=2, by=(2,))

@@ -88,6 +88,7 @@ OTHERWISE = {
     "stack": [(["toy:x", "toy:g/a", "x.json", "--virtual"], "toy:x: does not hold its elements as one array")],
     "undo": [(["toy:x"], "nothing to take back")],
     "work": [(["toy:x"], "a job needs a folder")],
+    "regrid": [(["toy:x", "toy:new", "--to", "lat=0:1:1,lon=0:1:1"], "latitude")],
 }
 
 

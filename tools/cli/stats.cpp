@@ -277,16 +277,11 @@ int stats(Session& session, const StatsOptions& o) {
 
 namespace {
 
-/// The arrays of a data set, without its coordinates; the path itself of anything else.
+/// The arrays of a data set, without its coordinates; none of anything else.
 std::vector<std::string> data_at(const std::string& path) {
-    std::optional<DataSet> set;
-    try {
-        set = DataSet::at(path);
-    } catch (const Error&) {
-        return {path};  // stats() says what is wrong
-    }
-    if (!set) return {path};
+    const auto set = DataSet::at(path);
     std::vector<std::string> arrays;
+    if (!set) return arrays;
     for (const std::string& name : set->names()) {
         if (set->is_data(name)) arrays.push_back(set->path_of(name));
     }
@@ -304,11 +299,7 @@ StatsOptions options_for(const StatsOptions& o, const std::string& path, SharedS
     return own;
 }
 
-int stats_of_all(Session& session, const StatsOptions& o) {
-    std::vector<std::string> paths;
-    for (const std::string& given : o.paths) {
-        for (std::string& path : data_at(given)) paths.push_back(std::move(path));
-    }
+int stats_of(Session& session, const StatsOptions& o, const std::vector<std::string>& paths) {
     std::optional<SharedSelection> shared;
     if (o.selection && paths != o.paths) shared.emplace(*o.selection);
     const int code = for_each_path(session, paths, [&](const std::string& path) {
@@ -319,6 +310,32 @@ int stats_of_all(Session& session, const StatsOptions& o) {
     });
     if (shared) shared->require_found();
     return code;
+}
+
+int stats_of_all(Session& session, const StatsOptions& o) {
+    if (o.paths.size() == 1) {
+        // One array is looked at once. What is none may be a data set.
+        try {
+            return stats_of(session, o, o.paths);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::cancelled) throw;
+            const std::vector<std::string> arrays = data_at(o.paths.front());
+            if (arrays.empty()) throw;
+            return stats_of(session, o, arrays);
+        }
+    }
+    std::vector<std::string> paths;
+    for (const std::string& given : o.paths) {
+        std::vector<std::string> arrays;
+        try {
+            arrays = data_at(given);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::cancelled) throw;  // else stats() says what is wrong, among the others
+        }
+        if (arrays.empty()) paths.push_back(given);
+        paths.insert(paths.end(), arrays.begin(), arrays.end());
+    }
+    return stats_of(session, o, paths);
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ private:
 }  // namespace
 
 bool reorders(const ArraySource& array, const DimensionNames& order) {
+    if (order.empty()) return false;  // names are not asked for in vain
     const DimensionNames names = dimension_names_of(array);
     return names != order && names.size() == order.size() && std::ranges::is_permutation(names, order) &&
            std::ranges::all_of(names, [](const auto& name) { return name.has_value(); });

@@ -115,6 +115,10 @@ private:
     void require_dimension(const char* option, const std::string& word) const {
         const auto all = set_.dimensions();
         if (all.contains(word)) return;
+        if (all.empty()) {
+            throw invalid_argument("{}: {} holds several arrays whose dimensions have no names: name one array: {}",
+                                   option, set_.path(), set_.path_of(set_.names().front()));
+        }
         if (is_number_text(word)) {
             throw invalid_argument("{}: {} holds several arrays: name the dimension, and not its number {}; {}", option,
                                    set_.path(), word, names_there(all));

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Union, overload
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
@@ -63,14 +63,14 @@ def calc(destination: None, expression: str, operands: Mapping[str, Operand], *,
          raw: bool = False, **options: Unpack[ResultOptions]) -> Values: ...
 @overload
 def calc(destination: Union[Path, Array], expression: str, operands: Mapping[str, Operand], *, in_place: bool = False,
-         sel: object = None, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
+         raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
 @overload
-def calc(destination: str, **operands: object) -> object: ...
+def calc(destination: str, **operands: Any) -> Any: ...
 @over_network
 def calc(destination: Union[None, Path, Array], expression: Optional[str] = None, operands: Optional[Mapping[str, Operand]] = None, *,
          dtype: DTypeLike = None, cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: object = None, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         storage_options: Remote = None, **options: object) -> Optional[Values]:
+         storage_options: Remote = None, **options: Any) -> Optional[Values]:
     """Evaluate an expression over arrays, block by block.
 
     Parameters
@@ -160,7 +160,7 @@ def reduce(array: Operand, destination: Path, *, how: str, axis: Union[None, int
 @over_network
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
-           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind",
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None,
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
     """Minimum, mean, median and so on along dimensions, block by block.
@@ -202,7 +202,7 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
         raise InvalidArgument("axis=(): no dimension is named")
     recipe = {"do": "reduce", "array": array, "how": how, "axis": axis, "by": by, "weights": weights, "rolling": rolling,
               "min_count": min_count, "center": center, "keepdims": keepdims, "skip_nan": skip_nan,
-              "keep_missing": keep_missing, "raw": raw, "dtype": dtype, "cast": None if dtype is None else cast, "overwrite": overwrite}
+              "keep_missing": keep_missing, "raw": raw, "dtype": dtype, "cast": None if dtype is None else cast, "sel": sel, "overwrite": overwrite}
     return _made(recipe, destination, work(threads, max_memory, progress), options)
 
 
@@ -214,13 +214,13 @@ def coarsen(array: Operand, destination: Path, *, by: object, how: str = "mean",
             keep_missing: bool = False, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, how: str = "mean",
-            keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
+            keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None, overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
             progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
     """Downsample by whole factors: one element for each block.
 
     Parameters
     ----------
-    array : path, Array or numpy.ndarray
+    array : path, Array, Group or numpy.ndarray
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
         As in :func:`calc`.
     by : tuple of int or dict
@@ -237,7 +237,7 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, h
     array([[4, 5]])
     """
     recipe = {"do": "coarsen", "array": array, "by": by, "how": how, "keep_missing": keep_missing, "raw": raw, "dtype": dtype,
-              "cast": None if dtype is None else cast, "overwrite": overwrite}
+              "cast": None if dtype is None else cast, "sel": sel, "overwrite": overwrite}
     return _made(recipe, destination, work(threads, max_memory, progress), options)
 
 
@@ -249,7 +249,7 @@ def regrid(array: Operand, destination: Path, *, like: Optional[Operand] = None,
            method: str = "bilinear", **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def regrid(array: Operand, destination: Optional[Path] = None, *, like: Optional[Operand] = None, to: Optional[str] = None,
-           method: str = "bilinear", dtype: DTypeLike = None, cast: str = "same_kind", overwrite: bool = False, threads: int = 0,
+           method: str = "bilinear", dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None, overwrite: bool = False, threads: int = 0,
            max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
     """Interpolate to other latitudes and longitudes.
@@ -279,7 +279,7 @@ def regrid(array: Operand, destination: Optional[Path] = None, *, like: Optional
            [10.5, 11.5]])
     """
     recipe = {"do": "regrid", "array": array, "like": like, "to": to, "method": method, "dtype": dtype,
-              "cast": None if dtype is None else cast, "overwrite": overwrite}
+              "cast": None if dtype is None else cast, "sel": sel, "overwrite": overwrite}
     return _made(recipe, destination, work(threads, max_memory, progress), options)
 
 
@@ -453,7 +453,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     unknown = sorted(options.keys() - LevelOptions.__annotations__.keys())
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}; of the arrays there are: {', '.join(LevelOptions.__annotations__)}")
-    opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array, max_memory=max_memory)
+    opened = array if isinstance(array, (Array, np.ndarray)) else open_array(_place_of(array), max_memory=max_memory)
     asked: Document = {
              "do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how, "keep_missing": keep_missing,
              "raw": raw, "axes": axes, "scale": scale, "units": units, "ome": ome, "geo": geo or crs is not None or transform is not None, "crs": crs,

@@ -100,7 +100,6 @@ class ComputedOptions(StorageOptions, _OfDataSet, total=False):
 
     chunks: NamedLengths
     deflate: int
-    sel: Union[str, None]
 
 
 class _HowToWork(TypedDict, total=False):
@@ -115,7 +114,7 @@ class ResultOptions(_HowToWork, total=False):
 
     dtype: DTypeLike
     cast: str
-    sel: Union[str, None]
+    sel: object
 
 
 class NewResultOptions(ResultOptions, ComputedOptions, total=False):
@@ -150,6 +149,8 @@ class NewJoinedOptions(NewResultOptions, _HowToJoin, total=False):
 
 class JoiningOptions(ComputedOptions, _HowToJoin, total=False):
     """Options of joined arrays beside those that have usual values; see :func:`tessera.stack`."""
+
+    sel: object
 
 
 class LevelOptions(TypedDict, total=False):
