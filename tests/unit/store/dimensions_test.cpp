@@ -39,7 +39,7 @@ TEST_F(Dimensions, SelectsByNamesAndValues) {
     EXPECT_EQ(read("z@1, lat=35:50"), (std::vector<std::int32_t>{11, 21}));
     EXPECT_EQ(read("lat~44, z@1:"), (std::vector<std::int32_t>{21, 22}));
     EXPECT_EQ(read("lat=:40, z@0"), (std::vector<std::int32_t>{0, 10, 20}));
-    EXPECT_EQ(read("1:3, 'z'=2"), (std::vector<std::int32_t>{12, 22}));
+    EXPECT_EQ(read("1:3, 'z'@2"), (std::vector<std::int32_t>{12, 22}));
     a_.fill("lat=60:50, z@0", -1);
     EXPECT_EQ(read("z@0"), (std::vector<std::int32_t>{-1, -1, 20, 30, 40}));
     a_.write("lat=30:20, z@2", std::vector<std::int32_t>{7, 8});
