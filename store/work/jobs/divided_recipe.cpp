@@ -536,7 +536,10 @@ std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe, cons
     if (std::holds_alternative<RegridRecipe>(recipe.make)) return std::nullopt;  // they become others
     const std::vector<std::string> paths = paths_of(recipe);
     if (paths.size() != 1) return std::nullopt;
-    const auto [whole, name] = split_node(paths.front());
+    // No structured binding, which Clang 14 captures in no lambda.
+    const std::pair<std::string, std::string> node = split_node(paths.front());
+    const std::string& whole = node.first;
+    const std::string& name = node.second;
     if (whole.empty()) return std::nullopt;
     auto set = DataSet::at(whole);
     if (!set || !set->has(name) || set->with_belongings({name}).size() < 2) return std::nullopt;
