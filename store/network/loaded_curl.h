@@ -27,6 +27,8 @@ namespace tessera {
 
 /// Its functions, without "curl_" before their names.
 struct Curl {
+// The name of a member stands in no parentheses.
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define TESSERA_CURL_MEMBER(name) decltype(::curl_##name)* name = nullptr;
     TESSERA_CURL_FUNCTIONS(TESSERA_CURL_MEMBER)
 #undef TESSERA_CURL_MEMBER

@@ -24,6 +24,8 @@ namespace tessera::serve {
 
 /// Its functions, without "MHD_" before their names.
 struct Httpd {
+// The name of a member stands in no parentheses.
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define TESSERA_HTTPD_MEMBER(name) decltype(::MHD_##name)* name = nullptr;
     TESSERA_HTTPD_FUNCTIONS(TESSERA_HTTPD_MEMBER)
 #undef TESSERA_HTTPD_MEMBER
