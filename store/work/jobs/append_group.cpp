@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -168,6 +169,7 @@ public:
     GoingOn(const Coordinate& there, const AppendGroupOptions& options) : name_(there.name()), options_(options) {
         const Ends<Key> ends = Ends<Key>::of(there);
         last_ = ends.last;
+        if (std::is_same_v<Key, Int128>) falls_ = false;  // time goes on, unless it is there the other way round
         if (there.length() > 1 && ends.first && ends.last) falls_ = *ends.last < *ends.first;
     }
 

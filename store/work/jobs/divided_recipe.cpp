@@ -291,11 +291,12 @@ private:
             return false;
         }
         const bool numbers = is_number(member(name).dtype) || member(name).dtype.kind() == Kind::datetime;
-        if (!is_data(name) && (!numbers || is_bounds(name))) {
-            if (set_.is_coordinate(name)) {
-                divided_.notes.emplace_back(fmt::format("{}: it is left out, because elements of {} have no mean",
-                                                        set_.path_of(name), member(name).dtype.to_string()));
-            }
+        // The mean of bounds or of areas of cells is none of theirs, and longitudes of two dimensions may meet at a
+        // turn.
+        const bool has_mean = numbers && set_.is_coordinate(name);
+        if (!is_data(name) && (is_bounds(name) || (r.with != "nearest" && !has_mean))) {
+            divided_.notes.emplace_back(
+                fmt::format("{}: it is left out, because it has no counterpart for larger cells", set_.path_of(name)));
             return false;
         }
         CoarsenRecipe one = r;
