@@ -59,6 +59,7 @@ WORKS = {
     "view": [["toy:x", "--png", "x.png"]],
 }
 REFUSES = {
+    "bug-report": [["toy:x"]],
     "log": [["toy:x"]],
     "snapshot": [["toy:x", "create", "one"], ["toy:x", "list"], ["toy:x", "restore", "one"], ["toy:x", "rm", "one"]],
     "stack": [["toy:x", "toy:g/a", "toy:x.json", "--virtual"]],

@@ -50,6 +50,7 @@ Run declare_verify(CLI::App& app);
 Run declare_repair(CLI::App& app);
 Run declare_seal(CLI::App& app);
 Run declare_cache(CLI::App& app);
+Run declare_bug_report(CLI::App& app);
 
 namespace {
 
@@ -647,6 +648,12 @@ constexpr Command table[] = {
      "  tessera cache ls\n"
      "  tessera cache rm s3://bucket/a.zarr --cache ~/.cache/tessera/values",
      declare_cache},
+    {"bug-report", inspect, "what whoever mends a fault wants to know of this machine", "bug-report [PATH…] [options]",
+     "Versions, libraries, system, settings and the file systems of the places named. Of variables of the environment\n"
+     "only the names are told, and no secret in a URL. `python -m tessera bug-report` tells the module's, too.\n\n"
+     "Example:\n"
+     "  tessera bug-report grid.zarr",
+     declare_bug_report, true},
 };
 
 }  // namespace

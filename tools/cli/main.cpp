@@ -29,6 +29,7 @@
 #include "command.h"
 #include "help.h"
 #include "interrupt.h"
+#include "licences.h"
 #include "log.h"
 #include "made_folder.h"
 #include "options.h"
@@ -317,6 +318,9 @@ void describe(CLI::App& app) {
     app.set_help_flag("-h,--help", "this text");
     app.set_version_flag("-V,--version", "tessera " TESSERA_VERSION TESSERA_LEFT_OUT,
                          "the version, and what this build leaves out");
+    app.add_flag_callback(
+        "--licenses", [] { throw CLI::Success(std::string(third_party_licences()), CLI::ExitCodes::Success); },
+        "the licences of the libraries in this program");
     app.require_subcommand(1);
     app.footer(
         "`tessera help COMMAND` explains a command, with an example; `tessera help options` the\n"
@@ -404,20 +408,24 @@ void declare_commands(CLI::App& app, CommonTexts& texts, const std::vector<std::
     }
 }
 
-/// False where --help or --version was asked for, and is answered.
+/// False where --help, --version or --licenses was asked for, and is answered.
 bool parse_words(CLI::App& app, const std::vector<std::string>& words) {
     try {
         app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as CLI11 takes them: the last one first
-    } catch (const CLI::Success& asked) {                                   // --help, --version
+        return true;
+    } catch (const CLI::CallForVersion&) {
+        print(app.version() + "\n");
+    } catch (const CLI::CallForHelp&) {
         const CLI::App* shown = &app;
         while (!shown->get_subcommands().empty()) shown = shown->get_subcommands().front();
-        print(dynamic_cast<const CLI::CallForVersion*>(&asked) != nullptr ? app.version() + "\n" : shown->help());
-        flush_output();
-        return false;
+        print(shown->help());
+    } catch (const CLI::Success& asked) {
+        print(asked.what());
     } catch (const CLI::ParseError& e) {
         refuse_words(app, words, e);
     }
-    return true;
+    flush_output();
+    return false;
 }
 
 int run(int argc, char** argv) {

@@ -396,56 +396,69 @@ int view(Session& session, const ViewOptions& o, const Located& at) {
     return o.hist ? view_histogram(session, o, *source) : view_slice(session, o, *source);
 }
 
-}  // namespace
-
-Run declare_view(CLI::App& app) {
-    auto o = std::make_shared<ViewOptions>();
-    app.add_option("PATH", o->path, "an array, an array file, a member or a field of one")
-        ->required()
+/// Which elements are shown.
+void add_what(CLI::App& app, ViewOptions& o) {
+    app.add_option("PATH", o.path, "an array, an array file, a member or a field of one")->required()->option_text(" ");
+    app.add_option("SELECTION", o.selection, fmt::format("{} (default: everything)", selection_forms))
         ->option_text(" ");
-    app.add_option("SELECTION", o->selection, fmt::format("{} (default: everything)", selection_forms))
-        ->option_text(" ");
-    app.add_option("--axes", o->axes,
+    app.add_option("--axes", o.axes,
                    "the dimensions that are shown, down and across, or one for a line, by name or\n"
                    "number: y,x or 0,2 (default: the last two that have more than one element)")
         ->option_text("A,B");
-    app.add_option("--with", o->with,
+    app.add_option("--with", o.with,
                    "what is shown of several elements: mean, min, max or nearest (default: mean, unless\n"
                    "that takes more than --limit)")
         ->option_text("WORD");
-    app.add_option("--range", o->range,
+}
+
+/// How their values are shown.
+void add_values(CLI::App& app, ViewOptions& o) {
+    app.add_option("--range", o.range,
                    "values at the ends of the colour map, numbers or percentiles: -10,50 or 2%,98%\n"
                    "(default: minimum and maximum of what is shown)")
         ->option_text("LOW,HIGH");
-    app.add_flag("--log", o->log,
+    app.add_flag("--log", o.log,
                  "a logarithmic axis of a line, logarithmic colours of a slice; what is not above 0 is missing");
-    app.add_option("--missing", o->missing,
+    app.add_option("--missing", o.missing,
                    "values shown as missing: fill (the fill value), none, a number, or auto: those that are marked\n"
                    "(_FillValue, missing_value, nodata), and the fill value unless that is 0 (default auto)")
         ->option_text("VALUE");
-    app.add_flag("--raw", o->raw, raw_text);
-    app.add_option("--map", o->map,
+    app.add_flag("--raw", o.raw, raw_text);
+    app.add_option("--map", o.map,
                    "colours: viridis (default), plasma, inferno, magma, dusk, ocean, forest, copper, rose, grey,\n"
                    "diverging, cyclic or labels; with _r at the end, viridis_r, reversed")
         ->option_text("MAP");
-    app.add_option("--size", o->size, "of the picture in characters, or of --png in pixels (default 960x720)")
+}
+
+/// As what and where they are shown.
+void add_pictures(CLI::App& app, ViewOptions& o) {
+    app.add_option("--size", o.size, "of the picture in characters, or of --png in pixels (default 960x720)")
         ->option_text("WxH");
-    app.add_option("--limit", o->limit,
+    app.add_option("--limit", o.limit,
                    "bytes of elements that may be decoded (default 2G); what would take more is\n"
                    "sampled")
         ->option_text("2G");
-    app.add_option("--png", o->png, "draw a PNG picture with axes and a colour bar")->option_text("FILE");
-    app.add_flag("--overwrite", o->overwrite, "replace the file of --png");
-    app.add_flag("--hist", o->hist, "a histogram of the elements of the slice");
-    app.add_option("--bins", o->bins, "at most so many bins of --hist, 4 or more (default 32)")->option_text("N");
-    app.add_flag("--chunks", o->chunks,
+    app.add_option("--png", o.png, "draw a PNG picture with axes and a colour bar")->option_text("FILE");
+    app.add_flag("--overwrite", o.overwrite, "replace the file of --png");
+    app.add_flag("--hist", o.hist, "a histogram of the elements of the slice");
+    app.add_option("--bins", o.bins, "at most so many bins of --hist, 4 or more (default 32)")->option_text("N");
+    app.add_flag("--chunks", o.chunks,
                  "the chunks that the slice touches: how well each compresses, which are not stored, which are\n"
                  "damaged");
-    app.add_option("--color", o->color,
+    app.add_option("--color", o.color,
                    "colours and pixels: auto (as the terminal says), always (half blocks in true colour), 256 (in 256 "
                    "colours),\n"
                    "kitty or sixel (pixels by these protocols), never")
         ->option_text("WHEN");
+}
+
+}  // namespace
+
+Run declare_view(CLI::App& app) {
+    auto o = std::make_shared<ViewOptions>();
+    add_what(app, *o);
+    add_values(app, *o);
+    add_pictures(app, *o);
     return [o](Session& session) {
         return at_located(o->path, [&](const Located& at) {
             return about_options({"axes", "map", "missing", "range", "size"}, [&] { return view(session, *o, at); });

@@ -13,6 +13,7 @@ if(TARGET tessera_cli)
   # The pages that help texts name, and the examples that the pages name, side by side as in tools/.
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/tools/docs" "${PROJECT_SOURCE_DIR}/tools/examples"
           DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program PATTERN Doxyfile EXCLUDE PATTERN __pycache__ EXCLUDE)
+  install(FILES "${PROJECT_BINARY_DIR}/tools/THIRD-PARTY.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program)
   if(TARGET tessera_help)
     set(help_files "${PROJECT_BINARY_DIR}/tools/help")
     install(DIRECTORY "${help_files}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT program)

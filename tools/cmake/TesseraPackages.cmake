@@ -1,5 +1,6 @@
-# Debian packages by CPack: `cpack --config build/release/CPackConfig.cmake -B build/packages` writes tessera,
-# libtessera-dev and python3-tessera. Each is one install component; `cmake --install` without --component installs all.
+# Debian packages by CPack: `cpack --config build/release/CPackConfig.cmake -B build/packages` writes tessera-arrays,
+# libtessera-arrays-dev and python3-tessera-arrays. Each is one install component; `cmake --install` without --component
+# installs all.
 #
 # Of static libraries: what the program and the module take of Tessera is in them, so that none of the three needs
 # another one of the same version.
@@ -9,7 +10,7 @@ endif()
 set(TESSERA_MAINTAINER "Tessera developers <developers@tessera.invalid>" CACHE STRING "Whom the Debian packages name: Name <address>")
 
 set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_NAME tessera)
+set(CPACK_PACKAGE_NAME tessera-arrays)
 set(CPACK_PACKAGE_VENDOR Tessera)
 set(CPACK_PACKAGE_CONTACT "${TESSERA_MAINTAINER}")
 set(CPACK_COMPONENTS_ALL program development)
@@ -28,7 +29,7 @@ set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/DebianPackage.cmake")
 # What DebianPackage.cmake needs of the sources.
 set(CPACK_TESSERA_SOURCE "${PROJECT_SOURCE_DIR}")
 
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME tessera)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME tessera-arrays)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
 # What is loaded when it is used.
@@ -40,7 +41,7 @@ Makes chunked, compressed N-dimensional arrays of NumPy files, edits parts
 of them from many processes at once, converts between all versions of
 Zarr, NumPy, RawArray and MLDF, and checks, repairs and seals them.")
 
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libtessera-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libtessera-arrays-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 # What tesseraConfig.cmake and tessera.pc ask for.
 string(
@@ -48,7 +49,7 @@ string(
          "libblosc-dev, libbz2-dev, libdeflate-dev, libfmt-dev, libisal-dev, liblz4-dev, liblzma-dev, "
          "libssl-dev, libtbb-dev, libzip-dev, libzstd-dev, pkg-config, zlib1g-dev")
 # Its programs read and write HDF5 and TIFF by the helper, which is in the other package.
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "tessera (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "tessera-arrays (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 foreach(package IN LISTS tessera_linked)
   if(TARGET PkgConfig::${package})
     list(GET tessera_${package} 0 debian)
@@ -64,7 +65,7 @@ Static libraries, headers, and what CMake and pkg-config read, for C++20
 programs that read and write chunked, compressed N-dimensional arrays in
 all versions of Zarr, and the files of NumPy, RawArray and MLDF.")
 
-set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-tessera)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-tessera-arrays)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
 # The module is built for one minor version of Python 3.

@@ -20,8 +20,8 @@ namespace tessera {
 
 namespace {
 
-constexpr std::array names{"format", "codec",      "durability", "max_memory", "threads", "color",
-                           "cache",  "cache_size", "cache_age",  "offline",    "absent"};
+constexpr std::array<std::string_view, 11> names{"format", "codec",      "durability", "max_memory", "threads", "color",
+                                                 "cache",  "cache_size", "cache_age",  "offline",    "absent"};
 constexpr std::uint64_t longest_file = 64 << 10;
 
 using Values = std::map<std::string, std::string, std::less<>>;
@@ -82,7 +82,7 @@ Values parse_settings(std::string_view text, const std::string& path) {
         const std::string name(trimmed(line.substr(0, equals)));
         const auto value = equals == std::string_view::npos ? std::nullopt : value_in(trimmed(line.substr(equals + 1)));
         if (!value) throw corrupt("{}: line {} is not NAME = \"TEXT\" or NAME = NUMBER", path, number);
-        if (std::ranges::count(names, std::string_view(name)) == 0) {
+        if (std::ranges::count(names, name) == 0) {
             throw corrupt("{}: line {}: '{}' is no setting; there are {}", path, number, name, fmt::join(names, ", "));
         }
         if (!values.emplace(name, *value).second) throw corrupt("{}: line {}: {} is there twice", path, number, name);
@@ -109,6 +109,10 @@ const Values& settings_in(const std::string& path) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> setting_names() {
+    return names;
+}
 
 std::optional<Setting> setting(std::string_view name) {
     const std::string variable = variable_of(name);

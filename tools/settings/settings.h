@@ -19,6 +19,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,8 @@ struct Setting {
     std::string from;  ///< "TESSERA_CODEC", or "/home/me/.config/tessera.toml: codec": for messages
 };
 
+/// All names, as above.
+[[nodiscard]] std::span<const std::string_view> setting_names();
 /// The setting of this name; nullopt if there is none. An empty variable is none, and the file is not asked then. Reads
 /// a file once. Throws corrupt for a file that is not as above, and io if it cannot be read. Thread rule: any thread.
 [[nodiscard]] std::optional<Setting> setting(std::string_view name);

@@ -34,9 +34,10 @@ struct ResultOptions {
     bool overwrite = false, resume = false, dry_run = false;
 };
 
-/// In the help, {edges}, {shards}, {separators} and {formats} stand for the formats that have these.
+/// What the new arrays are. In the help, {edges}, {shards}, {separators} and {formats} stand for the formats that have
+/// these.
 template <OptionsOf<ResultOptions> R, class Visit>
-void visit_options(R& r, const Visit& visit) {
+void visit_array_options(R& r, const Visit& visit) {
     visit({"chunks", "chunks", "--chunks", "SHAPE",
            "lengths of a chunk: 64,64, or time=6,lat=2 by the names of dimensions, or where they differ along\n"
            "one '[10,10,5]*4,32' ({edges})",
@@ -67,6 +68,11 @@ void visit_options(R& r, const Visit& visit) {
            "v3: the name of structures: struct, or structured for zarr-python before 3.3", false, false, only_arrays},
           r.structures);
     visit({"order", "order", "--order", "C|F", "order of the elements in a chunk, or in an array file"}, r.order);
+}
+
+/// How they are made.
+template <OptionsOf<ResultOptions> R, class Visit>
+void visit_making_options(R& r, const Visit& visit) {
     visit({"dry_run", "dry_run", "--dry-run", "",
            "say what would be made, and whether chunk files stay valid; make nothing", false, false, only_now},
           r.dry_run);
@@ -98,6 +104,12 @@ void visit_options(R& r, const Visit& visit) {
     visit({"skip_unreadable", "skip_unreadable", "--skip-bad", "",
            "for a group: replace the destination even if some arrays cannot be read", false, false, only_copies},
           r.skip_unreadable);
+}
+
+template <OptionsOf<ResultOptions> R, class Visit>
+void visit_options(R& r, const Visit& visit) {
+    visit_array_options(r, visit);
+    visit_making_options(r, visit);
 }
 
 /// What new arrays are wished to be, except fills.
