@@ -50,6 +50,7 @@ CALLS = {
     "dask_run": lambda: (tessera.dask_run, dict(job=None, client=None)),
     "diff": lambda: (tessera.diff, dict(a="a.zarr", b="a.zarr")),
     "digest": lambda: (tessera.digest, dict(array="a.zarr")),
+    "fixity": lambda: (tessera.fixity, dict(path="a.zarr")),
     "info": lambda: (tessera.info, dict(path="a.zarr")),
     "load": lambda: (tessera.load, dict(path="a.zarr")),
     "open": lambda: (tessera.open, dict(path="a.zarr")),

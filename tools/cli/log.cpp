@@ -17,6 +17,7 @@
 #include <string>
 
 #include "command.h"
+#include "fixity.h"
 #include "options.h"
 #include "report.h"
 
@@ -235,9 +236,17 @@ int show_log(Session& session, const std::string& path) {
 }  // namespace
 
 Run declare_log(CLI::App& app) {
-    auto path = std::make_shared<std::string>();
-    app.add_option("PATH", *path, "an array or a group in a directory")->required()->option_text(" ");
-    return [path](Session& session) { return show_log(session, *path); };
+    auto o = std::make_shared<FixityCall>();
+    auto fixity = std::make_shared<bool>(false);
+    app.add_option("PATH", o->path, "an array or a group in a directory")->required()->option_text(" ");
+    auto* flag = app.add_flag("--fixity", *fixity,
+                              "what `verify --record`, `seal`, `repair` and `snapshot restore` recorded, and whether "
+                              "no line is\nmissing or changed");
+    app.add_option("--expect", o->expect, "the hash of a line that has to be there, as an earlier run printed it")
+        ->option_text("HASH")
+        ->needs(flag);
+    app.add_flag("--premis", o->premis, "as events of PREMIS 3, in XML")->needs(flag);
+    return [o, fixity](Session& session) { return *fixity ? show_fixity(session, *o) : show_log(session, o->path); };
 }
 
 }  // namespace tessera::cli

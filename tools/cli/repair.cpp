@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "advice.h"
 #include "command.h"
 #include "findings.h"
+#include "fixity.h"
 #include "report.h"
 
 namespace tessera::cli {
@@ -102,6 +104,7 @@ struct RepairCall {
     bool drop_damaged = false;
     bool to_seal = false;
     std::vector<std::string> to_seal_names;
+    std::string from;
 };
 
 int repair_path(Session& session, const RepairCall& o) {
@@ -109,13 +112,17 @@ int repair_path(Session& session, const RepairCall& o) {
     options.read_only = o.dry_run;
     const auto beside = place_beside(o.path, options);
     const Place place = beside ? *beside : find_place(o.path, options);
+    std::optional<Place> from;
+    if (!o.from.empty()) from = find_place(o.from, {.read_only = true});
     const RepairReport report = repair(place, {.io = session.io(),
                                                .dry_run = o.dry_run,
                                                .give_up_batches = o.give_up_batches,
                                                .drop_damaged = o.drop_damaged,
                                                .to_seal = o.to_seal,
-                                               .to_seal_names = o.to_seal_names});
+                                               .to_seal_names = o.to_seal_names,
+                                               .from = from});
     session.clear_progress();
+    if (!o.dry_run && report.done > 0) note_fixity(session, o.path, "repair", repaired_counts(report));
     session.changed = report.done > 0 || report.dropped.files > 0;
     require_present(place);
     if (session.options().json) {
@@ -146,6 +153,10 @@ Run declare_repair(CLI::App& app) {
                                    "named ones, or all")
                         ->option_text("[NAMES]")
                         ->expected(0, 1 << 20);
+    app.add_option("--from", o->from,
+                   "another copy, of which files are taken that are damaged or missing here, if they have\nthe sums "
+                   "of the seal here: a folder, a zip, a bag, http://…, s3://…")
+        ->option_text("OTHER");
     return [o, to_seal](Session& session) {
         o->to_seal = to_seal->count() > 0;
         std::erase(o->to_seal_names, "");  // CLI11 passes "" if the option has no name

@@ -24,6 +24,7 @@
 #include "advice.h"
 #include "command.h"
 #include "findings.h"
+#include "fixity.h"
 #include "report.h"
 
 namespace tessera::cli {
@@ -164,6 +165,7 @@ int seal_path(Session& session, const SealCall& o) {
                               : make_bag(place, name_of(o.path), o.bag, session.io(), session.store(), how.parity);
     session.clear_progress();
     require_present(place);
+    if (o.bag.empty()) note_fixity(session, o.path, "seal", sealed_counts(sealed));
     report_sealed(session, o, how, sealed);
     note_cost(session, how, sealed);
     if (o.bag.empty()) note_promise(session, o, how, place);

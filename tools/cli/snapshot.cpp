@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "command.h"
+#include "fixity.h"
 #include "hierarchy.h"
 #include "report.h"
 
@@ -79,6 +80,8 @@ int restore(Session& session, const SnapshotOptions& o) {
         restore_snapshot(o.path, o.name, session.store(), session.io(), {.skip_damaged = o.skip_damaged});
     session.clear_progress();
     note_stale(session, {o.path});
+    note_fixity(session, o.path, "restore",
+                {{"sound", lost.empty()}, {"snapshot", path_value(o.name)}, {"lost", std::ssize(lost)}});
     Value value = value_of(o);
     Value paths = Value::array();
     for (const std::string& path : lost) {

@@ -1,15 +1,25 @@
 // tessera verify
+#include <fmt/format.h>
 #include <tessera/locate.h>
 #include <tessera/report_values.h>
 #include <tessera/verify.h>
+
+#include <tessera/error_text.h>
+#include <tessera/fnv.h>
+#include <tessera/seal.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "advice.h"
 #include "command.h"
 #include "findings.h"
+#include "fixity.h"
 #include "paths.h"
 #include "report.h"
 
@@ -21,16 +31,56 @@ struct VerifyCall {
     std::vector<std::string> paths;
     bool verbose = false;
     bool complete = false, ome = false, geo = false;
+    bool record = false;
+    std::string due, sample;
 };
 
-int verify_path(Session& session, const VerifyCall& o, const std::string& path) {
-    const VerifyReport report = again_when_replaced(
-        path, [&] { return verify(path, {.io = session.io(), .complete = o.complete, .ome = o.ome, .geo = o.geo}); });
-    session.clear_progress();
+/// A part of the chunks, by a hash of their names: of n parts the one after that of the last recorded sample.
+std::function<bool(std::string_view)> outside_sample(const std::string& path, const std::string& share) {
+    const Redundancy part = in_context([] { return "--sample"; }, [&] { return parse_redundancy(share); });
+    if (part.kind != Redundancy::Kind::share) throw invalid_argument("--sample: expected 5%, found '{}'", share);
+    constexpr std::uint64_t whole = 1'000'000;  // Redundancy::amount counts millionths
+    const std::uint64_t parts = std::max<std::uint64_t>(1, (whole + part.amount - 1) / part.amount);
+    const auto turn = static_cast<std::uint64_t>(samples_recorded(path, share)) % parts;
+    return [parts, turn](std::string_view key) { return fnv1a(key) % parts != turn; };
+}
+
+/// Says that nothing has to be done yet.
+int not_due(Session& session, const std::string& path, const std::string& when) {
     if (session.options().json) {
-        print_json(verified_value(path, report, advised));
+        print_json(Value{{"path", path_value(path)}, {"due", false}, {"checked", when}});
+    } else if (!session.options().quiet) {
+        print(printable(fmt::format("{}: not due: checked {}, and sound", path, when)) + "\n");
+    }
+    return exit_done;
+}
+
+/// What was found, with the hash of its line, if it is to be recorded.
+std::string record_found(const VerifyCall& o, const std::string& path, const VerifyReport& report) {
+    Value found = verified_counts(report);
+    if (!o.sample.empty()) found.set("sample", o.sample);
+    return record_fixity(path, "verify", found);
+}
+
+int verify_path(Session& session, const VerifyCall& o, const std::string& path) {
+    if (!o.due.empty()) {
+        if (const auto when = checked_within(path, o.due)) return not_due(session, path, *when);
+    }
+    VerifyOptions options{.io = session.io(), .complete = o.complete, .ome = o.ome, .geo = o.geo};
+    if (!o.sample.empty()) {
+        options.trust = outside_sample(path, o.sample);
+        options.seals = false;  // whose sums are of everything
+    }
+    const VerifyReport report = again_when_replaced(path, [&] { return verify(path, options); });
+    session.clear_progress();
+    const std::string hash = o.record ? record_found(o, path, report) : "";
+    if (session.options().json) {
+        Value value = verified_value(path, report, advised);
+        if (o.record) value.set("recorded", hash);
+        print_json(value);
     } else if (!session.options().quiet) {
         print_report(path, report, o.verbose, o.complete);
+        if (o.record) print(printable(fmt::format("{}: recorded: {}", path, hash)) + "\n");
     }
     return report.sound() ? exit_done : exit_differences;
 }
@@ -49,6 +99,16 @@ Run declare_verify(CLI::App& app) {
         ->excludes("--complete");
     app.add_flag("--geo", o->geo, "the same for the metadata of GeoZarr (multiscales, spatial, proj; v0.1)")
         ->excludes("--complete");
+    app.add_flag("--record", o->record,
+                 "add a line to the fixity log (`tessera log --fixity`), and print its hash, which `--expect` takes");
+    app.add_option("--due", o->due, "only what was not checked, recorded and sound within this time: 90d, 12h")
+        ->option_text("AGE")
+        ->excludes("--ome", "--geo");
+    app.add_option("--sample", o->sample,
+                   "decode only a share of the chunks, with --record each time another one until all had their\nturn; "
+                   "seals are not compared")
+        ->option_text("5%")
+        ->excludes("--ome", "--geo");
     return [o](Session& session) {
         return for_each_path(session, o->paths, [&](const auto& path) { return verify_path(session, *o, path); });
     };

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "copy_bytes.h"
 #include "directory_store.h"
 #include "node_files.h"
 
@@ -46,6 +47,27 @@ std::string aside_key(const PlaceView& place, const std::string& key) {
     std::string aside = first;
     const auto is_taken = [&] { return place.store.contains(aside) || place.store.local_files().folder_id(aside); };
     for (int n = 1; is_taken(); ++n) aside = fmt::format("{}.{}", first, n);
+    return aside;
+}
+
+std::string keep_aside(const PlaceRef& place, const std::string& key) {
+    bool there = true;
+    try {
+        there = place.store.contains(key);
+    } catch (const Error&) {
+        there = true;  // it cannot be looked at
+    }
+    if (!there) return "";
+    std::string aside = aside_key(place, key);
+    if (place.store.local_files().link(aside, place.store, key)) return aside;
+    try {
+        const auto old = place.store.open(key);
+        if (old == nullptr) return "";
+        copy_bytes(*old, place.store, aside);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;
+        (void)place.store.replace(key, aside);
+    }
     return aside;
 }
 

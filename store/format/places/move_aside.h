@@ -14,6 +14,9 @@ inline constexpr std::string_view damaged_folder = ".tessera/damaged";
 
 /// Where `key`, of an array or group at `place` or below, would be set aside in it: a key where nothing is yet.
 [[nodiscard]] std::string aside_key(const PlaceView& place, const std::string& key);
+/// Gives whatever has the name `key`, of an array or group at `place` or below, a second name where it is set aside,
+/// which it returns: a hard link where the store has these. Empty if there is nothing. What cannot be read is moved.
+[[nodiscard]] std::string keep_aside(const PlaceRef& place, const std::string& key);
 /// Moves a directory that stands in the place of the file `key`, of an array or group at `place`, to where it is set
 /// aside. Returns its new name; empty if there is no directory. Throws io.
 std::string move_directory_aside(const PlaceRef& place, const std::string& key);

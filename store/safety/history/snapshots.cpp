@@ -9,6 +9,7 @@
 #include <tessera/destination_lock.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
+#include <tessera/fixity_log.h>
 #include <tessera/folder_walk.h>
 #include <tessera/own_names.h>
 #include <tessera/place.h>
@@ -361,6 +362,15 @@ void carry_parity(const ReadableStore& old, KeyValueStore& built, const std::vec
     }
 }
 
+/// What was recorded of an array stays its record, in whatever state it is.
+void carry_fixity(const ReadableStore& old, KeyValueStore& built, const std::vector<Node>& nodes) {
+    for (const Node& node : nodes) {
+        const std::string key = join_key(node.path, fixity_key);
+        const auto log = old.open(key);
+        if (log != nullptr && !built.local_files().link(key, old, key)) copy_bytes(*log, built, key);
+    }
+}
+
 /// Adds the nodes that the restored ones replace and that are none because their metadata are broken or gone: snapshots
 /// are there for that.
 void add_broken_nodes(std::vector<Node>& nodes, const ReadableStore& old, const ReadableStore& restored) {
@@ -488,6 +498,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     share_links(*from, *to);
     record_all_chunks(to, nodes);
     carry_parity(*old, *to, nodes);
+    carry_fixity(*old, *to, nodes);
     to->sync();
     building.require_held();
     put_in_place(built, where.path, options);

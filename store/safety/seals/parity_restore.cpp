@@ -202,28 +202,10 @@ std::string Restorer::clear_way(const std::string& path) {
     return aside;
 }
 
-/// Gives whatever has the name of a file a second name in .tessera/damaged, and returns that; empty if there is
-/// nothing.
+/// Empty if there is nothing.
 std::string Restorer::keep_old(const std::string& path) {
-    bool there = true;
-    try {
-        there = store_.contains(key(path));
-    } catch (const Error&) {
-        there = true;  // it cannot be looked at
-    }
-    if (!there) return "";
     const std::lock_guard lock(mutex_);  // one name, one file
-    std::string aside = aside_key({store_, archive_.prefix()}, key(path));
-    if (store_.local_files().link(aside, store_, key(path))) return aside;
-    try {
-        const auto old = store_.open(key(path));
-        if (old == nullptr) return "";
-        copy_bytes(*old, store_, aside);
-    } catch (const Error& e) {
-        if (e.code() == ErrorCode::cancelled) throw;
-        (void)store_.replace(key(path), aside);  // an unreadable file is moved
-    }
-    return aside;
+    return keep_aside({store_, archive_.prefix()}, key(path));
 }
 
 // ---- the parity itself

@@ -66,7 +66,8 @@ bool OtherFiles::check_own() const {
     const std::string own = join_key(node_, own_folder);
     const Listing listing = run_.store->list(run_.place(own));
     check_temporaries(own);
-    for (const std::string_view name : {"lock", "batch", "damaged", "undo", "log"}) check_place(join_key(own, name));
+    for (const std::string_view name : {"lock", "batch", "damaged", "undo", "log", "fixity.jsonl"})
+        check_place(join_key(own, name));
     if (holds(listing.prefixes, "undo")) check_place(join_key(node_, undo_record_key));
     for (const std::string& name : listing.prefixes) check_own_part(join_key(own, name), name);
     if (run_.options.seals) check_manifest_place(listing);

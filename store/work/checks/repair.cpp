@@ -20,6 +20,7 @@
 #include "destination_lock_file.h"
 #include "move_aside.h"
 #include "remove_array.h"
+#include "repair_copy.h"
 #include "repair_seal.h"
 #include "resize.h"
 #include "sealed_file_store.h"
@@ -470,6 +471,7 @@ RepairReport repair(const Place& place, const RepairOptions& options) {
     std::set<std::string> nodes;  // where files were or may be set aside
     std::vector<Finding> found = findings_without_foreign(place, options, nodes, report);
     found = findings_after_parity(place, options, std::move(found), nodes, report);
+    found = findings_after_copy(place, options, std::move(found), nodes, report);
     if (!options.dry_run) require_direct(place, found);
     for (Finding& finding : found) {
         nodes.insert(finding.node);

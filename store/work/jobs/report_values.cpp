@@ -46,9 +46,8 @@ Value finding_value(const Finding& finding, Advised advised) {
     return value;
 }
 
-Value verified_value(const std::string& path, const VerifyReport& report, Advised advised) {
+Value verified_counts(const VerifyReport& report) {
     Value value = Value::object();
-    value.set("path", path);
     value.set("sound", report.sound());
     for (const FindingKind kind :
          {FindingKind::damage, FindingKind::changed, FindingKind::lost, FindingKind::absent, FindingKind::added,
@@ -62,6 +61,24 @@ Value verified_value(const std::string& path, const VerifyReport& report, Advise
     value.set("bytes", report.bytes);
     value.set("seals", report.seals);
     value.set("files_as_sealed", report.sealed);
+    return value;
+}
+
+Value repaired_counts(const RepairReport& report) {
+    return {{"sound", report.mended()},
+            {"done", report.done},
+            {"lost_elements", report.lost()},
+            {"remaining", std::ssize(report.remaining)}};
+}
+
+Value sealed_counts(const Sealed& sealed) {
+    return {{"sound", true}, {"files", sealed.files}, {"bytes", sealed.bytes}, {"written", sealed.written}};
+}
+
+Value verified_value(const std::string& path, const VerifyReport& report, Advised advised) {
+    Value value{{"path", path}};
+    const Value counts = verified_counts(report);
+    for (const auto& [key, count] : counts.as_object()) value.set(key, count);
     Value findings = Value::array();
     for (const Finding& finding : report.findings) findings.push_back(finding_value(finding, advised));
     value.set("findings", std::move(findings));

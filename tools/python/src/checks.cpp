@@ -5,6 +5,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/fixity_log.h>
 #include <tessera/json.h>
 #include <tessera/meaning.h>
 #include <tessera/measure.h>
@@ -64,11 +65,21 @@ VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool 
 }
 
 py::object verify_path(const py::object& path, bool seals, bool complete, bool ome, bool geo, bool for_seal,
-                       const WorkOptions& options) {
+                       bool record, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const VerifyReport report = Work(options).run(
         [&](const IoOptions& io) { return verify_at(name, seals, complete, ome, geo, for_seal, io); });
-    return report_to_python(verified_value(name, report, advised));
+    Value value = verified_value(name, report, advised);
+    if (record)
+        value.set("recorded",
+                  append_fixity(require_fixity_directory(name), "verify", TESSERA_VERSION, verified_counts(report)));
+    return report_to_python(value);
+}
+
+/// What the fixity log holds, as `tessera log --fixity --json` shows it.
+py::object fixity_of(const py::object& path) {
+    const std::string name = path_from_python(path);
+    return report_to_python(fixity_value(read_fixity(require_fixity_directory(name))));
 }
 
 /// As at_place(), also for seals that lie beside what they are of.
@@ -79,19 +90,23 @@ auto at_seal(const std::string& path, const StoreOptions& options, bool make, co
 }
 
 py::object repair_path(const py::object& path, bool dry_run, bool give_up_batches, bool drop_damaged, bool to_seal,
-                       const std::vector<std::string>& to_seal_names, const PlaceOptions& place,
-                       const WorkOptions& options) {
+                       const std::vector<std::string>& to_seal_names, const std::optional<std::string>& from,
+                       const PlaceOptions& place, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const RepairReport report = Work(options).run([&](const IoOptions& io) {
+        std::optional<Place> copy;
+        if (from) copy = find_place(*from, {.read_only = true});
         return at_seal(name, place.store(), false, [&](const Place& at) {
             return repair(at, {.io = io,
                                .dry_run = dry_run,
                                .give_up_batches = give_up_batches,
                                .drop_damaged = drop_damaged,
                                .to_seal = to_seal,
-                               .to_seal_names = to_seal_names});
+                               .to_seal_names = to_seal_names,
+                               .from = copy});
         });
     });
+    if (!dry_run && report.done > 0) (void)note_fixity(name, "repair", TESSERA_VERSION, repaired_counts(report));
     return report_to_python(repaired_value(name, report, dry_run, advised));
 }
 
@@ -107,6 +122,7 @@ py::object seal_path(const py::object& path, bool overwrite, const std::string& 
         how.io = io;
         return at_seal(name, place.store(), true, [&](const Place& at) { return seal(at, how); });
     });
+    (void)note_fixity(name, "seal", TESSERA_VERSION, sealed_counts(sealed));
     const bool file = std::filesystem::is_regular_file(name);
     return report_to_python(sealed_value(
         name, file ? name + ".tessera-seal/sha256sums.txt" : (std::filesystem::path(name) / seal_key).string(),
@@ -271,6 +287,8 @@ void bind_snapshots(py::module_& module) {
             const auto lost = Work(options).run([&](const IoOptions& io) {
                 return restore_snapshot(of, name, place.store(), io, {.skip_damaged = skip_damaged});
             });
+            (void)note_fixity(of, "restore", TESSERA_VERSION,
+                              {{"sound", lost.empty()}, {"snapshot", name}, {"lost", std::ssize(lost)}});
             py::list list;
             for (const std::string& one : lost) list.append(text(one));
             return list;
@@ -286,10 +304,11 @@ void bind_snapshots(py::module_& module) {
 
 void bind_checks(py::module_& module) {
     module.def("verify", &verify_path, py::arg("path"), py::kw_only(), py::arg("seals"), py::arg("complete"),
-               py::arg("ome"), py::arg("geo"), py::arg("for_seal"), py::arg("options"));
+               py::arg("ome"), py::arg("geo"), py::arg("for_seal"), py::arg("record"), py::arg("options"));
+    module.def("fixity", &fixity_of, py::arg("path"));
     module.def("repair", &repair_path, py::arg("path"), py::kw_only(), py::arg("dry_run"), py::arg("give_up_batches"),
-               py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("place"),
-               py::arg("options"));
+               py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("from_copy"),
+               py::arg("place"), py::arg("options"));
     module.def("seal", &seal_path, py::arg("path"), py::kw_only(), py::arg("overwrite"), py::arg("parity"),
                py::arg("accept"), py::arg("check"), py::arg("place"), py::arg("options"));
     module.def("make_bag", &make_bag_of);

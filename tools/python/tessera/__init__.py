@@ -17,7 +17,7 @@ Open an array, index it like a NumPy array, and write to it safely from many pro
 opening and making     open, open_array, open_group, create, create_group, save, load
 copying                copy, convert, refs
 computing              calc, reduce, coarsen, regrid, pyramid, stack, concat, unstack
-checking               verify, repair, seal, digest, diff, stats, info
+checking               verify, repair, seal, fixity, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
 looking                Array.view, Array.show, thumbnails, serve
 writing together       Array.update, Array.append, Array.cached
@@ -51,7 +51,7 @@ from ._tessera import version as __version__
 from ._to_zarr import to_zarr
 from ._results import (ArrayInfo, Difference, FileInfo, Finding, GroupInfo, Repair, Result, Seal, Statistics,
                        Verification)
-from ._safety import remove_snapshot, repair, restore, seal, snapshot, snapshots, undo, verify
+from ._safety import fixity, remove_snapshot, repair, restore, seal, snapshot, snapshots, undo, verify
 from ._commands import (convert, copy, create, create_group, diff, digest, info, load, open, open_array, open_group,
                      read_in_process, refs, save, stats)
 
@@ -64,7 +64,7 @@ __all__ = [
     "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Repair", "Result", "Seal", "Statistics", "Unit", "UnitDone", "Verification",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",
-    "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "digest",
+    "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "digest", "fixity",
     "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid", "remove_snapshot", "repair", "restore",
     "save", "seal", "serve", "snapshot", "snapshots",
     "stack", "stats", "thumbnails", "store", "to_zarr", "undo", "unstack", "verify", "zarr_view",

@@ -12,9 +12,9 @@ def module_lines() -> str:
     """What `bug-report` tells of the module, which may be another than the program's."""
     import numpy as np
 
-    import tessera
+    from . import _tessera
 
-    return (f"module         {tessera.__version__} in {pathlib.Path(__file__).parent}\n"
+    return (f"module         {_tessera.version} in {pathlib.Path(__file__).parent}\n"
             f"Python         {sys.version.split()[0]} ({sys.executable})\n"
             f"NumPy          {np.__version__}\n")
 

@@ -146,10 +146,13 @@ class Verification(Result):
         Of the chunks, as stored.
     seals, files_as_sealed : int
         Seals that were checked, and files that match them.
+    recorded : str
+        With ``record=True``: the hash of the line in the fixity log.
     """
 
     path: str
     sound: bool
+    recorded: str
     absent: int   # chunks that are not stored, though they were, or have to be
     arrays: int
     groups: int

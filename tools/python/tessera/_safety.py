@@ -17,7 +17,7 @@ from ._types import Document, Remote
 
 @over_network_of_node
 def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool = False, geo: bool = False,
-           threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+           record: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Remote = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
 
@@ -33,6 +33,9 @@ def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool
         ``ome/schema``, ``ome/version``, ``ome/text``, ``ome/advice`` or ``ome/tree``.
     geo : bool
         The same for the metadata of GeoZarr (multiscales, spatial, proj) in arrays and groups: ``geo/schema`` and so on.
+    record : bool
+        Add a line to the fixity log of the array or group, which must lie in a directory; `recorded` is then the line's
+        hash. See :func:`fixity`.
     storage_options : dict, optional
         As in :func:`open`; by default those that the array or group was opened with.
 
@@ -49,12 +52,27 @@ def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool
     True
     """
     return verification(_tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, geo=geo, for_seal=False,
-                                        options=work(threads, max_memory, progress)))
+                                        record=record, options=work(threads, max_memory, progress)))
+
+
+def fixity(path: Place) -> Document:
+    """The fixity log of an array or a group in a directory: what ``verify(record=True)``, :func:`seal`, :func:`repair`
+    and :func:`restore` recorded.
+
+    Returns
+    -------
+    dict
+        `records` (each with `time`, `who`, `what`, `sound`, numbers, and the `hash` of its line), `last`, the hash of the
+        last line, and `intact`, whether every line follows the one before. Keep `last` elsewhere: a log whose end was cut
+        off no longer has it.
+    """
+    found: Document = _tessera.fixity(_path_of(path))
+    return found
 
 
 @over_network_of_node
 def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
-           to_seal: Union[bool, Sequence[str]] = False, break_seal: bool = False, threads: int = 0,
+           to_seal: Union[bool, Sequence[str]] = False, from_copy: Optional[Path] = None, break_seal: bool = False, threads: int = 0,
            max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Remote = None) -> Repair:
     """Repair those findings of :func:`verify` that have a remedy. Damaged chunks are set aside, not deleted.
@@ -69,6 +87,8 @@ def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False,
         Delete the chunks that were set aside.
     to_seal : bool or sequence of str
         From the parity of a seal, also restore files that may have been edited since: all of them, or these.
+    from_copy : path, optional
+        Another copy, of which files are taken that are damaged or missing here, if they have the sums of the seal here.
     break_seal : bool
         Whether sealed arrays and groups may be changed, as in :func:`open`.
     storage_options : dict, optional
@@ -76,7 +96,8 @@ def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False,
     """
     names = [] if isinstance(to_seal, bool) else [to_seal] if isinstance(to_seal, str) else list(to_seal)
     report = _tessera.repair(_path_of(path), dry_run=dry_run, give_up_batches=give_up_batches, drop_damaged=drop_damaged,
-                             to_seal=bool(to_seal), to_seal_names=names, place=_place(break_seal),
+                             to_seal=bool(to_seal), to_seal_names=names,
+                             from_copy=None if from_copy is None else absolute(from_copy), place=_place(break_seal),
                              options=work(threads, max_memory, progress))
     return Repair(report, actions=list(map(Finding, report["actions"])), remaining=list(map(Finding, report["remaining"])))
 
@@ -121,7 +142,7 @@ def seal(path: Place, *, bag: Optional[Path] = None, overwrite: bool = False, un
     """
     place = _path_of(path)
     if not unchecked:
-        report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check,
+        report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check, record=False,
                                  options=work(0, 0, progress))
         if not report["sound"]:
             from ._errors import Corrupt

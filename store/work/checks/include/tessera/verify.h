@@ -150,6 +150,10 @@ struct RepairOptions {
     bool to_seal = false;
     /// Restrict `to_seal` to these files, by their keys below the repaired node; empty: all.
     std::vector<std::string> to_seal_names = {};
+    /// Another copy of what is repaired, which was sealed alike: what parity cannot restore is taken from it, if it has
+    /// the sum of the seal here. It is only read, and may itself be damaged elsewhere. Files that may have been edited
+    /// are left, unless `to_seal` says otherwise. What cannot be taken is left as it is, and named.
+    std::optional<Place> from = std::nullopt;
 };
 
 /// One finding, and the result of repairing it.

@@ -19,6 +19,10 @@ using Advised = std::string (*)(const std::string& message, const std::vector<Ad
 
 [[nodiscard]] Value finding_value(const Finding& finding, Advised advised);
 [[nodiscard]] Value verified_value(const std::string& path, const VerifyReport& report, Advised advised);
+/// What the fixity log keeps of a report: whether all was sound, and numbers.
+[[nodiscard]] Value verified_counts(const VerifyReport& report);
+[[nodiscard]] Value repaired_counts(const RepairReport& report);
+[[nodiscard]] Value sealed_counts(const Sealed& sealed);
 [[nodiscard]] Value repaired_value(const std::string& path, const RepairReport& report, bool dry_run, Advised advised);
 [[nodiscard]] Value sealed_value(const std::string& path, const std::string& manifest, const Sealed& sealed);
 [[nodiscard]] Value snapshot_value(const SnapshotInfo& info);

@@ -1,0 +1,250 @@
+"""The fixity log, and repair from another copy: `verify --record`, `--due`, `--sample`, `log --fixity`, `repair --from`."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+
+from program import PROGRAM, ProgramTest, main, module_folder
+
+VALUES = np.arange(24 * 30, dtype="<i4").reshape(24, 30)
+
+
+class FixityTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.save("values.npy", VALUES)
+        self.tessera("import", "values.npy", "a.zarr", "--chunks", "6,10", "--format", "v3", "--codec", "gzip:1", "--quiet")
+        self.log = self.folder / "a.zarr/.tessera/fixity.jsonl"
+
+    def records(self, path="a.zarr"):
+        return json.loads(self.run_program("log", path, "--fixity", "--json").stdout)
+
+    def flip(self, path, at=-3):
+        file = self.folder / path
+        content = bytearray(file.read_bytes())
+        content[at] ^= 0x40
+        file.write_bytes(content)
+
+
+class Recorded(FixityTest):
+    def test_each_check_and_change_is_a_line(self):
+        first = self.tessera_json("verify", "a.zarr", "--record")["recorded"]
+        self.tessera("seal", "a.zarr", "--quiet")
+        self.tessera("repair", "a.zarr", "--quiet")  # has nothing to mend, and so nothing to record
+        found = self.records()
+        self.assertEqual([r["what"] for r in found["records"]], ["verify", "seal"])
+        self.assertTrue(found["intact"])
+        self.assertEqual(found["records"][0]["hash"], first)
+        self.assertEqual((found["records"][0]["chunks"], found["records"][0]["damage"], found["records"][0]["sound"]),
+                         (12, 0, True))
+        # As the page of formats describes it, without Tessera.
+        before = "0" * 64
+        for line in self.log.read_bytes().splitlines():
+            self.assertEqual(json.loads(line)["before"], before)
+            before = hashlib.sha256(line).hexdigest()
+        self.assertEqual(found["last"], before)
+        # It is no part of what is sealed, nor of what is compared.
+        self.tessera("verify", "a.zarr")
+        self.assertNotIn("fixity", (self.folder / "a.zarr/.tessera/sha256sums.txt").read_text())
+
+    def test_a_line_taken_out_changed_or_cut_off_shows(self):
+        hashes = [self.tessera_json("verify", "a.zarr", "--record")["recorded"] for _ in range(3)]
+        lines = self.log.read_text().splitlines(keepends=True)
+        self.tessera("log", "a.zarr", "--fixity", "--expect", hashes[2])
+        self.assertIn('"damage": 0', lines[0])
+        for damaged, line in ((lines[:1] + lines[2:], 2), (lines[1:], 1),
+                              ([lines[0].replace('"damage": 0', '"damage": 1'), *lines[1:]], 2)):
+            self.log.write_text("".join(damaged))
+            said = self.tessera("log", "a.zarr", "--fixity", code=1)
+            self.assertIn(f"line {line} does not follow", said)
+            self.refused("verify", "a.zarr", "--record", says=f"line {line} does not follow")
+            self.assertEqual(self.log.read_text(), "".join(damaged))
+        # A tail that was cut off is a whole log: only the hash that somebody kept tells.
+        self.log.write_text("".join(lines[:2]))
+        self.tessera("log", "a.zarr", "--fixity")
+        self.assertIn("cut off", self.tessera("log", "a.zarr", "--fixity", "--expect", hashes[2], code=1))
+        self.tessera("log", "a.zarr", "--fixity", "--expect", hashes[1])
+
+    def test_a_line_that_a_killed_writer_began_is_written_over(self):
+        self.tessera("verify", "a.zarr", "--record")
+        with self.log.open("a") as log:
+            log.write('{"time": "2026-')
+        self.assertEqual(len(self.records()["records"]), 1)
+        self.tessera("verify", "a.zarr", "--record")
+        self.assertEqual([r["what"] for r in self.records()["records"]], ["verify", "verify"])
+        self.assertTrue(self.records()["intact"])
+
+    def test_many_writers_lose_no_line(self):
+        workers = [subprocess.Popen([PROGRAM, "verify", "a.zarr", "--record", "--quiet"], cwd=self.folder) for _ in range(8)]
+        self.assertEqual([w.wait() for w in workers], [0] * 8)
+        found = self.records()
+        self.assertTrue(found["intact"])
+        self.assertEqual(len(found["records"]), 8)
+
+    def test_a_link_in_its_place_is_not_followed(self):
+        victim = self.folder / "victim"
+        victim.write_text("mine\n")
+        self.log.parent.mkdir(exist_ok=True)
+        self.log.symlink_to(victim)
+        self.assertEqual(self.run_program("verify", "a.zarr", "--record").returncode, 2)
+        self.assertEqual(victim.read_text(), "mine\n")
+
+    def test_what_is_due(self):
+        self.tessera("verify", "a.zarr", "--due", "1d", "--record", "--quiet")  # nothing is recorded yet
+        self.assertEqual(len(self.records()["records"]), 1)
+        self.assertIn("not due", self.tessera("verify", "a.zarr", "--due", "1d", "--record"))
+        self.assertEqual(len(self.records()["records"]), 1)
+        self.tessera("verify", "a.zarr", "--due", "0s", "--record")
+        self.assertGreaterEqual(len(self.records()["records"]), 1)
+        # What was not sound is due at once.
+        self.flip("a.zarr/c/0/0")
+        self.tessera("verify", "a.zarr", "--record", code=1)
+        self.tessera("verify", "a.zarr", "--due", "1d", code=1)
+
+    def test_samples_take_turns_until_all_was_read(self):
+        for chunk in self.folder.glob("a.zarr/c/*/*"):
+            self.flip(chunk.relative_to(self.folder))
+        found = []
+        for _ in range(4):
+            report = json.loads(self.run_program("verify", "a.zarr", "--sample", "25%", "--record", "--json").stdout)
+            found.append({f["key"] for f in report["findings"] if f["kind"] == "damage"})
+        self.assertEqual(len(set().union(*found)), 12)
+        self.assertEqual(sum(map(len, found)), 12)
+        self.assertLess(max(map(len, found)), 12)
+        self.refused("verify", "a.zarr", "--sample", "7", says=["--sample", "5%"])
+
+    def test_events_of_premis(self):
+        recorded = self.tessera_json("verify", "a.zarr", "--record")["recorded"]
+        self.flip("a.zarr/c/1/1")
+        self.tessera("verify", "a.zarr", "--record", code=1)
+        root = ElementTree.fromstring(self.tessera("log", "a.zarr", "--fixity", "--premis"))
+        names = {"premis": "http://www.loc.gov/premis/v3"}
+        outcomes = [e.text for e in root.findall(".//premis:eventOutcome", names)]
+        self.assertEqual(outcomes, ["pass", "fail"])
+        self.assertEqual(root.find(".//premis:eventIdentifierValue", names).text, recorded)
+
+    def test_restoring_a_snapshot_keeps_the_log(self):
+        self.tessera("verify", "a.zarr", "--record")
+        self.tessera("snapshot", "a.zarr", "create", "one", "--quiet")
+        self.tessera("set", "a.zarr", "0:3, 0:3", "9", "--quiet")
+        self.tessera("snapshot", "a.zarr", "restore", "one", "--quiet")
+        self.assertEqual([r["what"] for r in self.records()["records"]], ["verify", "restore"])
+        self.assertTrue(self.records()["intact"])
+
+    def test_what_has_no_log_says_so(self):
+        self.refused("verify", "values.npy", "--record", says="directory")
+        self.tessera("seal", "a.zarr", "--bagit", "bag", "--quiet")
+        self.refused("verify", "bag", "--record", says="bag")
+
+
+class FromACopy(FixityTest):
+    def sealed_pair(self, *words):
+        self.tessera("seal", "a.zarr", *words, "--quiet")
+        shutil.copytree(self.folder / "a.zarr", self.folder / "b.zarr")
+        self.digest = self.tessera("digest", "a.zarr").split()[0]
+
+    def test_both_may_be_damaged_in_different_places(self):
+        self.sealed_pair()
+        self.flip("a.zarr/c/0/0")
+        (self.folder / "a.zarr/c/1/2").unlink()
+        self.flip("b.zarr/c/2/1")
+        planned = self.tessera_json("repair", "a.zarr", "--from", "b.zarr", "--dry-run")
+        self.assertEqual(planned["done"], 2)
+        self.assertFalse((self.folder / "a.zarr/c/1/2").exists())
+        report = self.tessera_json("repair", "a.zarr", "--from", "b.zarr")
+        self.assertEqual(report["done"], 2)
+        self.assertTrue(report["mended"])
+        self.assertEqual(self.tessera("digest", "a.zarr").split()[0], self.digest)
+        self.tessera("verify", "a.zarr")
+        # And the other one from this.
+        self.tessera("repair", "b.zarr", "--from", "a.zarr")
+        self.tessera("verify", "b.zarr")
+        # What was damaged is still there.
+        self.assertEqual(len(list(self.folder.glob("a.zarr/.tessera/damaged/c/0/0*"))), 1)
+
+    def test_what_is_damaged_in_both_is_refused_by_name_and_left(self):
+        self.sealed_pair()
+        self.flip("a.zarr/c/0/0")
+        self.flip("b.zarr/c/0/0", -4)
+        (self.folder / "a.zarr/c/1/0").unlink()
+        (self.folder / "b.zarr/c/1/0").unlink()
+        damaged = (self.folder / "a.zarr/c/0/0").read_bytes()
+        said = self.tessera("repair", "a.zarr", "--from", "b.zarr", code=1)
+        self.assertIn("not as it was sealed, either", said)
+        self.assertIn("b.zarr/c/1/0 is not there", said)
+        self.assertEqual((self.folder / "a.zarr/c/0/0").read_bytes(), damaged)
+
+    def test_metadata_come_first_and_then_what_they_show(self):
+        self.sealed_pair()
+        (self.folder / "a.zarr/zarr.json").unlink()
+        self.flip("a.zarr/c/3/2")
+        self.tessera("repair", "a.zarr", "--from", "b.zarr")
+        self.assertEqual(self.tessera("digest", "a.zarr").split()[0], self.digest)
+
+    def test_a_possible_edit_is_left_unless_asked_for(self):
+        self.tessera("import", "values.npy", "a.zarr", "--chunks", "6,10", "--format", "v3", "--codec", "none", "--overwrite",
+                     "--quiet")
+        self.sealed_pair()
+        self.flip("a.zarr/c/0/0")  # without a checksum: another number
+        said = self.tessera("repair", "a.zarr", "--from", "b.zarr", code=1)
+        self.assertIn("possibly edited", said)
+        self.tessera("repair", "a.zarr", "--from", "b.zarr", "--to-seal")
+        self.assertEqual(self.tessera("digest", "a.zarr").split()[0], self.digest)
+
+    def test_without_a_seal_nothing_says_what_is_right(self):
+        shutil.copytree(self.folder / "a.zarr", self.folder / "b.zarr")
+        self.flip("a.zarr/c/0/0")
+        said = self.tessera("repair", "a.zarr", "--from", "b.zarr", code=1)
+        self.assertIn("no seal", said)
+        self.tessera("verify", "a.zarr", code=1)
+
+    def test_parity_comes_first(self):
+        self.sealed_pair("--parity", "1")
+        shutil.rmtree(self.folder / "b.zarr/c/0")
+        self.flip("a.zarr/c/0/1")
+        (self.folder / "a.zarr/c/2/2").unlink()
+        (self.folder / "a.zarr/c/2/1").unlink()  # more than parity gives
+        self.tessera("repair", "a.zarr", "--from", "b.zarr", code=1)
+        self.tessera("repair", "a.zarr", "--from", "b.zarr", code=0)
+        self.assertEqual(self.tessera("digest", "a.zarr").split()[0], self.digest)
+
+    def test_copies_of_other_kinds(self):
+        self.sealed_pair()
+        self.tessera("copy", "b.zarr", "c.zip", "--quiet")
+        self.tessera("seal", "b.zarr", "--bagit", "bag", "--quiet")
+        for copy in ("c.zip", "bag", "bag/data/b.zarr"):
+            with self.subTest(copy):
+                self.flip("a.zarr/c/0/0")
+                self.tessera("repair", "a.zarr", "--from", copy)
+                self.assertEqual(self.tessera("digest", "a.zarr").split()[0], self.digest)
+        server = subprocess.Popen([sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"], cwd=self.folder,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(lambda: (server.kill(), server.wait(), server.stdout.close()))
+        port = server.stdout.readline().split(" port ")[1].split()[0]
+        self.flip("a.zarr/c/0/0")
+        self.tessera("repair", "a.zarr", "--from", f"http://127.0.0.1:{port}/b.zarr")
+        self.assertEqual(self.tessera("digest", "a.zarr").split()[0], self.digest)
+
+    def test_the_module_does_the_same(self):
+        self.sealed_pair()
+        self.flip("a.zarr/c/0/0")
+        text = ("import tessera\n"
+                "assert not tessera.verify('a.zarr', record=True).sound\n"
+                "assert tessera.repair('a.zarr', from_copy='b.zarr').mended\n"
+                "found = tessera.verify('a.zarr', record=True)\n"
+                "log = tessera.fixity('a.zarr')\n"
+                "assert found.sound and log['last'] == found.recorded and log['intact']\n"
+                "assert [r['what'] for r in log['records']] == ['seal', 'verify', 'repair', 'verify'], log\n")
+        done = subprocess.run([sys.executable, "-B", "-c", text], cwd=self.folder, capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": module_folder()})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    main()
