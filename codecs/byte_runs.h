@@ -153,9 +153,7 @@ private:
         ByteRuns runs;
         const std::int64_t item = out.dtype.size();
         runs.to_ = out.data;
-        runs.size_ = item;
-        runs.spread_ = item;
-        runs.span_ = item;
+        runs.size_ = runs.spread_ = runs.span_ = item;
         for (int d = extent.rank() - 1; d >= 0; --d) {
             const Loop loop{extent[d], from[d], out.strides[d]};
             if (loop.n == 0) return std::nullopt;

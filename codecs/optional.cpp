@@ -23,6 +23,10 @@ std::vector<CodecConfig> codecs_member(const Value& configuration, std::string_v
     return codecs;
 }
 
+bool is_there(std::byte mask) {
+    return mask != std::byte{0};
+}
+
 class OptionalCodec final : public ArrayToBytesCodec {
 public:
     OptionalCodec(const ChunkSpec& in, std::span<const CodecConfig> mask_codecs, std::vector<CodecConfig> data_codecs)
@@ -50,8 +54,7 @@ public:
         NDArray mask(DType::scalar(Kind::boolean, 1), chunk_.shape);
         const ByteSpan mask_bytes = in.subspan(header, static_cast<std::size_t>(mask_size));
         in_context([] { return "mask_codecs"; }, [&] { mask_.decode(mask_bytes, mask, scratch); });
-        const auto there = [](std::byte b) { return b != std::byte{0}; };
-        const auto count = static_cast<std::int64_t>(std::ranges::count_if(mask.bytes(), there));
+        const auto count = static_cast<std::int64_t>(std::ranges::count_if(mask.bytes(), is_there));
         NDArray present(chunk_.dtype, {count});
         const ByteSpan data = in.subspan(header + static_cast<std::size_t>(mask_size));
         if (count > 0) {
@@ -59,22 +62,27 @@ public:
         } else if (!data.empty()) {
             throw corrupt("no element is there, but {} bytes of data are", data.size());
         }
+        copy_elements(spread(present, mask), out);
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> encoded_size() const override { return std::nullopt; }
+
+private:
+    /// The elements of the chunk, of which `present` are those that the mask says are there.
+    [[nodiscard]] NDArray spread(const NDArray& present, const NDArray& mask) const {
         const ElementBytes fill = chunk_.fill.value_or(zero_element(chunk_.dtype));
         NDArray elements(chunk_.dtype, chunk_.shape);
         const std::byte* from = present.bytes().data();
         std::byte* to = elements.bytes().data();
         const auto size = static_cast<std::size_t>(chunk_.dtype.size());
         for (const std::byte b : mask.bytes()) {
-            std::memcpy(to, there(b) ? from : fill.data(), size);
-            if (there(b)) from += size;
+            std::memcpy(to, is_there(b) ? from : fill.data(), size);
+            if (is_there(b)) from += size;
             to += size;
         }
-        copy_elements(elements, out);
+        return elements;
     }
 
-    [[nodiscard]] std::optional<std::uint64_t> encoded_size() const override { return std::nullopt; }
-
-private:
     [[nodiscard]] CodecPipeline data_pipeline(std::int64_t count) const {
         return CodecPipeline({chunk_.dtype, {count}, chunk_.fill}, data_codecs_);
     }

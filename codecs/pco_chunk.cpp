@@ -154,6 +154,23 @@ private:
         bits_.align();
     }
 
+    /// Of floats that are multiples of a base, or whose last bits are set apart.
+    void join_floats(const L* l0, const L* l1, std::size_t n, L* numbers) const {
+        if (mode_ == PcoMode::float_mult) {
+            for (std::size_t i = 0; i < n; ++i) {
+                const L whole = PcoFloat<L>::product(pco_integral_float(l0[i]), base_);
+                numbers[i] = static_cast<L>(pco_add(pco_latent_of(whole), l1[i]) ^ pco_middle<L>);
+            }
+            return;
+        }
+        const L most = static_cast<L>((std::uint64_t{1} << quantum_) - 1);
+        for (std::size_t i = 0; i < n; ++i) {
+            const bool positive = l0[i] >= pco_middle<L> >> quantum_;
+            const L low = positive ? l1[i] : static_cast<L>(most - l1[i]);
+            numbers[i] = pco_add(static_cast<L>(std::uint64_t{l0[i]} << quantum_), low);
+        }
+    }
+
     /// The numbers of latents, by their bits.
     template <class P>
     void join(const P* l0, const L* l1, std::size_t n, L* numbers) const {
@@ -170,19 +187,7 @@ private:
                 numbers[i] = static_cast<L>(std::uint64_t{l0[i]} * base_ + l1[i]);
             }
         } else if constexpr (sizeof(L) > 1 && sizeof(P) == sizeof(L)) {
-            if (mode_ == PcoMode::float_mult) {
-                for (std::size_t i = 0; i < n; ++i) {
-                    const L whole = PcoFloat<L>::product(pco_integral_float(static_cast<L>(l0[i])), base_);
-                    numbers[i] = static_cast<L>(pco_add(pco_latent_of(whole), l1[i]) ^ pco_middle<L>);
-                }
-            } else {
-                const L most = static_cast<L>((std::uint64_t{1} << quantum_) - 1);
-                for (std::size_t i = 0; i < n; ++i) {
-                    const bool positive = l0[i] >= pco_middle<L> >> quantum_;
-                    const L low = positive ? l1[i] : static_cast<L>(most - l1[i]);
-                    numbers[i] = pco_add(static_cast<L>(std::uint64_t{l0[i]} << quantum_), low);
-                }
-            }
+            join_floats(l0, l1, n, numbers);
         }
         if (numbers_ == PcoNumbers::integers) {
             for (std::size_t i = 0; i < n; ++i) numbers[i] ^= pco_middle<L>;

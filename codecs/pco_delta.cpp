@@ -12,6 +12,19 @@ std::uint64_t pco_signed_32(std::uint64_t ordered) {
     return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(ordered ^ pco_middle<std::uint32_t>)});
 }
 
+void read_lookback(PcoBits& bits, PcoDeltaEncoding& delta) {
+    const auto window_log = static_cast<int>(1 + bits.take(5));
+    const auto state_log = static_cast<int>(bits.take(4));
+    delta.of_secondary = bits.take(1) != 0;
+    constexpr int most = 24;  // a pco chunk has no more numbers
+    if (window_log > most || state_log > window_log) {
+        throw corrupt("a window of 2^{} latents, of which 2^{} are given; expected at most 2^{}", window_log, state_log,
+                      most);
+    }
+    delta.window = std::uint32_t{1} << window_log;
+    delta.state = std::size_t{1} << state_log;
+}
+
 }  // namespace
 
 PcoDeltaEncoding read_pco_delta(PcoBits& bits, int version) {
@@ -30,16 +43,7 @@ PcoDeltaEncoding read_pco_delta(PcoBits& bits, int version) {
         delta.of_secondary = bits.take(1) != 0;
         if (delta.state == 0) throw corrupt("consecutive differences of order 0");
     } else if (delta.kind == PcoDelta::lookback) {
-        const auto window_log = static_cast<int>(1 + bits.take(5));
-        const auto state_log = static_cast<int>(bits.take(4));
-        delta.of_secondary = bits.take(1) != 0;
-        constexpr int most = 24;  // a pco chunk has no more numbers
-        if (window_log > most || state_log > window_log) {
-            throw corrupt("a window of 2^{} latents, of which 2^{} are given; expected at most 2^{}", window_log,
-                          state_log, most);
-        }
-        delta.window = std::uint32_t{1} << window_log;
-        delta.state = std::size_t{1} << state_log;
+        read_lookback(bits, delta);
     } else if (delta.kind == PcoDelta::conv1) {
         delta.quantization = static_cast<int>(bits.take(5));
         delta.bias = bits.take(64) ^ pco_middle<std::uint64_t>;

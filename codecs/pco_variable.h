@@ -58,6 +58,21 @@ CountedVector<PcoBin<L>> read_pco_bins(PcoBits& bits, const PcoVariable<L>& v, s
     return bins;
 }
 
+/// The number of each state's bin. The bins are spread over the states in steps that are odd, so that each state is met
+/// once.
+template <class L>
+CountedVector<std::uint16_t> pco_bins_of_states(const CountedVector<PcoBin<L>>& bins, std::size_t states) {
+    CountedVector<std::uint16_t> bin_of(states);
+    const std::size_t step = (3 * states / 5) | 1;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+        for (std::uint32_t k = 0; k < bins[i].weight; ++k, at = (at + step) & (states - 1)) {
+            bin_of[at] = static_cast<std::uint16_t>(i);
+        }
+    }
+    return bin_of;
+}
+
 template <class L>
 PcoVariable<L> read_pco_variable(PcoBits& bits) {
     PcoVariable<L> v;
@@ -69,16 +84,7 @@ PcoVariable<L> read_pco_variable(PcoBits& bits) {
         throw corrupt("{} bins in a table of 2^{} states, at most 2^{}", v.bins, v.log, most);
     }
     CountedVector<PcoBin<L>> bins = read_pco_bins(bits, v, size);
-
-    // The bins are spread over the states in steps that are odd, so that each state is met once.
-    CountedVector<std::uint16_t> bin_of(size);
-    const std::size_t step = (3 * size / 5) | 1;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < bins.size(); ++i) {
-        for (std::uint32_t k = 0; k < bins[i].weight; ++k, at = (at + step) & (size - 1)) {
-            bin_of[at] = static_cast<std::uint16_t>(i);
-        }
-    }
+    const CountedVector<std::uint16_t> bin_of = pco_bins_of_states(bins, size);
     v.states.resize(size);
     for (std::size_t i = 0; i < size; ++i) {
         PcoBin<L>& bin = bins[bin_of[i]];

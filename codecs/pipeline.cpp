@@ -113,6 +113,19 @@ struct CodecPipeline::State {
         return memory != nullptr && v.dtype == *memory && v.contiguous();
     }
 
+    /// A chunk behind the array→array codecs. `array` owns the output of the last one that moves elements.
+    [[nodiscard]] ArrayView filtered(ArrayView in, NDArray& array) const {
+        for (const auto& stage : array_to_array) {
+            if (const Dims* axes = stage.codec->axes()) {
+                in = in.transposed(*axes);
+            } else {
+                array = at_stage(stage, [&] { return stage.codec->encode(in); });
+                in = array.view();
+            }
+        }
+        return in;
+    }
+
     template <class Maker, class Input>
     auto made(const CodecConfig& config, const CodecRow& row, const Maker& maker, const Input& input) {
         return made_to_decode(row, config.configuration, encoder_error,
@@ -417,17 +430,8 @@ void CodecPipeline::require_encoder() const {
 ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) const {
     const State& s = *state_;
     if (s.encoder_error) require_encoder();
-    NDArray array;  // the output of the last array→array codec that moves elements
-    ArrayView in = chunk;
-    for (const auto& stage : s.array_to_array) {
-        if (const Dims* axes = stage.codec->axes()) {
-            in = in.transposed(*axes);
-        } else {
-            array = at_stage(stage, [&] { return stage.codec->encode(in); });
-            in = array.view();
-        }
-    }
-
+    NDArray array;
+    const ArrayView in = s.filtered(chunk, array);
     const std::size_t stages = s.bytes_to_bytes.size();
     if (stages == 0) {
         const bool ours = array.bytes().data() == in.data;
@@ -586,8 +590,7 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     const Part part{region, steps};
     require_inside(part.bounds(), chunk().shape);
     if (const ShardCodec* shards = shard()) {
-        at_stage(s.array_to_bytes, [&] { decode_part_of_shard(*shards, encoded, part, out, scratch); });
-        return;
+        return at_stage(s.array_to_bytes, [&] { decode_part_of_shard(*shards, encoded, part, out, scratch); });
     }
     require_limit(*this, encoded, s.sizes.back());
     const auto axes = s.all_axes();
@@ -605,9 +608,7 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     const ByteSpan bytes = all_bytes(encoded, scratch);
     if (whole) {
         decode(bytes, out, scratch);
-        return;
-    }
-    if (plain) {
+    } else if (plain) {
         copy_elements(turned.of(s.decode_packed(bytes, scratch)), target);
     } else {
         decode_and_copy(*this, bytes, part, out, scratch);

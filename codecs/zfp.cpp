@@ -333,29 +333,28 @@ private:
         return v;
     }
 
+    /// The bits of the element that number `i` was made of.
+    [[nodiscard]] std::uint64_t demoted(const NDArray& numbers, std::int64_t i) const {
+        if (numbers_.type == zfp_type_float) {
+            const double v = load<float>(numbers, i);
+            return dtype_.kind() == Kind::bfloat16 ? double_to_bfloat16(v) : double_to_half(v);
+        }
+        const std::int64_t v =
+            numbers_.type == zfp_type_int32 ? load<std::int32_t>(numbers, i) : load<std::int64_t>(numbers, i);
+        if (numbers_.is_unsigned_big) return static_cast<std::uint64_t>(std::max<std::int64_t>(v, 0));
+        const bool is_signed = dtype_.kind() == Kind::integer;
+        const std::int64_t half = std::int64_t{1} << (8 * dtype_.size() - 1);
+        return static_cast<std::uint64_t>(std::clamp((v >> numbers_.shift) + numbers_.offset, is_signed ? -half : 0,
+                                                     is_signed ? half - 1 : 2 * half - 1));
+    }
+
     void copy_numbers(const NDArray& numbers, const MutableArrayView& out) const {
         if (!promoted()) return copy_elements(numbers, out);
         NDArray elements(dtype_.with_order(native_order), shape_);
         std::byte* to = elements.bytes().data();
         const auto size = static_cast<std::size_t>(dtype_.size());
         for (std::int64_t i = 0; i < numbers.count(); ++i, to += size) {
-            if (numbers_.type == zfp_type_float) {
-                const double v = load<float>(numbers, i);
-                const std::uint16_t half = dtype_.kind() == Kind::bfloat16 ? double_to_bfloat16(v) : double_to_half(v);
-                std::memcpy(to, &half, size);
-                continue;
-            }
-            std::int64_t v =
-                numbers_.type == zfp_type_int32 ? load<std::int32_t>(numbers, i) : load<std::int64_t>(numbers, i);
-            if (numbers_.is_unsigned_big) {
-                v = std::max<std::int64_t>(v, 0);
-            } else {
-                const bool is_signed = dtype_.kind() == Kind::integer;
-                const std::int64_t half = std::int64_t{1} << (8 * dtype_.size() - 1);
-                v = std::clamp((v >> numbers_.shift) + numbers_.offset, is_signed ? -half : 0,
-                               is_signed ? half - 1 : 2 * half - 1);
-            }
-            const auto bits = static_cast<std::uint64_t>(v);  // the low bytes first
+            const std::uint64_t bits = demoted(numbers, i);  // the low bytes first
             std::array<std::byte, 8> bytes{};
             for (std::size_t b = 0; b < size; ++b) bytes[b] = static_cast<std::byte>(bits >> 8 * b);
             if (native_order == ByteOrder::big)

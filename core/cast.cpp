@@ -218,10 +218,21 @@ void add_imaginary(W* numbers, std::int64_t n) {
     }
 }
 
+/// The numbers of `n` elements, with as many parts as those of `to` have.
+template <class W>
+void read_numbers(const DType& from, const std::byte* elements, std::int64_t n, const DType& to, W* numbers) {
+    if constexpr (std::is_same_v<W, double>) {
+        to_doubles(from)(elements, n, numbers);
+        if (is_complex(from) && !is_complex(to)) keep_real(numbers, n, to.kind() == Kind::boolean);
+    } else {
+        to_integers(from)(elements, n, reinterpret_cast<std::uint64_t*>(numbers));
+    }
+    if (!is_complex(from) && is_complex(to)) add_imaginary(numbers, n);
+}
+
 template <class W>
 std::optional<std::int64_t> cast_numbers(const DType& from, const std::byte* elements, const DType& to, std::byte* out,
                                          std::int64_t n, Cast rule) {
-    const std::int64_t parts_in = is_complex(from) ? 2 : 1;
     const std::int64_t parts_out = is_complex(to) ? 2 : 1;
     const Narrow<W> narrow_piece = narrow_for<W>(to);
     const Narrow<std::uint64_t> narrow_whole = narrow_for<std::uint64_t>(to);
@@ -234,24 +245,14 @@ std::optional<std::int64_t> cast_numbers(const DType& from, const std::byte* ele
         const std::int64_t count = std::min(numbers_at_once, n - done);
         const std::byte* const in = elements + done * from.size();
         std::byte* const made = out + done * to.size();
-        if constexpr (std::is_same_v<W, double>) {
-            to_doubles(from)(in, count, numbers.data());
-            if (parts_in > parts_out) keep_real(numbers.data(), count, to.kind() == Kind::boolean);
-        } else {
-            to_integers(from)(in, count, reinterpret_cast<std::uint64_t*>(numbers.data()));
-        }
-        if (parts_in < parts_out) add_imaginary(numbers.data(), count);
+        read_numbers(from, in, count, to, numbers.data());
         std::int64_t bad = -1;
-        if (rule == Cast::unsafe) {
+        if (rule == Cast::unsafe || !rounds) {
+            if (rule != Cast::unsafe) bad = fit(numbers.data(), count * parts_out, limits, rule);
             narrow_piece(numbers.data(), count * parts_out, made);
-        } else if (rounds) {
-            if constexpr (std::is_same_v<W, double>) {
-                bad = round_reals(numbers.data(), count, limits, rule, whole.data());
-            }
+        } else if constexpr (std::is_same_v<W, double>) {
+            bad = round_reals(numbers.data(), count, limits, rule, whole.data());
             narrow_whole(whole.data(), bad < 0 ? count : bad, made);
-        } else {
-            bad = fit(numbers.data(), count * parts_out, limits, rule);
-            narrow_piece(numbers.data(), count * parts_out, made);
         }
         if (bad >= 0) return done + bad / parts_out;
         if (nans != nullptr) nans(in, count, made);

@@ -271,9 +271,8 @@ std::int64_t merge_short_rows(std::int64_t size, Nest& nest) {
 
 /// Copies units of `size` bytes; `turned`, unless nullptr, copies a row and byte-swaps each unit.
 void copy_units(std::int64_t size, const ArrayView& from, const MutableArrayView& to, RowCopy turned) {
-    Nest loops = make_nest(from.shape, to.strides, from.strides);
-    if (turned == nullptr) size = merge_short_rows(size, loops);
-    const Nest& nest = loops;
+    Nest nest = make_nest(from.shape, to.strides, from.strides);
+    if (turned == nullptr) size = merge_short_rows(size, nest);
     const Loop inner = nest.depth > 0 ? nest.loops[nest.depth - 1] : Loop{1, size, size};
     const int around = std::max(nest.depth - 1, 0);
     if (inner.to == size && inner.from == size && turned == nullptr) {
@@ -283,8 +282,8 @@ void copy_units(std::int64_t size, const ArrayView& from, const MutableArrayView
         return;
     }
     // A transposition: some other loop steps through `from` in smaller steps.
-    const auto* const end = nest.loops.begin() + around;
-    const auto* const across = std::min_element(
+    auto* const end = nest.loops.begin() + around;
+    auto* const across = std::min_element(
         nest.loops.begin(), end, [](const Loop& a, const Loop& b) { return std::abs(a.from) < std::abs(b.from); });
     if (across == end || std::abs(across->from) >= std::abs(inner.from) || std::abs(inner.from) < cache_line) {
         run_nest(nest.loops.data(), around, to.data, from.data, [&](std::byte* t, const std::byte* f) {
@@ -297,11 +296,8 @@ void copy_units(std::int64_t size, const ArrayView& from, const MutableArrayView
         return;
     }
     std::array<Loop, max_rank> outer;
-    int depth = 0;
-    for (const auto* l = nest.loops.begin(); l != end; ++l) {
-        if (l != across) outer[depth++] = *l;
-    }
-    run_nest(outer.data(), depth, to.data, from.data,
+    std::copy(across + 1, end, std::copy(nest.loops.begin(), across, outer.begin()));
+    run_nest(outer.data(), around - 1, to.data, from.data,
              [&](std::byte* t, const std::byte* f) { copy_across(size, t, f, *across, inner, turned); });
 }
 

@@ -118,6 +118,20 @@ std::shared_ptr<CountedFields> room_for_fields(std::size_t count) {
     return std::make_shared<CountedFields>(count < few ? 0 : count * (sizeof(Field) + of_name));
 }
 
+/// Throws unless the field can follow one that ends at `end`.
+void require_field(const Field& f, std::int64_t end) {
+    if (f.dtype.is_variable()) throw invalid_argument("the field '{}' cannot be of variable length", f.name);
+    if (f.offset < end) {
+        throw invalid_argument("the field '{}' at byte {} overlaps the one before it, which ends at {}", f.name,
+                               f.offset, end);
+    }
+    // Items without bytes cost a hostile file nothing, but each one takes a value in memory here.
+    const std::int64_t most = f.dtype.kind() == Kind::structure ? 1 : 1024;
+    if (f.dtype.size() == 0 && element_count(f.shape) > most) {
+        throw invalid_argument("the field '{}' has {} items of 0 bytes each", f.name, element_count(f.shape));
+    }
+}
+
 }  // namespace
 
 DType DType::structure(std::vector<Field> fields, std::int64_t size) {
@@ -131,19 +145,8 @@ DType DType::structure(std::vector<Field> fields, std::int64_t size) {
         if (f.title && !names.insert(*f.title).second) {
             throw invalid_argument("the title '{}' is also another field's name or title", *f.title);
         }
-        if (f.dtype.is_variable()) {
-            throw invalid_argument("the field '{}' cannot be of variable length", f.name);
-        }
-        if (f.offset < end) {
-            throw invalid_argument("the field '{}' at byte {} overlaps the one before it, which ends at {}", f.name,
-                                   f.offset, end);
-        }
+        require_field(f, end);
         end = checked_add(f.offset, f.size(), "the size of a structure");
-        // Items without bytes cost a hostile file nothing, but each one takes a value in memory here.
-        const std::int64_t most = f.dtype.kind() == Kind::structure ? 1 : 1024;
-        if (f.dtype.size() == 0 && element_count(f.shape) > most) {
-            throw invalid_argument("the field '{}' has {} items of 0 bytes each", f.name, element_count(f.shape));
-        }
     }
     if (end > size) {
         throw invalid_argument("the fields of a structure need {} bytes, its size is {}", end, size);

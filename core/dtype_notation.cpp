@@ -165,13 +165,13 @@ TimeUnit parse_unit(std::string_view text) {
     return {*base, static_cast<std::int32_t>(multiple)};
 }
 
+// The names that a time unit follows.
+constexpr std::pair<std::string_view, Kind> times[] = {
+    {"M8", Kind::datetime}, {"datetime64", Kind::datetime}, {"m8", Kind::timedelta}, {"timedelta64", Kind::timedelta}};
+
 // A type without repeats or commas; `order` is the sign before it, or 0.
 DType parse_type(std::string_view body, char order_sign, std::string_view whole) {
     const auto order = order_from(order_sign);
-    constexpr std::pair<std::string_view, Kind> times[] = {{"M8", Kind::datetime},
-                                                           {"datetime64", Kind::datetime},
-                                                           {"m8", Kind::timedelta},
-                                                           {"timedelta64", Kind::timedelta}};
     for (const auto& [name, kind] : times) {
         if (body.starts_with(name)) return DType::time(kind, parse_unit(body.substr(name.size())), order);
     }
@@ -198,23 +198,22 @@ DType parse_type(std::string_view body, char order_sign, std::string_view whole)
     not_understood(whole);
 }
 
+// Takes the sign of a byte order off `text`, if one is there.
+void take_order(std::string_view& text, char& order, std::string_view whole) {
+    if (text.empty() || !is_order(text.front())) return;
+    if (order != 0 && order_from(order) != order_from(text.front())) {
+        throw invalid_argument("two byte orders in the dtype '{}'", whole);
+    }
+    order = text.front();
+    text.remove_prefix(1);
+}
+
 // "i4", "2i4", "(2,3)>f8", ">(2,)i4"
 Item parse_repeated(std::string_view text) {
     const auto whole = text;
-    const auto skip_space = [&] {
-        while (text.starts_with(' ')) text.remove_prefix(1);
-    };
     char order = 0;
-    const auto take_order = [&] {
-        if (text.empty() || !is_order(text.front())) return;
-        if (order != 0 && order_from(order) != order_from(text.front())) {
-            throw invalid_argument("two byte orders in the dtype '{}'", whole);
-        }
-        order = text.front();
-        text.remove_prefix(1);
-    };
     Item item;
-    take_order();
+    take_order(text, order, whole);
     while (!text.empty() && (text.front() == '(' || is_digit(text.front()))) {
         if (text.front() == '(') {
             const auto close = text.find(')');
@@ -228,8 +227,8 @@ Item parse_repeated(std::string_view text) {
             if (*n != 1) item.shape.push_back(*n);  // NumPy: 1i4 is i4
             text.remove_prefix(length);
         }
-        skip_space();
-        take_order();
+        while (text.starts_with(' ')) text.remove_prefix(1);
+        take_order(text, order, whole);
     }
     item.dtype = parse_type(text, order, whole);
     return item;

@@ -73,22 +73,24 @@ std::optional<Value> integer_of(const std::string& plain) {
     return static_cast<std::int64_t>(*number);
 }
 
+/// nullopt if the dtype cannot hold the value.
+std::optional<Nodata> assigned(const DType& dtype, const Value& value, Assign rule) {
+    try {
+        return Nodata{.element = element_from_value(dtype, value, rule)};
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
 }  // namespace
 
 std::optional<Nodata> parse_nodata(std::string_view text, const DType& dtype) {
     const std::string plain = plain_number(text);
-    const auto assigned = [&](const Value& value, Assign rule) -> std::optional<Nodata> {
-        try {
-            return Nodata{.element = element_from_value(dtype, value, rule)};
-        } catch (const Error&) {
-            return std::nullopt;
-        }
-    };
     if (dtype.kind() != Kind::real) {
         const auto integer = plain.empty() ? std::nullopt : integer_of(plain);
         if (!integer) return std::nullopt;
-        if (dtype.kind() != Kind::boolean) return assigned(*integer, Assign::exact);
-        return *integer == Value(0) || *integer == Value(1) ? assigned(*integer == Value(1), Assign::exact)
+        if (dtype.kind() != Kind::boolean) return assigned(dtype, *integer, Assign::exact);
+        return *integer == Value(0) || *integer == Value(1) ? assigned(dtype, *integer == Value(1), Assign::exact)
                                                             : std::nullopt;
     }
     const auto number = number_of(plain);
@@ -101,9 +103,9 @@ std::optional<Nodata> parse_nodata(std::string_view text, const DType& dtype) {
     constexpr int least_digits = 6;  // as %g prints
     if (digits >= least_digits && std::isfinite(*number) &&
         fmt::format("{:.{}e}", std::abs(*number), digits - 1) == fmt::format("{:.{}e}", extreme, digits - 1)) {
-        return assigned(std::copysign(extreme, *number), Assign::numpy);
+        return assigned(dtype, std::copysign(extreme, *number), Assign::numpy);
     }
-    auto nodata = assigned(*number, Assign::numpy);
+    auto nodata = assigned(dtype, *number, Assign::numpy);
     constexpr double few_digits = 4.8e-7;  // as GDAL compares
     if (nodata && std::isfinite(*number) && digits < all_digits) nodata->tolerance = few_digits;
     return nodata;

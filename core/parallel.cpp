@@ -165,27 +165,20 @@ void parallel_in_memory(std::int64_t count, const IoOptions& options, const std:
         std::atomic<bool> ended = false;
         std::mutex mutex;
         std::vector<std::int64_t> again;
-        const auto one = [&](std::int64_t n) {
-            try {
-                job(n);
-            } catch (const Error& e) {
-                if (e.code() != ErrorCode::budget) throw;
-                const std::lock_guard lock(mutex);
-                again.push_back(n);
-                ended = true;
-            }
-        };
         parallel_for(threads, round, [&](std::int64_t) {
-            try {
-                while (!ended) {
+            for (std::int64_t n = 0; !ended && (n = next++) < count;) {
+                try {
                     if (options.stop.stop_requested()) throw cancelled("stopped on request");
-                    const std::int64_t n = next++;
-                    if (n >= count) return;
-                    one(n);
+                    job(n);
+                } catch (const Error& e) {
+                    ended = true;
+                    if (e.code() != ErrorCode::budget) throw;
+                    const std::lock_guard lock(mutex);
+                    again.push_back(n);
+                } catch (...) {
+                    ended = true;
+                    throw;
                 }
-            } catch (...) {
-                ended = true;
-                throw;
             }
         });
         for (const std::int64_t n : again) job(n);

@@ -306,15 +306,12 @@ Print printer_of(const DType& dtype, const Places& shown, bool alone) {
             return alone ? Print(text) : print_times(dtype, shown);
         case Kind::text:
         case Kind::variable_text:
-            return [text, alone](const std::byte* p) {
-                const std::string shortest = shortened(text(p));
-                return alone ? shortest : python_repr(shortest);
-            };
+            if (alone) return [text](const std::byte* p) { return shortened(text(p)); };
+            return [text](const std::byte* p) { return python_repr(shortened(text(p))); };
         case Kind::bytes:
         case Kind::variable_bytes:
-            return [dtype](const std::byte* p) { return bytes_repr(bytes_at(dtype, p), false); };
         case Kind::raw:
-            return [dtype](const std::byte* p) { return bytes_repr(bytes_at(dtype, p), true); };
+            return [dtype](const std::byte* p) { return bytes_repr(bytes_at(dtype, p), dtype.kind() == Kind::raw); };
         case Kind::structure:
             return print_structure(dtype, shown);
         default:

@@ -162,6 +162,17 @@ std::int64_t fit(Int128 count, std::string_view text, TimeUnit unit) {
     return static_cast<std::int64_t>(count);
 }
 
+bool is_months(Base base) {
+    return base == Base::Y || base == Base::M;
+}
+
+// The length of one unit: in months, or in attoseconds.
+Int128 length_of(Base base) {
+    if (is_months(base)) return base == Base::Y ? 12 : 1;
+    const auto& row = row_of(base);
+    return row.decimals > 0 ? power_of_ten(all_decimals - row.decimals) : row.seconds * power_of_ten(all_decimals);
+}
+
 // A moment as seconds and decimals of a second: `count` in the unit `base`, from weeks down.
 struct Scaled {
     Int128 seconds;
@@ -171,6 +182,24 @@ Scaled scaled(Int128 count, const BaseRow& row) {
     if (row.decimals == 0) return {count * row.seconds, 0};
     const Int128 per_second = power_of_ten(row.decimals);
     return {floor_div(count, per_second), floor_mod(count, per_second)};
+}
+
+// How often the base of `unit` fits between 1970 and the moment that `text` spells, and whether something is left over.
+std::pair<Int128, bool> count_bases(const Moment& m, TimeUnit unit, std::string_view text) {
+    const bool in_day = m.second_of_day != 0 || m.attoseconds != 0;
+    if (unit.base == Base::Y) return {Int128{m.year} - 1970, m.month != 1 || m.day != 1 || in_day};
+    if (unit.base == Base::M) return {(Int128{m.year} - 1970) * 12 + m.month - 1, m.day != 1 || in_day};
+    const auto& row = row_of(unit.base);
+    const Int128 seconds = days_of(Calendar::proleptic_gregorian, {m.year, m.month, m.day}) * 86400 + m.second_of_day;
+    if (row.decimals > 0) {
+        const Int128 smallest = length_of(unit.base);
+        return {Int128{fit(seconds, text, unit)} * power_of_ten(row.decimals) + m.attoseconds / smallest,
+                m.attoseconds % smallest != 0};
+    }
+    // Weeks begin on Thursdays, as 1970 did, and every day belongs to one. As in NumPy, a day cut to its week is no
+    // loss.
+    const Int128 grain = unit.base == Base::W ? 86400 : row.seconds;
+    return {floor_div(seconds, row.seconds), seconds % grain != 0 || m.attoseconds != 0};
 }
 
 }  // namespace
@@ -205,30 +234,8 @@ std::int64_t parse_datetime(std::string_view text, TimeUnit unit, bool may_cut) 
     if (unit.base == Base::generic) {
         throw invalid_argument("the time '{}' needs a unit, and this dtype has none", text);
     }
-    const auto m = parse_moment(text, gregorian_month);
-    Int128 count = 0;
-    bool cut = false;
-    if (unit.base == Base::Y || unit.base == Base::M) {
-        count = unit.base == Base::Y ? Int128{m.year} - 1970 : (Int128{m.year} - 1970) * 12 + m.month - 1;
-        cut = (unit.base == Base::Y && m.month != 1) || m.day != 1 || m.second_of_day != 0 || m.attoseconds != 0;
-    } else {
-        const auto& row = row_of(unit.base);
-        const Int128 seconds =
-            days_of(Calendar::proleptic_gregorian, {m.year, m.month, m.day}) * 86400 + m.second_of_day;
-        if (row.decimals > 0) {
-            const Int128 smallest = power_of_ten(all_decimals - row.decimals);
-            count = Int128{fit(seconds, text, unit)} * power_of_ten(row.decimals) + m.attoseconds / smallest;
-            cut = m.attoseconds % smallest != 0;
-        } else {
-            count = floor_div(seconds, row.seconds);
-            // Weeks begin on Thursdays, as 1970 did, and every day belongs to one. As in NumPy, a day cut to its week
-            // is no loss.
-            const Int128 grain = unit.base == Base::W ? 86400 : row.seconds;
-            cut = seconds % grain != 0 || m.attoseconds != 0;
-        }
-    }
-    cut = cut || floor_mod(count, unit.multiple) != 0;
-    if (cut && !may_cut) {
+    const auto [count, left_over] = count_bases(parse_moment(text, gregorian_month), unit, text);
+    if (!may_cut && (left_over || floor_mod(count, unit.multiple) != 0)) {
         throw invalid_argument("the time '{}' is no whole number of {}", text, time_unit_name(unit));
     }
     return fit(floor_div(count, unit.multiple), text, unit);
@@ -246,21 +253,14 @@ std::int64_t parse_timedelta(std::string_view text, TimeUnit unit) {
     }
     if (name.empty() || unit.base == Base::generic) return fit(number, text, unit);
 
-    const bool months = *base == Base::Y || *base == Base::M;
-    if (months != (unit.base == Base::Y || unit.base == Base::M)) {
+    if (is_months(*base) != is_months(unit.base)) {
         throw invalid_argument("'{}' is no fixed number of {}", text, time_unit_name(unit));
     }
-    // The length of one unit: in months, or in attoseconds.
-    const auto amount = [&](Base b) -> Int128 {
-        if (months) return b == Base::Y ? 12 : 1;
-        const auto& row = row_of(b);
-        return row.decimals > 0 ? power_of_ten(all_decimals - row.decimals) : row.seconds * power_of_ten(all_decimals);
-    };
     Int128 total = 0;
-    if (__builtin_mul_overflow(Int128{number}, amount(*base), &total)) {
+    if (__builtin_mul_overflow(Int128{number}, length_of(*base), &total)) {
         throw invalid_argument("the duration '{}' is too long", text);
     }
-    const Int128 one = amount(unit.base) * unit.multiple;
+    const Int128 one = length_of(unit.base) * unit.multiple;
     if (total % one != 0) {
         throw invalid_argument("'{}' is no whole number of {}", text, time_unit_name(unit));
     }
