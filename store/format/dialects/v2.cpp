@@ -189,6 +189,18 @@ bool has_json_in_f(const ArrayMetadata& m) {
 
 // ---- reading
 
+void append_chain(const Value& meta, const std::vector<CodecConfig>& filters, std::vector<CodecConfig>& chain) {
+    bool is_bytes = false;
+    in_member("filters", [&] {
+        for (const CodecConfig& filter : filters) append_codec(chain, is_bytes, filter);
+    });
+    member(meta, "compressor", [&](const Value& v) {
+        if (!v.is_null()) append_codec(chain, is_bytes, read_codec(v));
+        return 0;
+    });
+    if (!is_bytes) chain.push_back({"bytes"});
+}
+
 ArrayMetadata parse_metadata(const Value& meta) {
     require_format(meta, 2);
     ArrayMetadata m;
@@ -207,15 +219,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
     } else if (fortran) {
         m.spelling.set("order", "F");
     }
-    bool is_bytes = false;
-    in_member("filters", [&] {
-        for (const CodecConfig& filter : filters) append_codec(m.codecs, is_bytes, filter);
-    });
-    member(meta, "compressor", [&](const Value& v) {
-        if (!v.is_null()) append_codec(m.codecs, is_bytes, read_codec(v));
-        return 0;
-    });
-    if (!is_bytes) m.codecs.push_back({"bytes"});
+    append_chain(meta, filters, m.codecs);
 
     m.keys = v2_keys();
     if (const Value* separator = meta.find("dimension_separator")) {
@@ -280,12 +284,10 @@ void set_codecs(Value& meta, const ArrayMetadata& m) {
             require_own_order(codec, dtype);
             continue;
         }
-        Value json = codec_json(codec, item_size);
-        const bool last = &codec == &chain.back();
-        if (last && codec_row(codec.name).compressor) {
-            compressor = std::move(json);
+        if (&codec == &chain.back() && codec_row(codec.name).compressor) {
+            compressor = codec_json(codec, item_size);
         } else {
-            filters.push_back(std::move(json));
+            filters.push_back(codec_json(codec, item_size));
         }
         if (codec_row(codec.name).array_to_array == nullptr) item_size = 1;
     }

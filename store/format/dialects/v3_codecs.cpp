@@ -131,6 +131,22 @@ void set_default(Value& configuration, std::string_view name, Value otherwise) {
 
 Value chain_json(ChunkSpec spec, std::span<const CodecConfig> codecs, bool structured);
 
+/// Sets the members that v3 requires. `item_size` is that of the input's elements.
+void set_defaults(CodecConfig& codec, std::int64_t item_size) {
+    Value& configuration = codec.configuration;
+    if (codec.name == "blosc") {
+        set_default(configuration, "typesize", item_size > 255 ? 1 : item_size);
+        set_default(configuration, "clevel", 5);
+        set_default(configuration, "shuffle", "shuffle");
+        set_default(configuration, "blocksize", 0);
+    } else if (codec.name == "zstd") {
+        set_default(configuration, "level", 0);
+        set_default(configuration, "checksum", false);
+    } else if (codec.name == "gzip") {
+        set_default(configuration, "level", 5);
+    }
+}
+
 /// The v3 JSON of one codec. `spec` is its input: the elements after the preceding codecs.
 Value codec_json(CodecConfig codec, const ChunkSpec& spec, bool is_bytes, bool structured) {
     Value& configuration = codec.configuration;
@@ -147,18 +163,7 @@ Value codec_json(CodecConfig codec, const ChunkSpec& spec, bool is_bytes, bool s
         inner.shape = read_dims(configuration.at("chunk_shape"), 1);
         configuration.set("codecs", chain_json(inner, read_codecs(configuration.at("codecs")), structured));
     }
-    if (codec.name == "blosc") {
-        const std::int64_t size = is_bytes || spec.dtype.size() > 255 ? 1 : spec.dtype.size();
-        set_default(configuration, "typesize", size);
-        set_default(configuration, "clevel", 5);
-        set_default(configuration, "shuffle", "shuffle");
-        set_default(configuration, "blocksize", 0);
-    }
-    if (codec.name == "zstd") {
-        set_default(configuration, "level", 0);
-        set_default(configuration, "checksum", false);
-    }
-    if (codec.name == "gzip") set_default(configuration, "level", 5);
+    set_defaults(codec, is_bytes ? 1 : spec.dtype.size());
     Value json = Value::object();
     json.set("name", codec.name);
     json.set("configuration", std::move(configuration));  // even if empty: zarr-python requires it for numcodecs

@@ -170,6 +170,16 @@ Value v3_fill(const ArrayMetadata& m, const std::optional<SmallType>& small, boo
     return fill_json(structured ? v3_structured_fill_rules : v3_fill_rules, "v3", m.dtype, m.fill);
 }
 
+void set_dimension_names(Value& meta, const ArrayMetadata& m) {
+    if (!m.dimension_names.empty()) {
+        Value names = dimension_names_json(m.dimension_names);
+        (void)read_dimension_names(names, m.shape.rank());
+        meta.set("dimension_names", std::move(names));
+    } else if (m.shape.empty() && m.spelling.find("dimension_names") != nullptr) {
+        meta.set("dimension_names", Value::array());
+    }
+}
+
 }  // namespace
 
 Value v3_document(const ArrayMetadata& m, Value attributes) {
@@ -192,13 +202,7 @@ Value v3_document(const ArrayMetadata& m, Value attributes) {
     meta.set("fill_value", v3_fill(m, small, structured));
     meta.set("codecs", std::move(codecs));
     meta.set("attributes", std::move(attributes));
-    if (!m.dimension_names.empty()) {
-        Value names = dimension_names_json(m.dimension_names);
-        (void)read_dimension_names(names, m.shape.rank());
-        meta.set("dimension_names", std::move(names));
-    } else if (m.shape.empty() && m.spelling.find("dimension_names") != nullptr) {
-        meta.set("dimension_names", Value::array());
-    }
+    set_dimension_names(meta, m);
     meta.set("zarr_format", 3);
     meta.set("node_type", "array");
     meta.set("storage_transformers", Value::array());

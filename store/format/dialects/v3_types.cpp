@@ -155,26 +155,30 @@ ElementBytes read_structure_fill(const DType& dtype, const Value& v) {
     return bytes;
 }
 
+void require(bool good, const Value& v, std::string_view expected) {
+    if (!good) throw invalid_argument("{} was found, expected {}", excerpt(v), expected);
+}
+
+ElementBytes read_complex_fill(const DType& dtype, const Value& v) {
+    require(v.is_array() && v.as_array().size() == 2, v, "[real, imaginary]");
+    ElementBytes bytes = read_float_fill(half_of(dtype), v.as_array()[0]);
+    std::ranges::copy(read_float_fill(half_of(dtype), v.as_array()[1]), std::back_inserter(bytes));
+    return bytes;
+}
+
 ElementBytes read_fill(const DType& dtype, const Value& v) {
-    const auto require = [&](bool good, std::string_view expected) {
-        if (!good) throw invalid_argument("{} was found, expected {}", excerpt(v), expected);
-    };
     switch (dtype.kind()) {
         case Kind::boolean:
-            require(v.is_bool(), "true or false");
+            require(v.is_bool(), v, "true or false");
             break;
         case Kind::real:
         case Kind::bfloat16:
             return read_float_fill(dtype, v);
-        case Kind::complex: {
-            require(v.is_array() && v.as_array().size() == 2, "[real, imaginary]");
-            ElementBytes bytes = read_float_fill(half_of(dtype), v.as_array()[0]);
-            std::ranges::copy(read_float_fill(half_of(dtype), v.as_array()[1]), std::back_inserter(bytes));
-            return bytes;
-        }
+        case Kind::complex:
+            return read_complex_fill(dtype, v);
         case Kind::datetime:
         case Kind::timedelta:
-            require(v.is_integer() || v == Value("NaT"), "an integer or \"NaT\"");
+            require(v.is_integer() || v == Value("NaT"), v, "an integer or \"NaT\"");
             break;
         case Kind::bytes: {
             ElementBytes bytes = read_bytes_fill(v, 0, dtype.size());

@@ -61,6 +61,30 @@ std::vector<std::string_view> keys_of(std::string_view wanted) {
     return keys;
 }
 
+/// The error for a place without the document of an array or group.
+Error no_node_here(const PlaceView& place, std::string_view wanted) {
+    const std::string name = place.name();
+    const Listing below = place.store.list(place.prefix);
+    const bool empty = below.keys.empty() && below.prefixes.empty();
+    if (empty && !place.store.lists()) {
+        return not_found("{}: no {} here; what lies below it, and its server does not list, has to be named", name,
+                         wanted);
+    }
+    if (empty) {
+        return not_found("{}: no {} here: there is nothing, or an empty directory", name, wanted);
+    }
+    if (is_n5(place)) {
+        return not_found(
+            "{}: N5 (attributes.json), which Tessera does not read; zarr-python 2 with N5Store copies it "
+            "to v2",
+            name);
+    }
+    const Hierarchy all = hierarchy_below(place);
+    const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
+    return not_found("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(keys_of(wanted), ", "),
+                     names_text(below), deep == 0 ? "" : too_deep_text(deep));
+}
+
 }  // namespace
 
 Error absence(const PlaceView& place, std::string_view wanted) {
@@ -83,24 +107,7 @@ Error absence(const PlaceView& place, std::string_view wanted) {
     if (const Dialect* there = probe_group_dialect(place)) {
         return not_found("{}: a group ({}), not {} {}", name, there->name, article, wanted);
     }
-    const Listing below = place.store.list(place.prefix);
-    if (below.keys.empty() && below.prefixes.empty() && !place.store.lists()) {
-        return not_found("{}: no {} here; what lies below it, and its server does not list, has to be named", name,
-                         wanted);
-    }
-    if (below.keys.empty() && below.prefixes.empty()) {
-        return not_found("{}: no {} here: there is nothing, or an empty directory", name, wanted);
-    }
-    if (is_n5(place)) {
-        return not_found(
-            "{}: N5 (attributes.json), which Tessera does not read; zarr-python 2 with N5Store copies it "
-            "to v2",
-            name);
-    }
-    const Hierarchy all = hierarchy_below(place);
-    const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
-    return not_found("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(keys_of(wanted), ", "),
-                     names_text(below), deep == 0 ? "" : too_deep_text(deep));
+    return no_node_here(place, wanted);
 }
 
 }  // namespace tessera

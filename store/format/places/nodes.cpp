@@ -88,6 +88,17 @@ void settle(const PlaceView& place, NodesByPath& nodes, std::vector<PassedFolder
     std::ranges::sort(passed, by_parts, &PassedFolder::path);
 }
 
+void enter_folders(FolderWalk& walk) {
+    const Listing& listing = walk.listing();
+    for (const auto* names : {&listing.prefixes, &listing.links}) {
+        const bool all = names == &listing.prefixes;
+        for (const std::string& name : *names) {
+            // The other links are among the prefixes.
+            if (!is_own_name(name) && (all || std::ranges::binary_search(listing.keys, name))) walk.enter(name);
+        }
+    }
+}
+
 }  // namespace
 
 std::optional<Node> probe_node(const PlaceView& place) {
@@ -131,14 +142,7 @@ Hierarchy hierarchy_below(const PlaceView& place, NodeLinks links) {
                 continue;
             }
         }
-        const Listing& listing = walk.listing();
-        for (const auto* names : {&listing.prefixes, &listing.links}) {
-            const bool all = names == &listing.prefixes;
-            for (const std::string& name : *names) {
-                // The other links are among the prefixes.
-                if (!is_own_name(name) && (all || std::ranges::binary_search(listing.keys, name))) walk.enter(name);
-            }
-        }
+        enter_folders(walk);
     }
     Hierarchy hierarchy{.nodes = {}, .passed = walk.passed()};
     if (links == NodeLinks::follow) {

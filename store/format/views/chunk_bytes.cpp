@@ -97,6 +97,8 @@ struct ChunkBytes::Plan {
     [[nodiscard]] std::string name_of(const std::string& key) const { return state->store->name_of(key); }
 
     [[nodiscard]] bool get(const Index& chunk, std::string& key, Buffer& out) const;
+    template <class Tell>
+    void for_each_inner(const Index& outer, const std::string& key, const Tell& tell) const;
     [[nodiscard]] ShardCodec::Place place_in_shard(const std::string& key, const Index& inner,
                                                    std::unique_ptr<ByteSource>& bytes) const;
 
@@ -137,6 +139,21 @@ ShardCodec::Place ChunkBytes::Plan::place_in_shard(const std::string& key, const
         known_ = {key, *stamp, std::move(places)};
     }
     return place;
+}
+
+/// Calls tell(chunk, place) for each chunk that the shard at `key` holds.
+template <class Tell>
+void ChunkBytes::Plan::for_each_inner(const Index& outer, const std::string& key, const Tell& tell) const {
+    const Shard found(*shard(), state->store->open(key));
+    const ChunkGrid& within = shard()->grid();
+    const ChunkGrid whole(loaded->grid.shape(), within.chunks());
+    for (std::int64_t n = 0; n < within.chunk_count(); ++n) {
+        const Index inner = within.index(n);
+        const ShardCodec::Place& at = found.place(inner);
+        Index chunk = inner;
+        for (int d = 0; d < chunk.rank(); ++d) chunk[d] += outer[d] * within.grid()[d];
+        if (at.present() && in_grid(whole, chunk)) tell(chunk, {key, at.offset, at.size, false});
+    }
 }
 
 /// Reads a chunk as stored, and sets `key`.
@@ -205,7 +222,6 @@ Buffer ChunkBytes::absent() const {
 void ChunkBytes::for_each(const std::function<void(const Index& chunk, const Place& place)>& each) const {
     static_cast<void>(plan_->decoder());
     const LoadedArray& l = *plan_->loaded;
-    const ShardCodec* const codec = plan_->shard();
     const std::uint64_t cut = plan_->v2->checksum ? 4 : 0;
     const auto tell = [&](const Index& chunk, Place place) {
         if (place.size < cut) throw corrupt(plan_->name_of(place.key) + ": a chunk is shorter than its crc32c");
@@ -213,21 +229,10 @@ void ChunkBytes::for_each(const std::function<void(const Index& chunk, const Pla
         place.size -= cut;
         each(chunk, place);
     };
-    const auto inner_chunks = [&](const Index& outer, const std::string& key) {
-        const Shard shard(*codec, plan_->state->store->open(key));
-        const ChunkGrid whole(l.grid.shape(), codec->grid().chunks());
-        for (std::int64_t n = 0; n < codec->grid().chunk_count(); ++n) {
-            const Index inner = codec->grid().index(n);
-            const ShardCodec::Place& at = shard.place(inner);
-            Index chunk = inner;
-            for (int d = 0; d < chunk.rank(); ++d) chunk[d] += outer[d] * codec->grid().grid()[d];
-            if (at.present() && in_grid(whole, chunk)) tell(chunk, {key, at.offset, at.size, false});
-        }
-    };
     const auto visit = [&](const Index& chunk, const std::string& key, const KeyValueStore::ValueSize& size) {
         if (!in_grid(l.grid, chunk)) return;
-        if (codec != nullptr) {
-            inner_chunks(chunk, key);
+        if (plan_->shard() != nullptr) {
+            plan_->for_each_inner(chunk, key, tell);
         } else {
             tell(chunk, {key, 0, size(), true});
         }

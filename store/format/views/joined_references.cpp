@@ -184,14 +184,7 @@ void add_part(Value::Object& refs, const Part& part, std::int64_t begin, const J
     }
     const auto size = static_cast<std::uint64_t>(byte_count(pieces, part.packed.dtype.size()));
     for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
-        Index chunk = Index::filled(pieces.rank(), 0);
-        std::int64_t left = n;
-        for (int i = 0; i < chunk.rank(); ++i) {
-            const int d = order == Order::C ? chunk.rank() - 1 - i : i;
-            chunk[d] = left % grid.grid()[d];
-            left /= grid.grid()[d];
-        }
-        add(chunk, part.packed.offset + static_cast<std::uint64_t>(n) * size, size);
+        add(piece_index(grid, n, order), part.packed.offset + static_cast<std::uint64_t>(n) * size, size);
     }
 }
 

@@ -66,6 +66,16 @@ void unless_refused(const OnRefusal& refused, const std::function<void()>& add) 
     }
 }
 
+Index piece_index(const ChunkGrid& grid, std::int64_t n, Order order) {
+    Index piece = Index::filled(grid.shape().rank(), 0);
+    for (int i = 0; i < piece.rank(); ++i) {
+        const int d = order == Order::C ? piece.rank() - 1 - i : i;
+        piece[d] = n % grid.grid()[d];
+        n /= grid.grid()[d];
+    }
+    return piece;
+}
+
 namespace {
 
 std::vector<PackedArray> packed_by(const ArrayFileFormat& format, const ArrayPath& path, const OnRefusal& refused) {
@@ -80,6 +90,15 @@ std::vector<PackedArray> packed_by(const ArrayFileFormat& format, const ArrayPat
     return arrays;
 }
 
+Packed packed_of(PackedArray a) {
+    Packed packed{a.dtype, a.shape, Order::C, a.offset, a.row_stride, a.attributes};
+    if (!a.chunks.empty()) {
+        packed.attributes = chunked_attributes(a);
+        packed.chunked = std::make_shared<const PackedArray>(std::move(a));
+    }
+    return packed;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at, const OnRefusal& refused) {
@@ -92,13 +111,8 @@ std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at, con
     if (format != nullptr && format->packed != nullptr) {
         std::vector<std::pair<std::string, Packed>> arrays;
         for (PackedArray& a : packed_by(*format, at.file, refused)) {
-            Packed packed{a.dtype, a.shape, Order::C, a.offset, a.row_stride, a.attributes};
             const std::string name = a.name;
-            if (!a.chunks.empty()) {
-                packed.attributes = chunked_attributes(a);
-                packed.chunked = std::make_shared<const PackedArray>(std::move(a));
-            }
-            arrays.emplace_back(name, std::move(packed));
+            arrays.emplace_back(name, packed_of(std::move(a)));
         }
         if (arrays.empty() && !refused) throw not_found("{} has no array '{}'", file, at.file.member.value_or(""));
         return arrays;

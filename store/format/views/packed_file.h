@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/array_file.h>
+#include <tessera/chunk_grid.h>
 #include <tessera/dtype.h>
 #include <tessera/error.h>
 #include <tessera/locate.h>
@@ -49,6 +50,9 @@ struct Packed {
 
 /// Zarr v2's `.zarray` of elements as they lie there. `array` has the shape of the whole array.
 [[nodiscard]] Value packed_document(const Packed& array, const Shape& chunks);
+
+/// The place in a grid of piece number `n`, counted in either order.
+[[nodiscard]] Index piece_index(const ChunkGrid& grid, std::int64_t n, Order order);
 
 /// Ascending.
 [[nodiscard]] std::vector<std::int64_t> divisors(std::int64_t number);

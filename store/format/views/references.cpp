@@ -172,14 +172,7 @@ void add_packed(Collector& refs, const std::string& prefix, const std::string& f
     // A piece is whole along all dimensions that are faster than the one that it cuts. So pieces lie in the file in
     // their own order.
     for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
-        Index chunk = Index::filled(grid.shape().rank(), 0);
-        std::int64_t left = n;
-        for (int i = 0; i < chunk.rank(); ++i) {
-            const int d = packed.order == Order::C ? chunk.rank() - 1 - i : i;
-            chunk[d] = left % grid.grid()[d];
-            left /= grid.grid()[d];
-        }
-        refs.bytes(prefix, chunk, file,
+        refs.bytes(prefix, piece_index(grid, n, packed.order), file,
                    {.key = {}, .offset = packed.offset + static_cast<std::uint64_t>(n) * step, .size = size});
     }
 }

@@ -95,6 +95,22 @@ bool zero_marks_nothing(const Array& array, const Value& attributes) {
            m.fill.bytes && *m.fill.bytes == zero_element(m.dtype) && !is_below_multiscales(array);
 }
 
+/// Of a view without codecs, in the chunks of `array` or, without one, in pieces of a file. `packed`: of its elements.
+ArrayWishes wishes_for(const Array* array, const ArrayInfo& info, bool packed, ZarrFormat format) {
+    ArrayWishes wishes;
+    wishes.format = format == ZarrFormat::v2 ? "v2" : "v3";
+    wishes.codec = "none";
+    wishes.chunks = array != nullptr ? info.chunks : pieces(info);
+    if (!info.shards.empty()) wishes.shards = Shape();
+    if (array == nullptr) wishes.order = info.order;
+    // A file has no fill. With null, xarray takes no value for missing. v3 has no null.
+    if ((array == nullptr || packed) && format == ZarrFormat::v2) wishes.fill = Value(nullptr);
+    if (packed && array != nullptr && !array->metadata().dimension_names.empty()) {
+        wishes.dimension_names = array->metadata().dimension_names;
+    }
+    return wishes;
+}
+
 }  // namespace
 
 ZarrArray::ZarrArray(const Array& array, ZarrFormat format, bool raw_bfloat16) : array_(array), values_(array) {
@@ -203,18 +219,8 @@ void ZarrArray::plan_decoded(ZarrFormat format, bool raw_bfloat16) {
     const ArrayInfo info = source.info();
     packed_ = packed_source(source, raw_bfloat16 && format == ZarrFormat::v2);
     source_ = packed_ ? packed_.get() : &source;
-    ArrayWishes wishes;
-    wishes.format = format == ZarrFormat::v2 ? "v2" : "v3";
-    wishes.codec = "none";
-    wishes.chunks = array_ ? info.chunks : pieces(info);
-    if (!info.shards.empty()) wishes.shards = Shape();
-    if (!array_) wishes.order = info.order;
-    // A file has no fill. With null, xarray takes no value for missing. v3 has no null.
     const bool without_fill = !array_ || packed_;
-    if (without_fill && format == ZarrFormat::v2) wishes.fill = Value(nullptr);
-    if (packed_ && array_ && !array_->metadata().dimension_names.empty()) {
-        wishes.dimension_names = array_->metadata().dimension_names;
-    }
+    ArrayWishes wishes = wishes_for(array_ ? &*array_ : nullptr, info, packed_ != nullptr, format);
     PlannedArray plan;
     const auto planned = [&] {
         return in_context([&] { return source_->name(); }, [&] { return plan_array(*source_, wishes); });
