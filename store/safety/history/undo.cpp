@@ -151,6 +151,17 @@ std::string description_of_undo(std::string_view what) {
                                                    : fmt::format("{}{}", undo_word, what));
 }
 
+/// Stages the value that entry `i` of the last change replaced.
+ValueStamp stage_old(const PlaceRef& place, const LastChange& last, std::size_t i, const std::string& staged,
+                     const std::string& name) {
+    const auto& [done, old, may_not_be] = last.done[i];
+    require_as_kept(place, done, old);
+    keep_value(place.store, old, staged);
+    if (const auto stamp = place.store.stamp(staged)) return *stamp;
+    throw corrupt("{}: {} is missing, the old value of {}; the {} cannot be taken back", name, old, done.key,
+                  last.kind);
+}
+
 /// Stages the batch that reverts the last change, and returns its journal.
 Journal stage_undo(const PlaceRef& place, const Dialect& dialect, const LastChange& last, const std::string& name,
                    std::uint64_t id) {
@@ -168,18 +179,7 @@ Journal stage_undo(const PlaceRef& place, const Dialect& dialect, const LastChan
                     .number = i,
                     .stamp = {},
                     .key = done.key};
-        if (had_old) {
-            const std::string& old = last.done[i].kept;
-            const std::string staged = staged_key(place.prefix, journal, entry);
-            require_as_kept(place, done, old);
-            keep_value(place.store, old, staged);
-            const auto stamp = place.store.stamp(staged);
-            if (!stamp) {
-                throw corrupt("{}: {} is missing, the old value of {}; the {} cannot be taken back", name, old,
-                              done.key, last.kind);
-            }
-            entry.stamp = *stamp;
-        }
+        if (had_old) entry.stamp = stage_old(place, last, i, staged_key(place.prefix, journal, entry), name);
         journal.entries.push_back(std::move(entry));
     }
     sort_batch(journal, dialect.metadata_key);
@@ -237,8 +237,7 @@ std::int64_t undo(const Array& array) {
         require_own_batch(found, array.name());
         return found;
     });
-    const std::string batch = join_key(prefix, batch_folder);
-    store.erase_below(batch);
+    store.erase_below(join_key(prefix, batch_folder));
     return or_drop(
         [&] {
             Journal journal = stage_undo({store, prefix}, array.dialect(), last, array.name(), new_batch_id());
@@ -249,7 +248,7 @@ std::int64_t undo(const Array& array) {
             }
             return std::ssize(journal.entries);
         },
-        [&] { store.erase_below(batch); });
+        [&] { store.erase_below(join_key(prefix, batch_folder)); });
 }
 
 namespace {
@@ -337,8 +336,7 @@ std::int64_t undo(const Group& group) {
     const NodeState& state = *GroupAccess::state(group);
     const StoreLock lock = state.lock_shape(LockMode::exclusive);
     auto record = or_drop_lock_file(state, [&] {
-        auto found = last_record(state);
-        if (found) return found;
+        if (auto found = last_record(state)) return found;
         throw not_found(
             "{}: nothing to take back: of a group only the last batch over its arrays or change of its "
             "attributes can be, and only if its old values are in .tessera/undo; each array in it has its own",

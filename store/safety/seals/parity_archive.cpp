@@ -127,13 +127,8 @@ std::optional<SegmentState> ParityArchive::state(std::size_t number, const IoOpt
             for (std::uint32_t g = 0; g < s.groups; ++g) {
                 const std::uint64_t at = parity_offset(s, state.named.name.index_size, g);
                 if (at + s.block_size > file.size()) break;
-                try {
-                    file.read(at, block.span());
-                } catch (const Error&) {
-                    continue;  // a bad sector
-                }
                 const std::size_t i = std::size_t{row} * s.groups + g;
-                state.good[i] = crc32_of(block.span()) == s.parity_crc[i] ? 1 : 0;
+                state.good[i] = read_intact(file, at, block, s.parity_crc[i]) ? 1 : 0;
             }
             return true;
         });

@@ -51,13 +51,8 @@ void SegmentDecoder::find_erased(const PathSet& differing, const IoOptions& io) 
         for (std::size_t i = begin; source != nullptr && i < end; ++i) {
             const Piece& piece = segment_.pieces[i];
             if (piece.offset + piece.length > source->size()) continue;
-            try {
-                bytes.reset(piece.length);
-                source->read(piece.offset, bytes.span());
-                if (crc32_of(bytes.span()) == piece.crc) erased_[i] = 0;
-            } catch (const Error& e) {
-                if (e.code() == ErrorCode::budget) throw;  // else a bad sector
-            }
+            bytes.reset(piece.length);
+            if (read_intact(*source, piece.offset, bytes, piece.crc)) erased_[i] = 0;
         }
     });
 }

@@ -161,6 +161,27 @@ SealedFile load_file(const std::byte* p, ByteSpan names) {
     return file;
 }
 
+std::vector<SealedFile> load_files(const std::byte* p, std::uint64_t count, ByteSpan names) {
+    std::vector<SealedFile> files;
+    files.reserve(count);
+    for (std::uint64_t i = 0; i < count; ++i, p += file_record) {
+        files.push_back(load_file(p, names));
+        check_path(files.back().path);
+    }
+    check_distinct(files);
+    return files;
+}
+
+std::vector<Piece> load_pieces(const std::byte* p, std::uint64_t count) {
+    std::vector<Piece> pieces;
+    pieces.reserve(count);
+    for (std::uint64_t i = 0; i < count; ++i, p += piece_record) {
+        pieces.push_back({number<std::uint32_t>(p), number<std::uint32_t>(p + 4), number<std::uint64_t>(p + 8),
+                          number<std::uint32_t>(p + 16), number<std::uint32_t>(p + 20), number<std::uint32_t>(p + 24)});
+    }
+    return pieces;
+}
+
 }  // namespace
 
 std::string parity_key(const Sha256& sum, std::uint32_t row) {
@@ -191,6 +212,16 @@ std::uint64_t parity_offset(const Segment& segment, std::uint64_t index_size, st
 
 std::uint32_t crc32_of(ByteSpan bytes, std::uint32_t before) {
     return crc32_gzip_refl(before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+}
+
+bool read_intact(const ByteSource& file, std::uint64_t at, Buffer& bytes, std::uint32_t crc) {
+    try {
+        file.read(at, bytes.span());
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::budget) throw;
+        return false;  // a bad sector
+    }
+    return crc32_of(bytes.span()) == crc;
 }
 
 Sha256 index_sum(ByteSpan index) {
@@ -287,22 +318,11 @@ NamedSegment read_named_segment(const ByteSource& source) {
     check_numbers(s);
     const std::uint64_t crcs = std::uint64_t{s.parity} * s.groups;
     const std::uint64_t crcs_at = index_header + files * file_record + pieces * piece_record;
-    const std::uint64_t names_at = crcs_at + (crcs * 4 + 7) / 8 * 8;
+    const std::uint64_t names_at = crcs_at + padded(crcs * 4);
     require(names <= size_limit && names_at + names + hash_size == bytes.size(), "its tables do not fill it exactly");
-    const ByteSpan name_bytes = bytes.span().subspan(names_at, names);
-    p += index_header;
-    s.files.reserve(files);
-    for (std::uint64_t i = 0; i < files; ++i, p += file_record) {
-        s.files.push_back(load_file(p, name_bytes));
-        check_path(s.files.back().path);
-    }
-    check_distinct(s.files);
-    s.pieces.reserve(pieces);
-    for (std::uint64_t i = 0; i < pieces; ++i, p += piece_record) {
-        s.pieces.push_back({number<std::uint32_t>(p), number<std::uint32_t>(p + 4), number<std::uint64_t>(p + 8),
-                            number<std::uint32_t>(p + 16), number<std::uint32_t>(p + 20),
-                            number<std::uint32_t>(p + 24)});
-    }
+    s.files = load_files(p + index_header, files, bytes.span().subspan(names_at, names));
+    s.pieces = load_pieces(p + index_header + files * file_record, pieces);
+    p += crcs_at;
     s.parity_crc.reserve(crcs);
     for (std::uint64_t i = 0; i < crcs; ++i, p += 4) s.parity_crc.push_back(number<std::uint32_t>(p));
     check_pieces(s);

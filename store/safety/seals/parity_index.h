@@ -106,5 +106,7 @@ struct NamedSegment {
 
 /// zlib's CRC-32.
 [[nodiscard]] std::uint32_t crc32_of(ByteSpan bytes, std::uint32_t before = 0);
+/// Fills `bytes` from offset `at` on. Returns false if they cannot be read or have another CRC-32.
+[[nodiscard]] bool read_intact(const ByteSource& file, std::uint64_t at, Buffer& bytes, std::uint32_t crc);
 
 }  // namespace tessera

@@ -141,6 +141,21 @@ SealedParts sealed_parts(const ParityArchive& archive) {
     return {sorter.sort(), std::move(bytes)};
 }
 
+/// Sets what is there, was sealed and was recorded of the next file. Returns false after the last one.
+static bool next_compared(FileList::Reader& files, FileList::Follower& sums, FileList::Follower& records,
+                          Compared& compared) {
+    const ListedFile* const file = files.next();
+    if (file == nullptr) return false;
+    compared = {.file = *file};
+    if (const ListedFile* const sum = sums.find(file->path)) compared.sealed = sum->sum;
+    if (const ListedFile* const record = records.find(file->path)) {
+        compared.recorded = true;
+        compared.size = record->size;
+        compared.modified = record->modified;
+    }
+    return true;
+}
+
 SealChanges seal_changes(const PlaceView& place, const FileList& files, const FileList& sealed, const FileList& records,
                          bool check, const IoOptions& io) {
     const Judge judge(place, check);
@@ -149,18 +164,7 @@ SealChanges seal_changes(const PlaceView& place, const FileList& files, const Fi
     FileList::Reader reader(files);
     FileList::Follower sums(sealed);
     FileList::Follower recorded(records);
-    const auto next = [&](Compared& compared) {
-        const ListedFile* const file = reader.next();
-        if (file == nullptr) return false;
-        compared = {.file = *file};
-        if (const ListedFile* const sum = sums.find(file->path)) compared.sealed = sum->sum;
-        if (const ListedFile* const record = recorded.find(file->path)) {
-            compared.recorded = true;
-            compared.size = record->size;
-            compared.modified = record->modified;
-        }
-        return true;
-    };
+    const auto next = [&](Compared& compared) { return next_compared(reader, sums, recorded, compared); };
     const auto each = [&](const Compared& compared, Fate& fate) {
         fate = judge.of(compared);
         if (io.progress != nullptr) io.progress->advance(static_cast<std::int64_t>(compared.file.size));

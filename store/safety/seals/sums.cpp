@@ -24,32 +24,45 @@ namespace tessera {
 
 // ---- what is covered
 
-FileList files_below(const PlaceView& at) {
-    FileSorter files(spool_folder(at.store));
-    std::vector<std::string> chunk_links;  // only chunks behind them count
-    FolderWalk walk(at, [&](const std::string& link) {
+namespace {
+
+/// The links to folders of chunks that a walk follows. Only chunks behind them count.
+class ChunkLinks {
+public:
+    /// Whether the walk follows a link: to a node, or to chunks.
+    bool follow(const PlaceView& at, const std::string& link) {
         const std::string_view name = std::string_view(link).substr(link.rfind('/') + 1);
         if (probe_node({at.store, link})) return true;
         if (!looks_like_chunk(name) && name != "c" && name != "__zdata__") return false;
-        chunk_links.push_back(link + '/');
+        links_.push_back(link + '/');
         return true;
-    });
-    std::vector<std::pair<std::string, bool>> folders;  // and whether each is a link
+    }
+    [[nodiscard]] bool lead_to(const std::string& folder) const {
+        return std::ranges::any_of(links_, [&](const std::string& link) { return (folder + '/').starts_with(link); });
+    }
+
+private:
+    std::vector<std::string> links_;
+};
+
+}  // namespace
+
+FileList files_below(const PlaceView& at) {
+    FileSorter files(spool_folder(at.store));
+    ChunkLinks chunk_links;
+    FolderWalk walk(at, [&](const std::string& link) { return chunk_links.follow(at, link); });
     ListedFile file;
     while (walk.next()) {
-        const std::string& folder = walk.path();
         const std::string place = walk.prefix();
-        const bool chunks_only =
-            std::ranges::any_of(chunk_links, [&](const std::string& link) { return (place + '/').starts_with(link); });
-        folders.clear();
+        const bool chunks_only = chunk_links.lead_to(place);
+        std::vector<std::pair<std::string, bool>> folders;  // and whether each is a link
         at.store.for_each(
             place,
             [&](std::string_view name, const KeyValueStore::ValueSize& size_of) {
                 if (chunks_only && !looks_like_chunk(name)) return;
                 file.size = size_of();
-                const bool lock_file = file.size == 0 && name.ends_with(".lock");
-                if (is_own_name(name) || lock_file) return;
-                file.path = join_key(folder, name);
+                if (is_own_name(name) || (file.size == 0 && name.ends_with(".lock"))) return;
+                file.path = join_key(walk.path(), name);
                 files.add(file);
             },
             [&](std::string_view name, bool link) {

@@ -462,6 +462,18 @@ SealState bag_state(const PlaceView& place, const IoOptions& io) {
     return state;
 }
 
+/// Counts the bytes that were copied: a file may have changed since it was listed.
+static std::uint64_t size_in(const ReadableStore& copy, const FileList& files) {
+    std::uint64_t bytes = 0;
+    FileList::Reader reader(files);
+    while (const ListedFile* const file = reader.next()) {
+        const auto copied = copy.open(file->path);
+        if (copied == nullptr) throw not_found("{}: gone as soon as it was copied", file->path);
+        bytes += copied->size();
+    }
+    return bytes;
+}
+
 Sealed make_bag(const PlaceRef& at, std::string_view name, const std::filesystem::path& bag, const IoOptions& io,
                 const StoreOptions& options, const std::optional<Redundancy>& parity) {
     require_local(bag, "a bag");
@@ -469,10 +481,10 @@ Sealed make_bag(const PlaceRef& at, std::string_view name, const std::filesystem
     const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
     const DestinationLock building(place, options);
     if (std::filesystem::exists(status_of(place))) throw already_exists("{}: something is there already", bag.string());
-    LockedNodes locked;  // after the lock of the bag, for which another run may wait
-    if (!at.store.read_only()) locked = lock_settled_nodes(at);
+    // After the lock of the bag, for which another run may wait.
+    const LockedNodes locked = at.store.read_only() ? LockedNodes() : lock_settled_nodes(at);
     FileList files = files_below(at);
-    const std::int64_t outside = leave_out_stale(at, files);
+    Sealed size{.written = true, .outside = leave_out_stale(at, files)};
     if (files.empty()) throw not_found("{}: nothing to put in a bag", at.name());
     const std::string unfinished = hidden_name(place, "new");
     const auto parent = directory_store(place.parent_path(), options);
@@ -480,14 +492,8 @@ Sealed make_bag(const PlaceRef& at, std::string_view name, const std::filesystem
     const auto built = directory_store(directory.path(), options);
     built->sync_later();
     const FileList sums = copy_payload(at, name, files, *built, io);
-    // Counts the bytes that were copied: a file may have changed since it was listed.
-    Sealed size{.files = static_cast<std::int64_t>(files.size()), .written = true, .outside = outside};
-    FileList::Reader reader(sums);
-    while (const ListedFile* const file = reader.next()) {
-        const auto copied = built->open(file->path);
-        if (copied == nullptr) throw not_found("{}: gone as soon as it was copied", file->path);
-        size.bytes += copied->size();
-    }
+    size.files = static_cast<std::int64_t>(files.size());
+    size.bytes = size_in(*built, sums);
     const std::vector<std::string> tags = write_tags(*built, sums, size);
     if (parity) size.parity_bytes = seal_bag(directory.path(), *parity, io, options);
     write_tag_manifest(*built, tags);

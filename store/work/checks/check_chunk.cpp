@@ -48,6 +48,49 @@ void check_plain(const ArrayState& array, const LoadedArray& loaded, const std::
     result.bad.push_back({.inner = std::nullopt, .fault = std::move(fault), .trailing = trailing});
 }
 
+/// Why an inner chunk cannot be decoded, if so.
+std::optional<Fault> inner_fault(const ArrayState& array, const LoadedArray& loaded, const Shard& shard,
+                                 const Index& inner) {
+    try {
+        ScratchPool::Loan scratch(array.scratch);
+        const Shape& shape = loaded.pipeline.shard()->grid().chunks();
+        const MutableArrayView chunk = chunk_memory(loaded.metadata.dtype, shape, scratch->chunk);
+        shard.read(inner, Region::whole(shape), chunk, scratch->codec);
+        return std::nullopt;
+    } catch (...) {
+        return current_fault();
+    }
+}
+
+void check_inner_chunks(const ArrayState& array, const LoadedArray& loaded, const Shard& shard, const IoOptions& io,
+                        CheckedChunk& result) {
+    const Region all = Region::whole(loaded.pipeline.shard()->grid().grid());
+    std::vector<std::pair<std::int64_t, Fault>> faults;
+    std::mutex mutex;
+    std::atomic<bool> decoded = false;
+    std::vector<std::int64_t> alone;  // chunks that took too much memory beside others
+    const auto check = [&](std::int64_t n, bool beside_others) {
+        const Index inner = index_in(all, n);
+        if (!shard.place(inner).present()) return;
+        std::optional<Fault> fault = inner_fault(array, loaded, shard, inner);
+        if (!fault) {
+            decoded = true;
+            return;
+        }
+        const std::lock_guard lock(mutex);
+        if (fault->over_budget && beside_others) {
+            alone.push_back(n);
+        } else {
+            faults.emplace_back(n, std::move(*fault));
+        }
+    };
+    parallel_for(all.count(), io, [&](std::int64_t n) { check(n, true); });
+    for (const std::int64_t n : alone) check(n, false);
+    result.decoded = decoded;
+    std::ranges::sort(faults, {}, &std::pair<std::int64_t, Fault>::first);
+    for (auto& [n, fault] : faults) result.bad.push_back({.inner = index_in(all, n), .fault = std::move(fault)});
+}
+
 void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const IoOptions& io,
                  CheckedChunk& result) {
     const std::shared_ptr<const ByteSource> source = array.store->open(key);
@@ -56,37 +99,7 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
     require_content(result.bytes);
     // A zip checks a member's checksum only if all of it is read in order.
     if (source->sequential()) for_each_piece(*source, [](ByteSpan) {});
-    const ShardCodec& codec = *loaded.pipeline.shard();
-    const Shard shard(codec, source);
-    const Region all = Region::whole(codec.grid().grid());
-    const Shape& chunks = codec.grid().chunks();
-    std::vector<std::pair<std::int64_t, Fault>> faults;
-    std::mutex mutex;
-    std::atomic<bool> decoded = false;
-    std::vector<std::int64_t> alone;  // chunks that took too much memory beside others
-    const auto check = [&](std::int64_t n, bool beside_others) {
-        const Index inner = index_in(all, n);
-        if (!shard.place(inner).present()) return;
-        try {
-            ScratchPool::Loan scratch(array.scratch);
-            const MutableArrayView chunk = chunk_memory(loaded.metadata.dtype, chunks, scratch->chunk);
-            shard.read(inner, Region::whole(chunks), chunk, scratch->codec);
-            decoded = true;
-        } catch (...) {
-            Fault fault = current_fault();
-            const std::lock_guard lock(mutex);
-            if (fault.over_budget && beside_others) {
-                alone.push_back(n);
-            } else {
-                faults.emplace_back(n, std::move(fault));
-            }
-        }
-    };
-    parallel_for(all.count(), io, [&](std::int64_t n) { check(n, true); });
-    for (const std::int64_t n : alone) check(n, false);
-    result.decoded = decoded;
-    std::ranges::sort(faults, {}, &std::pair<std::int64_t, Fault>::first);
-    for (auto& [n, fault] : faults) result.bad.push_back({.inner = index_in(all, n), .fault = std::move(fault)});
+    check_inner_chunks(array, loaded, Shard(*loaded.pipeline.shard(), source), io, result);
 }
 
 }  // namespace

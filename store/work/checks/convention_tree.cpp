@@ -84,8 +84,7 @@ VerifyReport verify_conventions(std::string_view path, const VerifyOptions& opti
     VerifyReport report;
     at_place(std::string(path), {.read_only = true}, [&](const Place& place) {
         report = {};
-        const std::optional<Node> node = probe_node(place);
-        if (node && node->kind == NodeKind::array) {
+        if (const auto node = probe_node(place); node && node->kind == NodeKind::array) {
             try {
                 const Array array = Array::open(place);
                 if (options.geo && !options.ome) return verify_geo(array, report);

@@ -124,8 +124,7 @@ void GeoChecker::spatial(const DocumentSpot& attributes, bool of_array) {
     }
     const auto reference = geo_reference_in(*attributes.value);
     const auto bounds = reference ? reference->bounds() : std::nullopt;
-    if (!bounds) return;
-    for (std::size_t i = 0; i < 4; ++i) {
+    for (std::size_t i = 0; bounds && i < 4; ++i) {
         // The numbers may have been rounded, but to less than a thousandth of the whole.
         const double span = i % 2 == 0 ? (*bounds)[2] - (*bounds)[0] : (*bounds)[3] - (*bounds)[1];
         if (std::abs(found.at(i) - bounds->at(i)) <= span / 1000) continue;

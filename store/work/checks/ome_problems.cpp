@@ -88,6 +88,7 @@ private:
     std::optional<std::string> transformation_output(const DocumentSpot& t, const Systems& systems);
     void sequence(const DocumentSpot& t);
     void transformation(const DocumentSpot& t);
+    void composed(const DocumentSpot& t, std::string_view name);
     void matrix(const DocumentSpot& t, std::string_view name);
     /// Says where the parameters' lengths are not those of the axes.
     void lengths(const DocumentSpot& t, std::optional<std::size_t> in, std::optional<std::size_t> out);
@@ -321,6 +322,25 @@ void OmeChecker::matrix(const DocumentSpot& t, std::string_view name) {
     }
 }
 
+/// Transformations that are made of others.
+void OmeChecker::composed(const DocumentSpot& t, std::string_view name) {
+    if (name == "bijection") {
+        for (const std::string_view way : {"forward", "inverse"}) {
+            if (const auto inner = get(t, way, an_object, Need::required)) transformation(*inner);
+        }
+        return;
+    }
+    for (const DocumentSpot& part : list(t, "transformations", an_object, {}, Need::required)) {
+        if (name == "sequence") {
+            transformation(part);
+            continue;
+        }
+        if (const auto inner = get(part, "transformation", an_object, Need::required)) transformation(*inner);
+        list(part, "inputAxes", a_number, {}, Need::required);
+        list(part, "outputAxes", a_number, {}, Need::required);
+    }
+}
+
 void OmeChecker::transformation(const DocumentSpot& t) {
     const auto type = get(t, "type", a_string, Need::required);
     get(t, "name", a_string);
@@ -340,25 +360,22 @@ void OmeChecker::transformation(const DocumentSpot& t) {
         }
     } else if (name == "affine" || name == "rotation") {
         matrix(t, name);
-    } else if (name == "bijection") {
-        for (const std::string_view way : {"forward", "inverse"}) {
-            if (const auto inner = get(t, way, an_object, Need::required)) transformation(*inner);
-        }
-    } else if (name == "sequence") {
-        for (const DocumentSpot& inner : list(t, "transformations", an_object, {}, Need::required))
-            transformation(inner);
-    } else if (name == "byDimension") {
-        for (const DocumentSpot& part : list(t, "transformations", an_object, {}, Need::required)) {
-            if (const auto inner = get(part, "transformation", an_object, Need::required)) transformation(*inner);
-            list(part, "inputAxes", a_number, {}, Need::required);
-            list(part, "outputAxes", a_number, {}, Need::required);
-        }
+    } else if (name == "bijection" || name == "sequence" || name == "byDimension") {
+        composed(t, name);
     } else if (name == "displacements" || name == "coordinates") {
         get(t, "path", a_string, Need::required);
         get(t, "interpolation", an_interpolation);
     } else {
         add(ConventionRule::schema, type->at, "expected a type of transformation, found {}", shown(*type->value));
     }
+}
+
+/// The items of a list; none if it is no list.
+static std::vector<DocumentSpot> spots_in(const Value* list, const std::string& at) {
+    std::vector<DocumentSpot> spots;
+    if (list == nullptr || !list->is_array()) return spots;
+    for (const Value& item : list->as_array()) spots.push_back({&item, fmt::format("{}[{}]", at, spots.size())});
+    return spots;
 }
 
 void OmeChecker::lengths(const DocumentSpot& t, std::optional<std::size_t> in, std::optional<std::size_t> out) {
@@ -376,18 +393,13 @@ void OmeChecker::lengths(const DocumentSpot& t, std::optional<std::size_t> in, s
     } else if (name == "affine") {
         const Value* rows = t.value->find(name);
         require(rows, at, *out);
-        if (rows == nullptr || !rows->is_array()) return;
-        for (std::size_t n = 0; n < rows->as_array().size(); ++n) {
-            const Value& row = rows->as_array()[n];
-            if (!row.is_array() || row.as_array().size() == *in + 1) continue;
-            add(ConventionRule::text, fmt::format("{}[{}]", at, n), "expected {} items, one more than axes, found {}",
-                *in + 1, row.as_array().size());
+        for (const DocumentSpot& row : spots_in(rows, at)) {
+            if (!row.value->is_array() || row.value->as_array().size() == *in + 1) continue;
+            add(ConventionRule::text, row.at, "expected {} items, one more than axes, found {}", *in + 1,
+                row.value->as_array().size());
         }
     } else if (name == "sequence" && *in == *out) {
-        const Value* steps = t.value->find("transformations");
-        if (steps == nullptr || !steps->is_array()) return;
-        for (std::size_t n = 0; n < steps->as_array().size(); ++n) {
-            const DocumentSpot step{&steps->as_array()[n], fmt::format("{}.transformations[{}]", t.at, n)};
+        for (const DocumentSpot& step : spots_in(t.value->find("transformations"), t.at + ".transformations")) {
             // The number of axes between other steps is not known.
             if (!is_type(*step.value, "scale") && !is_type(*step.value, "translation")) return;
             lengths(step, in, out);

@@ -122,38 +122,41 @@ std::string OtherFiles::set_aside_text() const {
     return fmt::format("what repair set aside: {} files, {} bytes", size.files, size.bytes);
 }
 
+/// Of a batch with a journal.
+void OtherFiles::describe_recorded(Finding& finding) const {
+    const ReadableStore& store = *run_.store;
+    const std::string place = run_.place(node_);
+    finding.remedy = Remedy::finish_batch;
+    try {
+        if (!batch_takes_effect({store, place})) {
+            finding.remedy = Remedy::discard_batch;
+            return;
+        }
+        require_staged_whole({run_.store, place}, run_.options.io);
+        finding.text = fmt::format(
+            "pending: a batch of edits that is committed but not yet in place ({}); the next opening for "
+            "writing finishes it: {}",
+            pending_batch({store, place}), pending_text({store, place}));
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;
+        const bool newer = e.code() == ErrorCode::unsupported;
+        finding.kind = newer ? FindingKind::unchecked : FindingKind::damage;
+        // Giving it up needs only its old values.
+        if (e.code() == ErrorCode::corrupt && !ways_out({store, place}).give_up) {
+            finding.remedy = Remedy::set_aside_batch;
+        }
+        finding.text = e.what();
+        finding.advice = e.advice();
+    }
+}
+
 void OtherFiles::check_batch(const std::string& key) const {
     Finding finding{.kind = FindingKind::leftover,
                     .remedy = Remedy::discard_batch,
                     .node = node_,
                     .key = key,
                     .text = "a batch of edits that was never committed, or that somebody is making now"};
-    const ReadableStore& store = *run_.store;
-    const std::string place = run_.place(node_);
-    if (holds(store.list(run_.place(key)).keys, "journal")) {
-        finding.remedy = Remedy::finish_batch;
-        try {
-            if (!batch_takes_effect({store, place})) {
-                finding.remedy = Remedy::discard_batch;
-                return run_.add(std::move(finding));
-            }
-            require_staged_whole({run_.store, place}, run_.options.io);
-            finding.text = fmt::format(
-                "pending: a batch of edits that is committed but not yet in place ({}); the next opening for "
-                "writing finishes it: {}",
-                pending_batch({store, place}), pending_text({store, place}));
-        } catch (const Error& e) {
-            if (e.code() == ErrorCode::cancelled) throw;
-            const bool newer = e.code() == ErrorCode::unsupported;
-            finding.kind = newer ? FindingKind::unchecked : FindingKind::damage;
-            // Giving it up needs only its old values.
-            if (e.code() == ErrorCode::corrupt && !ways_out({store, place}).give_up) {
-                finding.remedy = Remedy::set_aside_batch;
-            }
-            finding.text = e.what();
-            finding.advice = e.advice();
-        }
-    }
+    if (holds(run_.store->list(run_.place(key)).keys, "journal")) describe_recorded(finding);
     run_.add(std::move(finding));
 }
 

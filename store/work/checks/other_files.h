@@ -34,6 +34,7 @@ public:
 private:
     void check_own_part(const std::string& key, std::string_view name) const;
     void check_batch(const std::string& key) const;
+    void describe_recorded(Finding& finding) const;
     [[nodiscard]] std::string set_aside_text() const;
     /// Whether the marker of an unfinished copy is there; adds a finding then.
     bool check_marker(const Listing& own) const;

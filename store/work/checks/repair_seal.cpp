@@ -113,27 +113,21 @@ private:
                 wanted.insert(below(finding.key));
             }
         }
-        std::vector<Restored> restored;
-        {
-            LockedNodes locked;
-            if (!options_.dry_run) {
-                for (const std::string& path : wanted) place_.store.local_files().require_direct(join_key(place, path));
-                locked = lock_nodes({place_.store, place});
-            }
-            restored = restore_from_parity({place_.store, place}, differing, wanted, options_.dry_run, options_.io);
+        LockedNodes locked;
+        if (!options_.dry_run) {
+            for (const std::string& path : wanted) place_.store.local_files().require_direct(join_key(place, path));
+            locked = lock_nodes({place_.store, place});
         }
+        auto restored = restore_from_parity({place_.store, place}, differing, wanted, options_.dry_run, options_.io);
+        locked.locks.clear();
         mend_in_snapshots(node, restored);
         for (Restored& one : restored) {
             const std::string key = join_key(node, one.path);
             report.done += one.done ? 1 : 0;
             report.actions.push_back({finding_of(node, key), one.done, std::move(one.text)});
+            if (one.done) restored_.insert(key);
         }
-        bool any = false;
-        for (const Restored& one : restored) {
-            if (one.done) restored_.insert(join_key(node, one.path));
-            any = any || one.done;
-        }
-        return any;
+        return std::ranges::any_of(restored, &Restored::done);
     }
 
     /// A snapshot shares the files of chunks that have not changed since, and so their damage.

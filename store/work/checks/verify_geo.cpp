@@ -64,8 +64,16 @@ std::vector<ConventionProblem> array_problems(const Array& array, const Value& i
     return problems;
 }
 
+using Groups = std::map<std::string, Value>;  // their attributes by path
+
+bool is_in_pyramid(const std::string& array, const Groups& groups) {
+    return std::ranges::any_of(groups, [&](const auto& of) {
+        return (of.first.empty() || array.starts_with(of.first + "/")) && of.second.find("multiscales") != nullptr;
+    });
+}
+
 void GeoTree::check() {
-    std::map<std::string, Value> groups;
+    Groups groups;
     const std::size_t before = report_.findings.size();
     each_group([&](const std::string& path, const Group& group, const std::string& document) {
         Value attributes = group.attributes().all();
@@ -84,12 +92,8 @@ void GeoTree::check() {
             any = true;
             ++report_.arrays;
             const auto group = groups.find(parent_of(node.path));
-            const bool in_pyramid = std::ranges::any_of(groups, [&](const auto& of) {
-                return (of.first.empty() || node.path.starts_with(of.first + "/")) &&
-                       of.second.find("multiscales") != nullptr;
-            });
             add(node.path, join_key(node.path, array.dialect().documents.back()),
-                array_problems(array, group == groups.end() ? none : group->second, in_pyramid));
+                array_problems(array, group == groups.end() ? none : group->second, is_in_pyramid(node.path, groups)));
         });
     }
     for (const auto& [path, attributes] : groups) {

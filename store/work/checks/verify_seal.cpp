@@ -4,6 +4,12 @@
 #include <tessera/seal.h>
 #include <tessera/snapshot.h>
 
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include "bag_state.h"
 #include "keys.h"
 #include "other_files.h"
@@ -26,6 +32,17 @@ std::string promise_text(const ParityPromise& promise) {
     return fmt::format("enough to restore any {} bytes in a row{}", promise.run, files);
 }
 
+using Difference = std::pair<FindingKind, std::string_view>;
+constexpr Difference is_missing{FindingKind::lost, "was sealed and is missing"};
+constexpr Difference is_damaged{FindingKind::damage, "is damaged: not as it was sealed"};
+constexpr Difference is_changed{FindingKind::changed, "is not as it was sealed"};
+
+void add_files(VerifyRun& run, const std::string& node, const std::vector<std::string>& files, const Difference& what) {
+    for (const std::string& file : files) {
+        run.add({.kind = what.first, .node = node, .key = join_key(node, file), .text = std::string(what.second)});
+    }
+}
+
 /// The check of one node by its seal, once the node's files were checked by themselves.
 class SealCheck {
 public:
@@ -36,14 +53,7 @@ public:
         const std::string parity = join_key(node_, parity_folder);
         // Such as a link, which repair removes.
         if (!OtherFiles(run_, node_).check_place(parity)) return false;
-        if (is_first_unfinished({*run_.store, run_.place(node_)})) {
-            run_.add(
-                {.kind = FindingKind::leftover,
-                 .node = node_,
-                 .key = parity,
-                 .text = "a first sealing with parity is at work or was interrupted, and so nothing is sealed with it",
-                 .advice = {{Action::seal_with_parity, "begins again"}}});
-        }
+        if (is_first_unfinished({*run_.store, run_.place(node_)})) note_unfinished(parity);
         const bool read = run_.guarded({.node = node_, .key = join_key(node_, seal_key)}, [&] {
             state_ = seal_state({*run_.store, run_.place(node_)}, run_.options.io);
         });
@@ -59,8 +69,8 @@ public:
         }
         run_.report.sealed += state_.unchanged;
         if (run_.store->list(run_.place(parity)).keys.empty()) {
-            add_files(state_.changed, FindingKind::changed, "is not as it was sealed");
-            add_files(state_.missing, FindingKind::lost, "was sealed and is missing");
+            add_files(run_, node_, state_.changed, is_changed);
+            add_files(run_, node_, state_.missing, is_missing);
             add_added();
         } else {
             run_.guarded({.node = node_, .key = parity}, [&] { check_parity(); });
@@ -69,12 +79,15 @@ public:
     }
 
 private:
-    void add_files(const std::vector<std::string>& files, FindingKind kind, std::string_view what) {
-        for (const std::string& file : files) {
-            run_.add({.kind = kind, .node = node_, .key = join_key(node_, file), .text = std::string(what)});
-        }
+    void add_added() { add_files(run_, node_, state_.added, {FindingKind::added, "was added after the seal"}); }
+
+    void note_unfinished(const std::string& parity) {
+        run_.add({.kind = FindingKind::leftover,
+                  .node = node_,
+                  .key = parity,
+                  .text = "a first sealing with parity is at work or was interrupted, and so nothing is sealed with it",
+                  .advice = {{Action::seal_with_parity, "begins again"}}});
     }
-    void add_added() { add_files(state_.added, FindingKind::added, "was added after the seal"); }
 
     void check_parity() {
         const auto archive = ParityArchive::open({*run_.store, run_.place(node_)});
@@ -101,20 +114,9 @@ private:
 
     void add_differing(const Differing& file, const ParityState& parity) {
         Finding finding{.node = node_, .key = join_key(node_, file.path), .by_seal = true};
-        switch (file.kind) {
-            case Differing::Kind::missing:
-                finding.kind = FindingKind::lost;
-                finding.text = "was sealed and is missing";
-                break;
-            case Differing::Kind::damaged:
-                finding.kind = FindingKind::damage;
-                finding.text = "is damaged: not as it was sealed";
-                break;
-            case Differing::Kind::changed:
-                finding.kind = FindingKind::changed;
-                finding.text = "is not as it was sealed";
-                break;
-        }
+        std::tie(finding.kind, finding.text) = file.kind == Differing::Kind::missing   ? is_missing
+                                               : file.kind == Differing::Kind::damaged ? is_damaged
+                                                                                       : is_changed;
         if (!file.solvable) {
             finding.text += "; more is lost than the parity can give back";
         } else if (parity.broken) {
@@ -207,14 +209,10 @@ void verify_snapshot(VerifyRun& run, const std::string& node) {
         state = snapshot_state({*run.store, run.place(node)}, run.options.io);
     });
     if (!state) return;
-    const auto add_files = [&](const std::vector<std::string>& names, std::string_view what) {
-        for (const std::string& file : names) {
-            run.add({.node = node, .key = join_key(node, file), .text = std::string(what)});
-        }
-    };
-    add_files(state->changed,
-              "is not as it was when the snapshot was made: it was damaged, or another program changed it in place");
-    add_files(state->missing, "was there when the snapshot was made, and is gone");
+    add_files(run, node, state->changed,
+              {FindingKind::damage,
+               "is not as it was when the snapshot was made: it was damaged, or another program changed it in place"});
+    add_files(run, node, state->missing, {FindingKind::damage, "was there when the snapshot was made, and is gone"});
     const std::string files = join_key(node, snapshot_files_key);
     if (!state->untold.empty()) {
         run.add(
