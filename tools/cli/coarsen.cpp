@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "command.h"
+#include "hierarchy.h"
 #include "job.h"
 #include "options.h"
 #include "report.h"
@@ -45,12 +46,9 @@ int upgrade(Session& session, PyramidCommand& o) {
     }
     const OmeVersion to = ome_option(o.made().ome.value_or("0.5"));
     const std::vector<std::string> changed = about_path(path, [&] { return upgrade_ome(path, to, session.store()); });
-    if (session.options().json) {
-        print_json(Value{{"path", path_value(path)}, {"ome", ome_version_text(to)}, {"groups", changed.size()}});
-    } else if (!session.options().quiet) {
-        print(fmt::format("{}: {} group{} upgraded to OME-Zarr {}\n", printable(path), changed.size(),
-                          changed.size() == 1 ? "" : "s", ome_version_text(to)));
-    }
+    report(session, Value{{"path", path_value(path)}, {"ome", ome_version_text(to)}, {"groups", changed.size()}},
+           fmt::format("{}: {} upgraded to OME-Zarr {}", path, count_text(std::ssize(changed), "group"),
+                       ome_version_text(to)));
     return exit_done;
 }
 

@@ -43,25 +43,41 @@ std::string choices(std::string_view option) {
     return names;
 }
 
+constexpr std::string_view bash_head =
+    R"(# Completion of tessera for bash: `source` it, or put it into share/bash-completion/completions.
+_tessera() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
+    local typed=${COMP_LINE:0:COMP_POINT}
+    typed=${typed##* }
+    if [[ $typed == *::* ]]; then
+        # Bash ends words at colons, where only what follows is replaced.
+        local kept=${typed%"${typed##*:}"}
+        [[ $COMP_WORDBREAKS == *:* ]] || kept=
+        mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" help members "${typed%%::*}" 2>/dev/null |
+            while IFS= read -r name; do
+                name=${typed%%::*}::$name
+                [[ $name == "$typed"* ]] && printf '%s\n' "${name#"$kept"}"
+            done)
+        return
+    fi
+    if ((COMP_CWORD == 1)); then
+)";
+
+constexpr std::string_view bash_tail = R"(            esac
+        fi
+    fi
+    if [[ -n $words ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    else
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        compopt -o filenames 2>/dev/null
+    fi
+}
+complete -F _tessera tessera
+)";
+
 std::string bash_script(const CLI::App& app) {
-    std::string script =
-        "# Completion of tessera for bash: `source` it, or put it into share/bash-completion/completions.\n"
-        "_tessera() {\n"
-        "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=\n"
-        "    local typed=${COMP_LINE:0:COMP_POINT}\n"
-        "    typed=${typed##* }\n"
-        "    if [[ $typed == *::* ]]; then\n"
-        "        # Bash ends words at colons, where only what follows is replaced.\n"
-        "        local kept=${typed%\"${typed##*:}\"}\n"
-        "        [[ $COMP_WORDBREAKS == *:* ]] || kept=\n"
-        "        mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" help members \"${typed%%::*}\" 2>/dev/null |\n"
-        "            while IFS= read -r name; do\n"
-        "                name=${typed%%::*}::$name\n"
-        "                [[ $name == \"$typed\"* ]] && printf '%s\\n' \"${name#\"$kept\"}\"\n"
-        "            done)\n"
-        "        return\n"
-        "    fi\n"
-        "    if ((COMP_CWORD == 1)); then\n";
+    std::string script(bash_head);
     std::vector<std::string> names;
     for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
     script +=
@@ -76,19 +92,7 @@ std::string bash_script(const CLI::App& app) {
                               fmt::join(option_names(*command), " "));
     }
     script += fmt::format("                help) words='{} options' ;;\n", fmt::join(names, " "));
-    script +=
-        "            esac\n"
-        "        fi\n"
-        "    fi\n"
-        "    if [[ -n $words ]]; then\n"
-        "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
-        "    else\n"
-        "        mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
-        "        compopt -o filenames 2>/dev/null\n"
-        "    fi\n"
-        "}\n"
-        "complete -F _tessera tessera\n";
-    return script;
+    return script.append(bash_tail);
 }
 
 /// An option with its description, in the form for zsh's _describe.
@@ -123,11 +127,10 @@ std::string zsh_script(const CLI::App& app) {
         }
         script += "        ) ;;\n";
     }
-    script +=
-        "    help) _describe command commands; return ;;\n"
-        "esac\n"
-        "if [[ $PREFIX == -* ]]; then\n    _describe -o option options\nelse\n    _files\nfi\n";
-    return script;
+    return script +
+           "    help) _describe command commands; return ;;\n"
+           "esac\n"
+           "if [[ $PREFIX == -* ]]; then\n    _describe -o option options\nelse\n    _files\nfi\n";
 }
 
 std::string fish_script(const CLI::App& app) {

@@ -116,16 +116,12 @@ int create(Session& session, const CreateOptions& o) {
             : Array::create(o.path, options, session.store());
     say_notes(session, o, array, planned, choice.note);
     const bool chosen = !o.result.chunks && !array.shape().empty();
-    if (session.options().json) {
-        print_json(created_value(o, array, chosen));
-    } else if (!session.options().quiet) {
-        const ChunkLayout layout = chunk_layout(array.metadata());
-        print(printable(fmt::format("created {}: {} {}, {}, {}{}, {}, {}", o.path, shape_text(array.shape()),
-                                    array.dtype().to_string(), bytes_text(logical_bytes(array)), layout_text(layout),
-                                    chosen ? " (chosen; --chunks sets them)" : "", codecs_text(layout.codecs),
-                                    array.dialect().name)) +
-              "\n");
-    }
+    const ChunkLayout layout = chunk_layout(array.metadata());
+    report(
+        session, created_value(o, array, chosen),
+        fmt::format("created {}: {} {}, {}, {}{}, {}, {}", o.path, shape_text(array.shape()), array.dtype().to_string(),
+                    bytes_text(logical_bytes(array)), layout_text(layout),
+                    chosen ? " (chosen; --chunks sets them)" : "", codecs_text(layout.codecs), array.dialect().name));
     return exit_done;
 }
 

@@ -98,19 +98,25 @@ ArrayView as_stored(const Target& array, const NDArray& codes) {
     return view;
 }
 
+/// Throws unless a file holds what a selection of this shape takes.
+template <class Target>
+void require_same_elements(const ArrayInfo& found, std::string_view file, const Target& array, const Shape& shape,
+                           const Meaning& meaning) {
+    if (found.shape != shape) {
+        throw invalid_argument("{} has the shape {}, but the selection has {}", file, found.shape.to_string(),
+                               shape.to_string());
+    }
+    if (!found.dtype.equal_but_order(array.dtype()) && !(found.dtype == meaning.stored)) {
+        throw invalid_argument("{} holds {}, but {} holds {}; values are not converted", file, found.dtype.to_string(),
+                               array.name(), array.dtype().to_string());
+    }
+}
+
 /// Writes a file over a selection in parts that fit in memory. `Target` is an Array or an ArrayField.
 template <class Target>
 void set_from_file(Session& session, Target& array, const Selection& selection, const Meaning& meaning,
                    const ArraySource& source, std::string_view file) {
-    if (source.info().shape != selection.shape()) {
-        throw invalid_argument("{} has the shape {}, but the selection has {}", file, source.info().shape.to_string(),
-                               selection.shape().to_string());
-    }
-    const DType dtype = source.info().dtype;
-    if (!dtype.equal_but_order(array.dtype()) && !(dtype == meaning.stored)) {
-        throw invalid_argument("{} holds {}, but {} holds {}; values are not converted", file,
-                               source.info().dtype.to_string(), array.name(), array.dtype().to_string());
-    }
+    require_same_elements(source.info(), file, array, selection.shape(), meaning);
     const IoOptions io = session.io();
     if (io.progress != nullptr) io.progress->start(byte_count(selection.shape(), array.dtype().size()), "set");
     array.require_direct(selection);
@@ -118,21 +124,21 @@ void set_from_file(Session& session, Target& array, const Selection& selection, 
     quiet.progress = nullptr;  // progress is counted here, by parts
     // A quarter: the rest is for decoding and encoding.
     const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
-    if (source.converted_from() != nullptr && byte_count(selection.shape(), dtype.size()) > most) {
-        // A value that cannot be stored is found before anything is written.
-        for_each_box(selection, array.info(), most, [&](const Region& box) {
-            const Region in_file = without_dropped(box, selection);
-            NDArray part(dtype, in_file.extent);
-            source.read_into(in_file, part.view(), quiet);
-        });
-    }
-    for_each_box(selection, array.info(), most, [&](const Region& box) {
+    const auto read = [&](const Region& box) {
         const Region in_file = without_dropped(box, selection);
         NDArray part(source.info().dtype, in_file.extent);
         source.read_into(in_file, part.view(), quiet);
+        return part;
+    };
+    if (source.converted_from() != nullptr && byte_count(selection.shape(), source.info().dtype.size()) > most) {
+        // A value that cannot be stored is found before anything is written.
+        for_each_box(selection, array.info(), most, [&](const Region& box) { (void)read(box); });
+    }
+    for_each_box(selection, array.info(), most, [&](const Region& box) {
+        NDArray part = read(box);
         keep_present_codes(array, selection.part(box), meaning, part, quiet);
         array.write(selection.part(box), as_stored(array, part), quiet);
-        if (io.progress != nullptr) io.progress->advance(byte_count(in_file.extent, array.dtype().size()));
+        if (io.progress != nullptr) io.progress->advance(byte_count(part.shape(), array.dtype().size()));
     });
 }
 

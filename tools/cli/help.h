@@ -16,7 +16,6 @@ constexpr const char* common_options_group = "Common options";
 class HelpFormatter : public CLI::Formatter {
 public:
     explicit HelpFormatter(std::string usage);
-    [[nodiscard]] const std::string& usage() const { return usage_; }  ///< "copy SRC DST [options]"
     std::string make_usage(const CLI::App* app, std::string name) const override;
     std::string make_group(std::string group, bool is_positional,
                            std::vector<const CLI::Option*> options) const override;

@@ -27,11 +27,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A command that changes a directory, and the argument that names it.
+/// Commands that change a directory, and the argument that names it.
 struct Changing {
-    std::string_view command;
+    std::vector<std::string_view> commands;
     const char* place;
-    /// It changes something only with one of these arguments, and nothing with one of those.
+    /// They change something only with one of these arguments, and nothing with one of those.
     std::vector<std::string> only_with = {};
     std::vector<std::string> not_with = {"--dry-run"};
     /// The place that the argument leads to; null: it is the place.
@@ -40,35 +40,17 @@ struct Changing {
 
 const std::vector<Changing>& changing_commands() {
     static const std::vector<Changing> table{
-        {"create", "PATH"},
-        {"import", "PATH"},
-        {"export", "FILE"},
-        {"copy", "DST"},
-        {"rechunk", "DST"},
-        {"sync", "DST"},
-        {"stack", "FILES…"},
-        {"concat", "FILES…"},
-        {"unstack", "DST"},
-        {"calc", "OUT"},
-        {"reduce", "DST"},
-        {"coarsen", "DST"},
-        {"regrid", "DST"},
-        {"pyramid", "DST"},
-        {"set", "PATH"},
-        {"append", "PATH"},
-        {"resize", "PATH"},
-        {"edit", "PATH"},
-        {"undo", "PATH"},
-        {"attrs", "PATH", {"set", "rm", "mv", "copy"}},
-        {"dims", "PATH", {"NAMES", "--remove"}},
-        {"snapshot", "PATH", {"create", "restore", "accept", "rm"}},
-        {"group", "PATH"},
-        {"mv", "DST"},
-        {"rm", "PATH"},
-        {"consolidate", "PATH", {}, {"--check"}},
-        {"repair", "PATH"},
-        {"seal", "PATH", {}, {"--bagit"}},
-        {"finish", "JOB", {}, {}, [](const std::string& job) { return Job::open(job).target; }},
+        {{"create", "import", "set", "append", "resize", "edit", "undo", "group", "rm", "repair"}, "PATH"},
+        {{"copy", "rechunk", "sync", "unstack", "reduce", "coarsen", "regrid", "pyramid", "mv"}, "DST"},
+        {{"stack", "concat"}, "FILES…"},
+        {{"export"}, "FILE"},
+        {{"calc"}, "OUT"},
+        {{"attrs"}, "PATH", {"set", "rm", "mv", "copy"}},
+        {{"dims"}, "PATH", {"NAMES", "--remove"}},
+        {{"snapshot"}, "PATH", {"create", "restore", "accept", "rm"}},
+        {{"consolidate"}, "PATH", {}, {"--check"}},
+        {{"seal"}, "PATH", {}, {"--bagit"}},
+        {{"finish"}, "JOB", {}, {}, [](const std::string& job) { return Job::open(job).target; }},
     };
     return table;
 }
@@ -131,7 +113,8 @@ std::string command_text(const std::vector<std::string>& words) {
 
 std::optional<fs::path> changed_place(const CLI::App& command) {
     const auto& table = changing_commands();
-    const auto row = std::ranges::find(table, command.get_name(), &Changing::command);
+    const auto row = std::ranges::find_if(
+        table, [&](const Changing& one) { return std::ranges::count(one.commands, command.get_name()) > 0; });
     if (row == table.end() || has_one_of(command, row->not_with)) return {};
     if (!row->only_with.empty() && !has_one_of(command, row->only_with)) return {};
     if (!is_given(command, row->place)) return {};

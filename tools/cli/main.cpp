@@ -276,25 +276,30 @@ std::string option_elsewhere(const std::string& typed, const std::vector<std::st
     return std::string(known->second);
 }
 
+/// What the words of a command may have meant: an option of these names, or a selection cut into words.
+std::string meant_by(const std::vector<std::string>& words, const std::vector<std::string>& names) {
+    const auto unknown = std::ranges::find_if(words, [&](const std::string& word) {
+        const std::string typed = word.substr(0, word.find('='));
+        return typed.starts_with("--") && typed != "--" && std::ranges::count(names, typed) == 0;
+    });
+    std::string near;
+    if (unknown != words.end()) {
+        near = did_you_mean(option_elsewhere(unknown->substr(0, unknown->find('=')), names), names);
+    }
+    const bool cut = std::ranges::any_of(words, [](const std::string& w) {
+        const bool slice = w.find(':') != w.npos && w.find_first_not_of("0123456789-:,.") == w.npos;
+        return w.size() > 1 && (w.ends_with(',') || slice);
+    });
+    return near.empty() && cut ? "; a selection is one word, in quotes: '98:102, 148:152'" : near;
+}
+
 /// What could not be parsed, and what to do.
 [[noreturn]] void refuse_words(const CLI::App& app, const std::vector<std::string>& words, const CLI::ParseError& e) {
     const auto used = app.get_subcommands();
     if (!used.empty()) {
         const std::string name = used.front()->get_name();
-        std::string near;
-        for (const std::string& word : words) {
-            const std::vector<std::string> names = option_names(*used.front());
-            const std::string typed = word.substr(0, word.find('='));
-            if (!typed.starts_with("--") || typed == "--" || std::ranges::count(names, typed) != 0) continue;
-            near = did_you_mean(option_elsewhere(typed, names), names);
-            break;
-        }
-        const bool cut = std::ranges::any_of(words, [](const std::string& w) {
-            const bool slice = w.find(':') != w.npos && w.find_first_not_of("0123456789-:,.") == w.npos;
-            return w.size() > 1 && (w.ends_with(',') || slice);
-        });
-        if (near.empty() && cut) near = "; a selection is one word, in quotes: '98:102, 148:152'";
-        throw invalid_argument("{}: {}{} (`tessera {} --help` explains)", name, e.what(), near, name);
+        throw invalid_argument("{}: {}{} (`tessera {} --help` explains)", name, e.what(),
+                               meant_by(words, option_names(*used.front())), name);
     }
     if (words.empty()) throw invalid_argument("no command given; `tessera --help` lists them");
     std::vector<std::string> names{"help", "version"};
@@ -428,6 +433,24 @@ bool parse_words(CLI::App& app, const std::vector<std::string>& words) {
     return false;
 }
 
+int run_parsed(const CLI::App& sub, const Run& command, CommonTexts& texts, const std::vector<std::string>& typed) {
+    allow_outside(texts.allow_outside);
+    allow_links(texts.follow_links);
+    Session session(texts.parsed(), command_text(typed));
+    if (texts.in_process) session.note("--in-process does nothing: libhdf5 and libtiff work in a program of their own");
+    require_local_paths(sub);
+    texts.set_remote(sub);
+    std::optional<ChangeNote> note;
+    if (!texts.no_log) note.emplace(sub, typed);
+    try {
+        return run_command(session, command, MadeFolder(sub), std::move(note));
+    } catch (const Error& e) {
+        const std::string near = e.code() == ErrorCode::not_found ? path_meant(typed, e.what()) : "";
+        if (near.empty()) throw;
+        throw e.reworded(e.code(), e.what() + near);
+    }
+}
+
 int run(int argc, char** argv) {
     CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
     describe(app);
@@ -445,25 +468,9 @@ int run(int argc, char** argv) {
     }
     if (!parse_words(app, words)) return exit_done;
 
-    allow_outside(texts.allow_outside);
-    allow_links(texts.follow_links);
-    Session session(texts.parsed(), command_text(typed));
-    if (texts.in_process) session.note("--in-process does nothing: libhdf5 and libtiff work in a program of their own");
-    for (const auto& [sub, command] : runs) {
-        if (!sub->parsed()) continue;
-        require_local_paths(*sub);
-        texts.set_remote(*sub);
-        std::optional<ChangeNote> note;
-        if (!texts.no_log) note.emplace(*sub, typed);
-        try {
-            return run_command(session, command, MadeFolder(*sub), std::move(note));
-        } catch (const Error& e) {
-            const std::string near = e.code() == ErrorCode::not_found ? path_meant(typed, e.what()) : "";
-            if (near.empty()) throw;
-            throw e.reworded(e.code(), e.what() + near);
-        }
-    }
-    return exit_error;  // not reached: one command is required
+    const auto run = std::ranges::find_if(runs, [](const auto& one) { return one.first->parsed(); });
+    if (run == runs.end()) return exit_error;  // not reached: one command is required
+    return run_parsed(*run->first, run->second, texts, typed);
 }
 
 /// Raises the limit of open files as far as the system allows. A hierarchy is made and locked array by array, and each
@@ -473,6 +480,19 @@ void allow_many_files() {
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     limit.rlim_cur = limit.rlim_max;
     (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void set_up_process() {
+    allow_many_files();
+#ifdef __GLIBC__
+    // Returns freed memory to the system, because --max-memory does not count it any more. By default the C library
+    // raises these thresholds to 32 and 64 MiB for each of its heaps.
+    constexpr int kept = 4 << 20;
+    (void)::mallopt(M_MMAP_THRESHOLD, kept);
+    (void)::mallopt(M_TRIM_THRESHOLD, kept);
+#endif
+    ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, and ends the program quietly
+    ::signal(SIGXFSZ, SIG_IGN);  // so is a file beyond the user's limit, which is reported
 }
 
 }  // namespace
@@ -485,16 +505,7 @@ int main(int argc, char** argv) {
     if (is_helper(argc, argv)) return serve_as_helper(argc, argv);
     be_own_helper();
 #endif
-    allow_many_files();
-#ifdef __GLIBC__
-    // Returns freed memory to the system, because --max-memory does not count it any more. By default the C library
-    // raises these thresholds to 32 and 64 MiB for each of its heaps.
-    constexpr int kept = 4 << 20;
-    (void)::mallopt(M_MMAP_THRESHOLD, kept);
-    (void)::mallopt(M_TRIM_THRESHOLD, kept);
-#endif
-    ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, and ends the program quietly
-    ::signal(SIGXFSZ, SIG_IGN);  // so is a file beyond the user's limit, which is reported
+    set_up_process();
     const bool json = wants_json(argc, argv);
     try {
         return run(argc, argv);

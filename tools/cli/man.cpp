@@ -1,6 +1,9 @@
 // Manual pages: troff with the macros of man(7), from the table of commands.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "command.h"
 #include "help.h"
 
 namespace tessera::cli {
@@ -69,9 +72,8 @@ std::string manual_page(const CLI::App& app) {
 std::string manual_page(const CLI::App& app, const CLI::App& command) {
     const std::string name = fmt::format("tessera-{}", command.get_name());
     std::string page = header(name, command.get_description());
-    if (const auto formatter = std::dynamic_pointer_cast<HelpFormatter>(command.get_formatter())) {
-        page += fmt::format(".SH SYNOPSIS\n{}", verbatim("tessera " + formatter->usage()));
-    }
+    const auto row = std::ranges::find(commands(), command.get_name(), &Command::name);
+    page += fmt::format(".SH SYNOPSIS\n{}", verbatim(fmt::format("tessera {}", row->usage)));
     page += fmt::format(".SH DESCRIPTION\n{}", verbatim(command.get_footer()));
     std::string arguments;
     for (const CLI::Option* option : command.get_options()) {

@@ -66,13 +66,9 @@ int edit(Session& session, const ScriptOptions& o) {
     value.set("edits", edits);
     if (of_group) value.set("arrays", static_cast<std::int64_t>(arrays.size()));
     value.set("values_changed", changed);
-    if (session.options().json) {
-        print_json(value);
-    } else if (!session.options().quiet) {
-        print(printable(fmt::format("edited {}: {}, {} written or removed", o.path, count_text(edits, "edit"),
-                                    count_text(changed, "file"))) +
-              "\n");
-    }
+    report(session, value,
+           fmt::format("edited {}: {}, {} written or removed", o.path, count_text(edits, "edit"),
+                       count_text(changed, "file")));
     return exit_done;
 }
 
@@ -95,20 +91,14 @@ int undo_last(Session& session, const std::string& path) {
     const bool command = !words.empty();
     const Value what = command ? path_value(words) : Value();
     note_stale(session, arrays);
-    Value value = Value::object();
-    value.set("path", path_value(path));
-    value.set("taken_back", again ? Value() : what);
-    value.set("made_again", again ? what : Value());
-    value.set("values_changed", changed);
-    if (session.options().json) {
-        print_json(value);
-    } else if (!session.options().quiet) {
-        print(printable(fmt::format("{}: {} is {}, {} written or removed; another undo {}", path,
-                                    command ? fmt::format("`{}`", words) : "the last batch",
-                                    again ? "made again" : "taken back", count_text(changed, "file"),
-                                    again ? "takes it back" : "makes it again")) +
-              "\n");
-    }
+    report(session,
+           Value{{"path", path_value(path)},
+                 {"taken_back", again ? Value() : what},
+                 {"made_again", again ? what : Value()},
+                 {"values_changed", changed}},
+           fmt::format("{}: {} is {}, {} written or removed; another undo {}", path,
+                       command ? fmt::format("`{}`", words) : "the last batch", again ? "made again" : "taken back",
+                       count_text(changed, "file"), again ? "takes it back" : "makes it again"));
     return exit_done;
 }
 

@@ -25,6 +25,7 @@
 #include "command.h"
 #include "findings.h"
 #include "fixity.h"
+#include "hierarchy.h"
 #include "report.h"
 
 namespace tessera::cli {
@@ -64,28 +65,23 @@ bool is_sound(Session& session, const SealCall& o, const Place& place) {
     return false;
 }
 
-void report_sealed(const Session& session, const SealCall& o, const SealOptions& how, const Sealed& sealed) {
+void report_sealed(Session& session, const SealCall& o, const SealOptions& how, const Sealed& sealed) {
     const std::string& manifest_of = o.bag.empty() ? o.path : o.bag;
     const bool file = o.bag.empty() && is_local(o.path) && std::filesystem::is_regular_file(o.path);
     const std::string manifest =
         file ? o.path + ".tessera-seal/sha256sums.txt"
              : (std::filesystem::path(manifest_of) / (o.bag.empty() ? seal_key : "manifest-sha256.txt")).string();
-    if (session.options().json) {
-        print_json(sealed_value(o.path, manifest, sealed));
-    } else if (!session.options().quiet) {
-        std::string size = fmt::format("{}, {}", count_text(sealed.files, "file"), bytes_text(sealed.bytes));
-        if (sealed.parity_bytes > 0) size += fmt::format(", and parity of {}", bytes_text(sealed.parity_bytes));
-        if (how.parity) size += fmt::format(" against the loss of {}", redundancy_text(*how.parity));
-        if (sealed.outside > 0) {
-            size += fmt::format(", without {} outside of {}", count_text(sealed.outside, "chunk file"),
-                                sealed.outside == 1 ? "its array" : "their arrays");
-        }
-        print(printable(!sealed.written
-                            ? fmt::format("{}: sealed already, and nothing changed since ({})", o.path, size)
-                        : o.bag.empty() ? fmt::format("sealed {} in {} ({})", o.path, manifest, size)
-                                        : fmt::format("made the bag {} of {} ({})", o.bag, o.path, size)) +
-              "\n");
+    std::string size = fmt::format("{}, {}", count_text(sealed.files, "file"), bytes_text(sealed.bytes));
+    if (sealed.parity_bytes > 0) size += fmt::format(", and parity of {}", bytes_text(sealed.parity_bytes));
+    if (how.parity) size += fmt::format(" against the loss of {}", redundancy_text(*how.parity));
+    if (sealed.outside > 0) {
+        size += fmt::format(", without {} outside of {}", count_text(sealed.outside, "chunk file"),
+                            sealed.outside == 1 ? "its array" : "their arrays");
     }
+    report(session, sealed_value(o.path, manifest, sealed),
+           !sealed.written ? fmt::format("{}: sealed already, and nothing changed since ({})", o.path, size)
+           : o.bag.empty() ? fmt::format("sealed {} in {} ({})", o.path, manifest, size)
+                           : fmt::format("made the bag {} of {} ({})", o.bag, o.path, size));
 }
 
 /// Small files take whole records of the index, and their ends share blocks.

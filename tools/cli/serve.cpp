@@ -114,6 +114,17 @@ void tell(Session& session, const serve::Server& server, const ServeOptions& o) 
         "--host NAME");
 }
 
+void wait_until_stopped(const std::stop_token& stop, std::optional<Signpost>& signpost) {
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    const auto never = [] { return false; };
+    // After that time the browser has read the page, or nobody will.
+    if (signpost) changed.wait_for(lock, stop, std::chrono::seconds(20), never);
+    signpost.reset();
+    changed.wait(lock, stop, never);
+}
+
 int serve_paths(Session& session, const ServeOptions& o) {
     const IoOptions io = session.io();
     const serve::ServedOptions served{.io = {.threads = session.options().threads},
@@ -138,14 +149,7 @@ int serve_paths(Session& session, const ServeOptions& o) {
         signpost.emplace(server.url());
         open_in_browser(session, signpost->path());
     }
-    std::mutex mutex;
-    std::condition_variable_any changed;
-    std::unique_lock lock(mutex);
-    const auto never = [] { return false; };
-    // After that time the browser has read the page, or nobody will.
-    if (signpost) changed.wait_for(lock, io.stop, std::chrono::seconds(20), never);
-    signpost.reset();
-    changed.wait(lock, io.stop, never);
+    wait_until_stopped(io.stop, signpost);
     server.close();
     return exit_done;
 }

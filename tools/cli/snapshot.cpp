@@ -69,10 +69,7 @@ int list(Session& session, const SnapshotOptions& o) {
 }
 
 Value value_of(const SnapshotOptions& o) {
-    Value value = Value::object();
-    value.set("path", path_value(o.path));
-    value.set("name", path_value(o.name));
-    return value;
+    return Value{{"path", path_value(o.path)}, {"name", path_value(o.name)}};
 }
 
 int restore(Session& session, const SnapshotOptions& o) {

@@ -230,7 +230,6 @@ int join(Session& session, const StackOptions& given, bool stack) {
     JoinRecipe& joined = o.join();
     const std::vector<std::string> arrays = arrays_named(o.words, joined.as_given);
     require_apart(arrays, o.transfer.destination);
-
     for (const std::string& array : arrays) joined.parts.push_back({.path = array});
     joined.new_axis = stack;
     joined.keep_ones = !o.new_axis;

@@ -197,6 +197,22 @@ private:
     std::vector<std::uint8_t> cells_;
 };
 
+/// The value that line `y` of a plot stands for, on the first, the middle and the last one.
+static std::string line_label(const Picture& picture, std::pair<double, double> range, std::int64_t y,
+                              std::int64_t height) {
+    const double step = (range.second - range.first) / 100;
+    std::string label;
+    if (y == 0) label = picture_text(picture, range.second, step);
+    if (y + 1 == height) label = picture_text(picture, range.first, step);
+    if (height >= 7 && y == height / 2) {
+        const double middle = 1 - (static_cast<double>(y) + 0.5) / static_cast<double>(height);
+        label = picture_text(picture, range.first + (range.second - range.first) * middle, step);
+    }
+    if (label.size() > label_columns - 1) label.resize(label_columns - 1);
+    if (label.ends_with('T')) label.pop_back();  // of a date whose time has no room
+    return label;
+}
+
 std::string line_plot(const Picture& picture, std::pair<double, double> range, const Screen& screen) {
     const std::int64_t height = std::max(1, screen.lines - screen_lines_beside_picture);
     const std::int64_t width = std::max<std::int64_t>(1, line_room(screen) / 2);
@@ -217,19 +233,9 @@ std::string line_plot(const Picture& picture, std::pair<double, double> range, c
         plot.line(y_of(picture.low.values<double>()[number]), x, y_of(picture.high.values<double>()[number]), x);
         before = here;
     }
-    const double step = (range.second - range.first) / 100;
     std::string text;
     for (std::int64_t y = 0; y < height; ++y) {
-        std::string label;
-        if (y == 0) label = picture_text(picture, range.second, step);
-        if (y + 1 == height) label = picture_text(picture, range.first, step);
-        if (height >= 7 && y == height / 2) {
-            const double middle = 1 - (static_cast<double>(y) + 0.5) / static_cast<double>(height);
-            label = picture_text(picture, range.first + (range.second - range.first) * middle, step);
-        }
-        if (label.size() > label_columns - 1) label.resize(label_columns - 1);
-        if (label.ends_with('T')) label.pop_back();  // of a date whose time has no room
-        text += fmt::format("{:>{}} {}\n", label, label_columns - 1, plot.row(y));
+        text += fmt::format("{:>{}} {}\n", line_label(picture, range, y, height), label_columns - 1, plot.row(y));
     }
     return text;
 }

@@ -36,6 +36,17 @@ std::string plan_text(const Unstacked& plan) {
                        shape_text(layout.chunks), codecs_text(layout.codecs));
 }
 
+/// Unstacks, and says what an interruption leaves.
+Unstacked unstacked(const ArraySource& source, const TransferOptions& t, const UnstackOptions& options) {
+    try {
+        return tessera::unstack(source, t.destination, options);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled(t.result.resume ? "interrupted; the same command goes on with what is missing"
+                                        : "interrupted; the files that were new are removed");
+    }
+}
+
 int unstack(Session& session, const UnstackCommand& o) {
     const TransferOptions& t = o.transfer;
     const ResultOptions& r = t.result;
@@ -51,14 +62,7 @@ int unstack(Session& session, const UnstackCommand& o) {
     options.io = session.io();
     options.store = session.store();
     options.note = [&](const Note& note) { session.note(advised(note.text, note.advice)); };
-    Unstacked made;
-    try {
-        made = tessera::unstack(*source, t.destination, options);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled(r.resume ? "interrupted; the same command goes on with what is missing"
-                                 : "interrupted; the files that were new are removed");
-    }
+    const Unstacked made = unstacked(*source, t, options);
     session.clear_progress();
     Value paths = Value::array();
     for (const std::string& path : made.paths) paths.push_back(path_value(path));

@@ -24,6 +24,7 @@
 
 #include "command.h"
 #include "element_table.h"
+#include "hierarchy.h"
 #include "histogram.h"
 #include "options.h"
 #include "report.h"
@@ -167,9 +168,19 @@ Value cells_value(const Picture& picture) {
 }
 
 Picture read_slice(Session& session, const ViewOptions& o, const ArraySource& source, const PictureOptions& options) {
-    return about_path(o.path, [&] {
+    Picture picture = about_path(o.path, [&] {
         return about_options({"axes", "missing"}, [&] { return read_picture(source, options, session.io()); });
     });
+    picture.name = o.path;
+    return picture;
+}
+
+void apply_log(Picture& picture, const ViewOptions& o, bool json) {
+    if (!o.log) return;
+    if (json && !o.png) {
+        throw invalid_argument("--log: --json gives the values themselves; only pictures have logarithmic axes");
+    }
+    take_logarithms(picture);
 }
 
 int save_drawing(Session& session, const ViewOptions& o, const NDArray& drawing, const std::string& text, Value value) {
@@ -178,15 +189,11 @@ int save_drawing(Session& session, const ViewOptions& o, const NDArray& drawing,
     file->append(bytes);
     file->finish();
     session.clear_progress();
-    if (session.options().json) {
-        value.set("png", path_value(*o.png));
-        value.set("width", drawing.shape()[1]);
-        value.set("height", drawing.shape()[0]);
-        value.set("png_bytes", static_cast<std::int64_t>(bytes.size()));
-        print_json(value);
-    } else if (!session.options().quiet) {
-        print(fmt::format("{} → {} ({}×{} pixels)\n", text, printable(*o.png), drawing.shape()[1], drawing.shape()[0]));
-    }
+    value.set("png", path_value(*o.png));
+    value.set("width", drawing.shape()[1]);
+    value.set("height", drawing.shape()[0]);
+    value.set("png_bytes", static_cast<std::int64_t>(bytes.size()));
+    report(session, value, fmt::format("{} → {} ({}×{} pixels)", text, *o.png, drawing.shape()[1], drawing.shape()[0]));
     return exit_done;
 }
 
@@ -212,23 +219,15 @@ int view_slice(Session& session, const ViewOptions& o, const ArraySource& source
     const Screen screen = screen_of(o);
     const bool pixels = screen.graphics != Graphics::none && !o.png && !session.options().json;
     if (pixels) {
-        // A character is about 8×16 pixels.
-        draw.width = std::clamp(8 * screen.columns, least_drawing, most_drawing);
+        draw.width = std::clamp(8 * screen.columns, least_drawing, most_drawing);  // a character is about 8×16 pixels
         draw.height = std::clamp(16 * (screen.lines - 1), least_drawing, most_drawing);
     }
-    if (o.png || pixels) {
-        std::tie(options.height, options.width) = drawing_room(draw);
-    } else {
-        std::tie(options.height, options.width) = slice_room(screen);
-    }
+    const bool drawn = o.png || pixels;
+    std::tie(options.height, options.width) = drawn ? drawing_room(draw) : slice_room(screen);
     // A line is drawn in dots, which are smaller than characters.
-    options.line_width = o.png || pixels ? options.width : line_room(screen);
+    options.line_width = drawn ? options.width : line_room(screen);
     Picture picture = read_slice(session, o, source, options);
-    picture.name = o.path;
-    if (o.log && session.options().json && !o.png) {
-        throw invalid_argument("--log: --json gives the values themselves; only pictures have logarithmic axes");
-    }
-    if (o.log) take_logarithms(picture);
+    apply_log(picture, o, session.options().json);
     const std::pair<double, double> range = picture_range(picture, o.range, draw.map);
     Value value = picture_value(o.path, picture, range);
     if (o.png) return save_drawing(session, o, draw_picture(picture, draw), described(picture), std::move(value));
@@ -245,39 +244,43 @@ int view_slice(Session& session, const ViewOptions& o, const ArraySource& source
     return exit_done;
 }
 
-int view_histogram(Session& session, const ViewOptions& o, const ArraySource& source) {
-    const int bins = parse_number("--bins", o.bins, 4, 10'000);
-    PictureOptions options = picture_options(o);
-    const DrawOptions draw = draw_options(o);
-    // The histogram counts elements, not means: all of a slice of up to a million, else a regular sample.
+/// A histogram counts elements, not means: all of a slice of up to a million, else a regular sample.
+PictureOptions histogram_options(const ViewOptions& o) {
     constexpr std::int64_t side = 1024;
+    PictureOptions options = picture_options(o);
     options.height = options.width = side;
     options.line_width = side * side;
     options.with = Coarsening::nearest;
     options.colours = false;
+    return options;
+}
+
+Bars bars_of(const Picture& picture, const Histogram& h) {
+    const std::string label = picture.label.empty() ? "value" : picture.label;
+    return {.title = picture.name + " " + picture.slice,
+            .label = picture.units.empty() ? label : label + " (" + picture.units + ")",
+            .how = picture.how,
+            .start = h.start,
+            .width = h.width,
+            .counts = h.counts};
+}
+
+int view_histogram(Session& session, const ViewOptions& o, const ArraySource& source) {
+    const int bins = parse_number("--bins", o.bins, 4, 10'000);
+    const PictureOptions options = histogram_options(o);
+    const DrawOptions draw = draw_options(o);
     Picture picture = read_slice(session, o, source, options);
-    picture.name = o.path;
     picture.sampled = !picture.how.empty();
     const auto values = view_source(picture.values.view(), picture.name);
     const Statistics found = statistics(*values, std::nullopt, bins, session.io()).front();
     session.clear_progress();
     const Histogram h = found.histogram.value_or(Histogram{.start = 0, .width = 1, .counts = {}});
     Value value = picture_value(o.path, picture, picture_range(picture, "", ColourMap::viridis));
-    Value histogram = Value::object();
-    histogram.set("start", h.start);
-    histogram.set("width", h.width);
-    histogram.set("counts", Value::Array(h.counts.begin(), h.counts.end()));
-    value.set("histogram", std::move(histogram));
+    value.set(
+        "histogram",
+        Value{{"start", h.start}, {"width", h.width}, {"counts", Value::Array(h.counts.begin(), h.counts.end())}});
     if (o.png) {
-        std::string label = picture.label.empty() ? "value" : picture.label;
-        if (!picture.units.empty()) label += " (" + picture.units + ")";
-        const Bars bars{.title = picture.name + " " + picture.slice,
-                        .label = label,
-                        .how = picture.how,
-                        .start = h.start,
-                        .width = h.width,
-                        .counts = h.counts};
-        return save_drawing(session, o, draw_bars(bars, draw), described(picture), std::move(value));
+        return save_drawing(session, o, draw_bars(bars_of(picture, h), draw), described(picture), std::move(value));
     }
     if (session.options().json) {
         print_json(value);

@@ -58,6 +58,17 @@ public:
     }
 
 private:
+    /// Turns an axis of elements into one of chunks.
+    void count_chunks(PictureAxis& axis) const {
+        const int d = axis.dimension;
+        if (d < 0) return;
+        const std::int64_t last = axis.start + axis.step * (axis.count - 1);
+        const std::int64_t first = grid_.chunk_at(d, std::min(axis.start, last));
+        axis.count = grid_.chunk_at(d, std::max(axis.start, last)) - first + 1;
+        axis.start = first;
+        axis.step = 1;
+    }
+
     /// The axes in chunks, and the chunks of each value.
     void choose() {
         SliceAxes slice = slice_axes(source_, options_);
@@ -67,15 +78,8 @@ private:
             const std::int64_t middle = axis.start + axis.step * (axis.count / 2);
             fixed.push_back(grid_.chunk_at(d, middle));
         }
-        for (PictureAxis* axis : {&slice.rows, &slice.columns}) {
-            if (axis->dimension < 0) continue;
-            const int d = axis->dimension;
-            const std::int64_t last = axis->start + axis->step * (axis->count - 1);
-            const std::int64_t first = grid_.chunk_at(d, std::min(axis->start, last));
-            axis->count = grid_.chunk_at(d, std::max(axis->start, last)) - first + 1;
-            axis->start = first;
-            axis->step = 1;
-        }
+        count_chunks(slice.rows);
+        count_chunks(slice.columns);
         fit_axes(slice.rows, slice.columns, options_.height, options_.width);
         rows_ = slice.rows;
         columns_ = slice.columns;

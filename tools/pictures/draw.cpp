@@ -330,6 +330,19 @@ NDArray draw_line(const Picture& picture, const DrawOptions& options) {
     return std::move(drawing).take();
 }
 
+/// Marks round numbers of a range below.
+void mark_numbers(Drawing& drawing, std::pair<double, double> range, std::int64_t width) {
+    const Layout& at = drawing.at();
+    const Ticks ticks =
+        round_ticks(range.first, range.second,
+                    static_cast<int>(std::clamp<std::int64_t>(width / (std::int64_t{10} * at.letter), 2, 8)));
+    const Picture numbers{.dtype = DType::of<double>()};
+    for (const double v : ticks.at) {
+        drawing.mark_below(static_cast<std::int64_t>(place_in_range(v, range) * static_cast<double>(width - at.scale)),
+                           picture_text(numbers, v, ticks.step));
+    }
+}
+
 }  // namespace
 
 std::pair<std::int64_t, std::int64_t> drawing_room(const DrawOptions& options) {
@@ -368,15 +381,7 @@ NDArray draw_bars(const Bars& bars, const DrawOptions& options) {
     }
     drawing.border();
     drawing.title(bars.title, bars.how);
-    const std::pair<double, double> range{bars.start, bars.start + bars.width * static_cast<double>(n)};
-    const Ticks ticks =
-        round_ticks(range.first, range.second,
-                    static_cast<int>(std::clamp<std::int64_t>(width / (std::int64_t{10} * at.letter), 2, 8)));
-    const Picture numbers{.dtype = DType::of<double>()};
-    for (const double v : ticks.at) {
-        drawing.mark_below(static_cast<std::int64_t>(place_in_range(v, range) * static_cast<double>(width - at.scale)),
-                           picture_text(numbers, v, ticks.step));
-    }
+    mark_numbers(drawing, {bars.start, bars.start + bars.width * static_cast<double>(n)}, width);
     drawing.name_below(bars.label);
     return std::move(drawing).take();
 }

@@ -139,6 +139,18 @@ std::string window_text(const PicturePlan& plan) {
                      : fmt::format("{}×{}", plan.rows.window, plan.columns.window);
 }
 
+/// Until reading them costs little enough.
+void enlarge_cells(Cost& cost, PicturePlan& plan) {
+    const std::int64_t height = plan.rows.pixels();
+    const std::int64_t width = plan.columns.pixels();
+    while (!cost.cells_fit() && plan.rows.cells() * plan.columns.cells() > 1) {
+        PictureAxis& more = plan.rows.cells() > plan.columns.cells() ? plan.rows : plan.columns;
+        plan.sampled = true;
+        more.window *= 2;
+        more.zoom = std::max<std::int64_t>(1, (&more == &plan.rows ? height : width) / more.cells());
+    }
+}
+
 /// Chooses between all elements and one of each cell, and says so.
 void choose_reading(const ArraySource& source, const PictureOptions& options, PicturePlan& plan) {
     Cost cost(source, plan, options);
@@ -156,14 +168,7 @@ void choose_reading(const ArraySource& source, const PictureOptions& options, Pi
     plan.stepped = true;
     plan.sampled = reduces;
     plan.with = Coarsening::nearest;
-    const std::int64_t height = plan.rows.pixels();
-    const std::int64_t width = plan.columns.pixels();
-    while (!cost.cells_fit() && plan.rows.cells() * plan.columns.cells() > 1) {
-        PictureAxis& more = plan.rows.cells() > plan.columns.cells() ? plan.rows : plan.columns;
-        plan.sampled = true;
-        more.window *= 2;
-        more.zoom = std::max<std::int64_t>(1, (&more == &plan.rows ? height : width) / more.cells());
-    }
+    enlarge_cells(cost, plan);
     if (plan.rows.window == 1 && plan.columns.window == 1) return;
     plan.how = fmt::format("the first of {} elements", window_text(plan));
     if (plan.sampled) {

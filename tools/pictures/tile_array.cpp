@@ -53,6 +53,15 @@ struct TooMany {};
 
 }  // namespace
 
+static void require_tiles(const ArrayInfo& info, const std::string& name) {
+    if (!has_picture(info.dtype)) {
+        throw unsupported("{}: elements of {} are not numbers, so there are no tiles", name, info.dtype.to_string());
+    }
+    if (info.shape.rank() < 2) {
+        throw invalid_argument("{}: tiles take two dimensions, the shape is {}", name, info.shape.to_string());
+    }
+}
+
 TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileCache> c, std::string name)
     : source(std::move(s)),
       cache(std::move(c)),
@@ -60,14 +69,7 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
       info(source->info()),
       native(native_dtype(info.dtype)),
       meaning(shown_meaning(*source, false)) {
-    if (!has_picture(info.dtype)) {
-        throw unsupported("{}: elements of {} are not numbers, so there are no tiles", source->name(),
-                          info.dtype.to_string());
-    }
-    if (info.shape.rank() < 2) {
-        throw invalid_argument("{}: tiles take two dimensions, the shape is {}", source->name(),
-                               info.shape.to_string());
-    }
+    require_tiles(info, source->name());
     missing = missing_codes(*source, meaning, "auto");
     std::erase_if(missing, [](double v) { return v != v; });
     const auto* array = as_array(*source);
@@ -238,6 +240,14 @@ void TileArray::list_values() const {
     listing_.until = now + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(2), 10 * (now - begun));
 }
 
+/// Whether a value holds elements of the slice in which `wanted` lies.
+static bool is_in_slice(const Index& value, const Index& wanted, const TileSlice& slice) {
+    for (int d = 0; d < value.rank(); ++d) {
+        if (d != slice.rows && d != slice.columns && value[d] != wanted[d]) return false;
+    }
+    return true;
+}
+
 std::optional<std::vector<BlockRange>> TileArray::stored_in(const TileSlice& slice, const BlockRange& range) const {
     if (state == nullptr) return std::nullopt;
     const std::lock_guard lock(mutex_);
@@ -256,11 +266,7 @@ std::optional<std::vector<BlockRange>> TileArray::stored_in(const TileSlice& sli
     std::vector<BlockRange> found;
     for (const std::int64_t number : listing_.values) {
         const Index value = loaded->grid.index(number);
-        bool here = true;
-        for (int d = 0; d < value.rank(); ++d) {
-            here = here && (d == slice.rows || d == slice.columns || value[d] == wanted[d]);
-        }
-        if (!here) continue;
+        if (!is_in_slice(value, wanted, slice)) continue;
         const std::int64_t first_row = place(value, slice.rows) * rows;
         const std::int64_t first_column = place(value, slice.columns) * columns;
         BlockRange part{std::max(range.row, first_row), std::max(range.column, first_column), 0, 0};

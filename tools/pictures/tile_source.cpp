@@ -471,18 +471,23 @@ private:
         }
     }
 
-    /// One number for each group of blocks of a range, in C order.
-    std::vector<double> glances_of(const BlockRange& range, std::int64_t high, std::int64_t wide) {
-        const std::int64_t rows = ceil_div(range.rows, high);
-        const std::int64_t columns = ceil_div(range.columns, wide);
-        std::vector<TileBlock> chosen(static_cast<std::size_t>(rows * columns));
-        for (std::int64_t i = 0; i < rows; ++i) {
-            for (std::int64_t j = 0; j < columns; ++j) {
-                TileBlock& block = chosen[static_cast<std::size_t>(i * columns + j)];
-                block.row = range.row + std::min(i * high + high / 2, range.rows - 1);
-                block.column = range.column + std::min(j * wide + wide / 2, range.columns - 1);
+    /// The block in the middle of each group of blocks of a range, in C order.
+    static std::vector<TileBlock> middles_of(const BlockRange& range, std::int64_t high, std::int64_t wide) {
+        std::vector<TileBlock> middles;
+        for (std::int64_t i = 0; i < range.rows; i += high) {
+            for (std::int64_t j = 0; j < range.columns; j += wide) {
+                TileBlock& block = middles.emplace_back();
+                block.row = range.row + std::min(i + high / 2, range.rows - 1);
+                block.column = range.column + std::min(j + wide / 2, range.columns - 1);
             }
         }
+        return middles;
+    }
+
+    /// One number for each group of blocks of a range, in C order.
+    std::vector<double> glances_of(const BlockRange& range, std::int64_t high, std::int64_t wide) {
+        const std::int64_t columns = ceil_div(range.columns, wide);
+        std::vector<TileBlock> chosen = middles_of(range, high, wide);
         if (high * wide > 1) {
             // In a sparse array, a stored block represents its group better than the one in the middle.
             if (!listed_) listed_ = array_.stored_in(slice_, range);

@@ -312,6 +312,20 @@ Value missing_values(Served& served, const Shown& shown, const ArrayInfo& info) 
     return missing;
 }
 
+Value axis_labels(const ArraySource& source) {
+    const auto names = dimension_names_of(source);
+    Value labels = Value::array();
+    for (int d = 0; d < source.info().shape.rank(); ++d) labels.push_back(axis_label(names, d));
+    return labels;
+}
+
+Value fields_of(const DType& dtype) {
+    Value fields = Value::array();
+    if (dtype.kind() != Kind::structure) return fields;
+    for (const Field& field : dtype.fields()) fields.push_back(field.name);
+    return fields;
+}
+
 std::string_view kind_shown(const DType& dtype) {
     if (has_picture(dtype)) return dtype.kind() == Kind::boolean ? "bool" : "number";
     return dtype.kind() == Kind::structure ? "structure" : "text";
@@ -324,30 +338,21 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
     const NodePointer& node = shown.node;
     const ArraySource& source = *shown.source;
     const ArrayInfo info = source.info();
-    const auto names = dimension_names_of(source);
     const Value attributes = source.attribute_values();
     const Meaning meaning = meaning_of(source);
-    Value labels = Value::array();
-    Value middle = Value::array();
-    for (int d = 0; d < info.shape.rank(); ++d) {
-        labels.push_back(axis_label(names, d));
-        middle.push_back(info.shape[d] / 2);
-    }
-    Value fields = Value::array();
-    if (info.dtype.kind() == Kind::structure) {
-        for (const Field& field : info.dtype.fields()) fields.push_back(field.name);
-    }
+    Shape middle = info.shape;
+    for (std::int64_t& n : middle) n /= 2;
     return json_response(Value{{"path", utf8_text(node->path)},
                                {"shape", shape_value(info.shape)},
                                {"chunks", shape_value(info.chunks)},
                                {"dtype", info.dtype.to_string()},
                                {"kind", kind_shown(info.dtype)},
                                {"complex", info.dtype.kind() == Kind::complex},
-                               {"fields", std::move(fields)},
+                               {"fields", fields_of(info.dtype)},
                                {"pictures", pictures_of(info.dtype)},
-                               {"names", std::move(labels)},
+                               {"names", axis_labels(source)},
                                {"axes", shown_axes(info.shape)},
-                               {"middle", std::move(middle)},
+                               {"middle", shape_value(middle)},
                                {"missing", missing_values(served, shown, info)},
                                {"label", attribute_of(attributes, {"long_name", "standard_name"})},
                                {"units", attribute_of(attributes, {"units", "unit"})},
@@ -454,10 +459,7 @@ HttpResponse answer_profile(Served& served, const HttpRequest& request) {
                                {"high", numbers(line.high)}});
 }
 
-HttpResponse answer_chunks(Served& served, const HttpRequest& request) {
-    const auto node = served.node(request.parameter("path").value_or(""));
-    if (!node->array || !node->place) throw unsupported("only arrays in chunks of a store have a map of chunks");
-    const Shape shape = node->source().info().shape;
+static PictureOptions chunk_map_options(const HttpRequest& request, const Shape& shape) {
     PictureOptions options;
     options.height = options.width = request.integer("size", 256, 1, 1024);
     options.limit = std::int64_t{64} << 20;
@@ -466,7 +468,14 @@ HttpResponse answer_chunks(Served& served, const HttpRequest& request) {
         options.axes = {std::to_string(slice.rows), std::to_string(slice.columns)};
         options.selection = selection_text(index_of(request, shape), {slice.rows, slice.columns});
     }
-    const ChunkMap map = read_chunk_map(*node->place, options, served.io(request));
+    return options;
+}
+
+HttpResponse answer_chunks(Served& served, const HttpRequest& request) {
+    const auto node = served.node(request.parameter("path").value_or(""));
+    if (!node->array || !node->place) throw unsupported("only arrays in chunks of a store have a map of chunks");
+    const Shape shape = node->source().info().shape;
+    const ChunkMap map = read_chunk_map(*node->place, chunk_map_options(request, shape), served.io(request));
     const Picture& picture = map.picture;
     Value states = Value::array();
     for (const std::uint8_t state : picture.states.values<std::uint8_t>()) states.push_back(static_cast<int>(state));

@@ -338,11 +338,9 @@ Value numbered_blosc_json(const CodecConfig& blosc, const DType& dtype, std::str
                           fmt::join(blosc_cnames, ", "));
     }
     const Value* clevel = blosc.configuration.find("clevel");
-    Value json = Value::object();
-    json.set("clevel", clevel ? *clevel : Value(5));
-    json.set("cname", cname);
-    json.set("shuffle", shuffle_number(blosc.configuration, dialect));
-    return json;
+    return Value{{"clevel", clevel ? *clevel : Value(5)},
+                 {"cname", cname},
+                 {"shuffle", shuffle_number(blosc.configuration, dialect)}};
 }
 
 std::string chain_text(std::span<const CodecConfig> codecs) {
