@@ -1,6 +1,5 @@
 #include "helper_process.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,14 +15,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <iterator>
 #include <mutex>
 #include <new>
@@ -36,7 +33,6 @@
 #include <tessera/error_text.h>
 #include <tessera/fork.h>
 #include <tessera/memory_account.h>
-#include <tessera/own_helper.h>
 #include <tessera/parallel.h>
 
 #include "foreign_socket.h"
@@ -46,16 +42,8 @@ namespace tessera {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-std::atomic<bool> own_helper = false;
-
 std::string_view name_of(ForeignLibrary library) {
     return library == ForeignLibrary::hdf5 ? "libhdf5" : "libtiff";
-}
-
-std::string_view program_of(ForeignLibrary library) {
-    return library == ForeignLibrary::hdf5 ? "tessera-hdf5" : "tessera-tiff";
 }
 
 // ---- starting one
@@ -112,7 +100,7 @@ std::string spawn_helper(ForeignLibrary library, int socket, int memory, pid_t& 
     throw Error(ErrorCode::io,
                 fmt::format("{} works in the program {}, which cannot be started: tried {}; install it there, or let "
                             "the environment variable TESSERA_HELPERS name the folder that it lies in",
-                            name_of(library), program_of(library), tried));
+                            name_of(library), helper_program(library), tried));
 }
 
 /// A file of this process above those that a helper has.
@@ -470,40 +458,7 @@ void rest_helper(std::unique_ptr<HelperProcess> helper) {
     if (idle.size() < most) idle.push_back(std::move(helper));
 }
 
-/// The folder of the file that this code is in: of the library, of a module, or of a program.
-fs::path folder_of_library() {
-    Dl_info info{};
-    if (::dladdr(reinterpret_cast<const void*>(&build_id), &info) == 0 || info.dli_fname == nullptr) return {};
-    std::error_code error;
-    const fs::path path = fs::canonical(info.dli_fname, error);
-    return error ? fs::path() : path.parent_path();
-}
-
 }  // namespace
-
-std::vector<std::string> helper_places(ForeignLibrary library) {
-    if (own_helper) return {"/proc/self/exe"};
-    const std::string_view name = program_of(library);
-    if (const char* const named = ::getenv("TESSERA_HELPERS"); named != nullptr && *named != '\0') {
-        return {(fs::path(named) / name).string()};
-    }
-    std::error_code ignored;
-    const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-    std::vector<std::string> places;
-    const auto add = [&](const fs::path& path) {
-        const std::string text = path.lexically_normal().string();
-        if (std::ranges::find(places, text) == places.end()) places.push_back(text);
-    };
-    for (const fs::path& folder : {folder_of_library(), program}) {
-        if (folder.empty()) continue;
-        add(folder / name);
-        add(folder / "../libexec/tessera" / name);
-    }
-#ifdef TESSERA_HELPER_FOLDER
-    for (const char* const folder : {TESSERA_HELPER_FOLDER, "/usr/libexec/tessera"}) add(fs::path(folder) / name);
-#endif
-    return places;
-}
 
 HelperSession::HelperSession() = default;
 HelperSession::~HelperSession() = default;
@@ -556,14 +511,6 @@ void tell_helpers(const HelperWish& wish) {
         }
         rest_helper(std::move(helper));
     }
-}
-
-void be_own_helper() {
-    own_helper = true;
-}
-
-bool is_helper(int argc, const char* const* argv) {
-    return argc == 3 && std::string_view(argv[1]) == helper_argument;
 }
 
 }  // namespace tessera

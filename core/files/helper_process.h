@@ -61,7 +61,9 @@ void expect_helper(ForeignLibrary library) noexcept;
 /// Asks each idle helper, and no new one: for what it may have open.
 void tell_helpers(const HelperWish& wish);
 
-/// Where its program is looked for, in this order.
+/// What its program is called.
+[[nodiscard]] std::string_view helper_program(ForeignLibrary library);
+/// Where it is looked for, in this order.
 [[nodiscard]] std::vector<std::string> helper_places(ForeignLibrary library);
 
 }  // namespace tessera

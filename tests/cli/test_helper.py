@@ -204,6 +204,50 @@ class Helpers(ProgramTest):
         for part in "x.h5", str(self.folder / "tessera-hdf5"), "libexec/tessera/tessera-hdf5 (No such file", "TESSERA_HELPERS":
             self.assertIn(part, done.stderr)
 
+    def in_namespace(self, mount, *words, **options):
+        """A program among mounts of its own; the test is skipped where there can be none."""
+        unshare = ["unshare", "-m"] if os.getuid() == 0 else ["unshare", "-rm"]
+        if shutil.which("unshare") is None or subprocess.run([*unshare, "sh", "-c", mount], capture_output=True).returncode != 0:
+            self.skipTest("nothing can be mounted")
+        return subprocess.run([*unshare, "sh", "-c", mount + ' && exec "$@"', "sh", *words], capture_output=True, text=True,
+                              cwd=self.folder, timeout=300, **options)
+
+    def test_a_helper_in_a_folder_that_runs_nothing(self):
+        self.bad_file()
+        place = self.folder / "noexec"
+        place.mkdir()
+        done = self.in_namespace(f"mount -t tmpfs -o noexec none {place} && cp {HELPER} {place}", PROGRAM, "get", "x.h5::good",
+                                 env={**self.environment, "TESSERA_HELPERS": str(place)})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"tried {place}/tessera-hdf5 (Permission denied)", done.stderr)
+        place = self.folder / "unset"
+        place.mkdir()
+        shutil.copyfile(HELPER, place / "tessera-hdf5")
+        self.refused("get", "x.h5::good", env={**self.environment, "TESSERA_HELPERS": str(place)},
+                     says=["x.h5", f"tried {place}/tessera-hdf5 (Permission denied)"])
+
+    def test_a_program_that_is_its_own_helper(self):
+        """Under another name elsewhere, and where /proc is not mounted."""
+        own = Path(os.environ["TESSERA_OWN_HELPER"])
+        self.bad_file()
+        (self.folder / "elsewhere").mkdir()
+        moved = shutil.copy(own, self.folder / "elsewhere/other")
+        environment = {**self.environment, "TESSERA_HELPERS": "/no/such"}
+
+        def reads(done, says="6\n"):
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, says, ""))
+
+        reads(subprocess.run([moved, "x.h5::good"], cwd=self.folder, env=environment, capture_output=True, text=True))
+        reads(subprocess.run(["elsewhere/other", "x.h5::good"], cwd=self.folder, env=environment, capture_output=True, text=True))
+        done = subprocess.run([moved, "x.h5::crash"], cwd=self.folder, env=environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("libhdf5 crashed", done.stderr)
+        hidden = "mount -t tmpfs none /proc"
+        reads(self.in_namespace(hidden, moved, "x.h5::good", env=environment))
+        done = self.in_namespace(hidden, "elsewhere/other", "x.h5::good", env=environment)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("tried /proc/self/exe (No such file or directory)", done.stderr)
+
     def test_what_a_helper_wrote_that_ended_appears_under_no_name(self):
         """At every call that writes: the error names the file, and the old one stays."""
         self.save("a.npy", np.arange(64.0 * 64).reshape(64, 64))

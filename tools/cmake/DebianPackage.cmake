@@ -32,6 +32,11 @@ foreach(component IN LISTS components)
   if(pages)
     execute_process(COMMAND gzip -9n ${pages} COMMAND_ERROR_IS_FATAL ANY)
   endif()
+  # Helpers below /usr are found without a run path.
+  file(GLOB descriptions "${component}/usr/lib/*/pkgconfig/tessera.pc" "${component}/usr/lib/pkgconfig/tessera.pc")
+  if(descriptions)
+    execute_process(COMMAND sed -i "s/ -Wl,-rpath,[^ ]*//" ${descriptions} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
   # Where Debian's zsh looks.
   if(EXISTS "${component}/usr/share/zsh/site-functions")
     file(RENAME "${component}/usr/share/zsh/site-functions" "${component}/usr/share/zsh/vendor-completions")
