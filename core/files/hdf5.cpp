@@ -52,6 +52,10 @@ ForeignFile foreign_file(const ArrayPath& path) {
     return file;
 }
 
+std::string name_of(const ArrayPath& path) {
+    return path.member ? path.path.string() + "::" + *path.member : path.path.string();
+}
+
 /// Asks about a file. Errors of the helper itself do not know it.
 Buffer ask_about(const std::string& name, const ArrayPath& path, HelperWish wish) {
     wish.library = ForeignLibrary::hdf5;
@@ -60,7 +64,7 @@ Buffer ask_about(const std::string& name, const ArrayPath& path, HelperWish wish
     try {
         return ask_helper(wish);
     } catch (const Error& e) {
-        const bool named = std::string_view(e.what()).find(name) != std::string_view::npos;
+        const bool named = std::string_view(e.what()).find(wish.file) != std::string_view::npos;
         if (named || e.code() == ErrorCode::cancelled) throw;
         throw e.within(name);
     }
@@ -70,9 +74,10 @@ Buffer ask_about(const std::string& name, const ArrayPath& path, HelperWish wish
 template <class Answer>
 Answer ask_for(ForeignTask task, const ArrayPath& path) {
     const Buffer request = wired(foreign_file(path));
-    const Buffer answer =
-        ask_about(path.path.string(), path, {.task = task, .library = ForeignLibrary::hdf5, .request = request});
-    return WireReader(answer).next<Answer>();
+    Answer answer;
+    (void)ask_about(name_of(path), path,
+                    {.task = task, .request = request, .read = [&](WireReader in) { in(answer); }});
+    return answer;
 }
 
 class HelperSource final : public ArraySource {
@@ -81,15 +86,14 @@ public:
         std::shared_ptr<const ByteSource> file = path_.opened;
         if (!path_.is_elsewhere()) path_.opened = nullptr;
         asked_.array = next_id();
-        opened_.name = path_.path.string();
-        opened_ = WireReader(ask(ForeignTask::hdf5_open, wired(asked_))).next<ForeignArray>();
+        opened_.name = name_of(path_);
+        const Buffer request = wired(asked_);
+        ask({.task = ForeignTask::hdf5_open, .request = request, .read = [&](WireReader in) {
+                 opened_ = checked(in.next<ForeignArray>());
+             }});
         asked_.version = opened_.version;
         const ArrayInfo& info = opened_.info;
         item_ = info.dtype.size();
-        if ((!info.chunks.empty() && info.chunks.rank() != info.shape.rank()) ||
-            (opened_.absent && std::cmp_not_equal(opened_.absent->size(), item_))) {
-            throw corrupt("{}: what the helper says of it contradicts itself", opened_.name);
-        }
         const auto bytes = static_cast<std::uint64_t>(byte_count(info.shape, item_));
         held_ = opened_.offset == 0;
         if (opened_.offset != 0) file_ = file ? std::move(file) : path_.bytes();
@@ -115,13 +119,16 @@ public:
     std::optional<std::vector<std::byte>> absent_element() const override { return opened_.absent; }
 
     bool visit_stored(const std::function<void(const Region&)>& each) const override {
-        const Buffer answer = ask(ForeignTask::hdf5_stored, wired(asked_));
-        const auto stored = WireReader(answer).next<std::optional<std::vector<Region>>>();
+        std::optional<std::vector<Region>> stored;
+        const auto read = [&](WireReader in) {
+            in(stored);
+            if (!stored) return;
+            for (const Region& region : *stored) require_inside(region, opened_.info.shape);
+        };
+        const Buffer request = wired(asked_);
+        ask({.task = ForeignTask::hdf5_stored, .request = request, .read = read});
         if (!stored) return false;
-        for (const Region& region : *stored) {
-            require_inside(region, opened_.info.shape);
-            each(region);
-        }
+        std::ranges::for_each(*stored, each);
         return true;
     }
 
@@ -147,9 +154,20 @@ public:
     }
 
 private:
-    [[nodiscard]] Buffer ask(ForeignTask task, const Buffer& request) const {
+    void ask(HelperWish wish) const {
         held_ = true;
-        return ask_about(opened_.name, path_, {.task = task, .library = ForeignLibrary::hdf5, .request = request});
+        (void)ask_about(opened_.name, path_, std::move(wish));
+    }
+
+    static ForeignArray checked(ForeignArray array) {
+        const ArrayInfo& info = array.info;
+        (void)byte_count(info.shape, info.dtype.size());
+        if ((!info.chunks.empty() && info.chunks.rank() != info.shape.rank()) ||
+            (array.absent && std::cmp_not_equal(array.absent->size(), info.dtype.size()))) {
+            throw corrupt("what the helper says of it contradicts itself");
+        }
+        if (!info.chunks.empty()) (void)byte_count(info.chunks, info.dtype.size());
+        return array;
     }
 
     static std::uint64_t next_id() {
@@ -174,40 +192,34 @@ private:
     }
 
     void read_elements(const Region& region, const MutableArrayView& out) const {
-        held_ = true;
-        const std::uint64_t decoding = 2 * chunk_bytes_;  // as stored and decoded
-        const MemoryHold held_for_helper(decoding);
         const Buffer request = wired(asked_, region);
         const auto take = [&](ByteSpan space) {
             copy_elements(view_bytes(space.data(), opened_.info.dtype, region.extent), out);
         };
-        (void)ask_about(opened_.name, path_,
-                        {.task = ForeignTask::hdf5_read,
-                         .library = ForeignLibrary::hdf5,
-                         .request = request,
-                         .space = static_cast<std::size_t>(byte_count(region.extent, item_)),
-                         .take = take,
-                         .granted = decoding});
+        ask_for_elements(
+            {.request = request, .space = static_cast<std::size_t>(byte_count(region.extent, item_)), .take = take});
     }
 
     void read_texts(const Region& region, const MutableArrayView& out) const {
-        held_ = true;
-        const std::uint64_t decoding = 2 * chunk_bytes_;
-        const MemoryHold held_for_helper(decoding);
         const Buffer request = wired(asked_, region);
-        const Buffer answer = ask_about(
-            opened_.name, path_,
-            {.task = ForeignTask::hdf5_read, .library = ForeignLibrary::hdf5, .request = request, .granted = decoding});
-        const auto count = static_cast<std::size_t>(element_count(region.extent));
-        const MemoryHold held(count * sizeof(VariableSlot));
-        std::vector<VariableSlot> slots(count);
-        WireReader in(answer);
-        for (VariableSlot& slot : slots) {
-            const std::string_view text = in.text();
-            if (!text.empty()) slot = out.arena->add(text);
-        }
-        copy_elements(view_bytes(reinterpret_cast<const std::byte*>(slots.data()), opened_.info.dtype, region.extent),
-                      out);
+        ask_for_elements({.request = request, .read = [&](WireReader in) {
+                              const auto count = static_cast<std::size_t>(element_count(region.extent));
+                              const MemoryHold held(count * sizeof(VariableSlot));
+                              std::vector<VariableSlot> slots(count);
+                              for (VariableSlot& slot : slots) {
+                                  const std::string_view text = in.text();
+                                  if (!text.empty()) slot = out.arena->add(text);
+                              }
+                              const auto* const bytes = reinterpret_cast<const std::byte*>(slots.data());
+                              copy_elements(view_bytes(bytes, opened_.info.dtype, region.extent), out);
+                          }});
+    }
+
+    void ask_for_elements(HelperWish wish) const {
+        wish.task = ForeignTask::hdf5_read;
+        wish.granted = 2 * chunk_bytes_;  // as stored and decoded
+        const MemoryHold held(wish.granted);
+        ask(std::move(wish));
     }
 
     ArrayPath path_;     ///< `opened` only if it is elsewhere

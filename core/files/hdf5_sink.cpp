@@ -207,12 +207,25 @@ void HelperWriter::group(const ArrayFileGroup& group) {
 
 std::unique_ptr<ArraySink> HelperWriter::add(const std::string& path, const ArrayInfo& info, const Value& attributes,
                                              int deflate_level) {
-    const Buffer answer = helper_->ask(name_, ForeignTask::write_add, wired(path, info, attributes, deflate_level));
-    WireReader in(answer);
-    const auto number = in.next<std::uint64_t>();
-    ArrayInfo made{.dtype = info.dtype, .shape = info.shape, .chunks = in.next<Shape>()};
-    const auto level = in.next<int>();
-    return std::make_unique<Sink>(helper_, fmt::format("{}::{}", name_, path), number, std::move(made), level);
+    const std::string name = fmt::format("{}::{}", name_, path);
+    std::uint64_t number = 0;
+    ArrayInfo made{.dtype = info.dtype, .shape = info.shape, .chunks = {}};
+    int level = 0;
+    const auto read = [&](WireReader in) {
+        in(number, made.chunks, level);
+        const bool chunked = !made.chunks.empty();
+        if ((chunked && made.chunks.rank() != made.shape.rank()) ||
+            (level != 0 && (level != deflate_level || !chunked))) {
+            throw corrupt("what the helper says of it contradicts itself");
+        }
+        for (int d = 0; d < made.chunks.rank(); ++d) {
+            if (made.chunks[d] < 1 || made.chunks[d] > made.shape[d])
+                throw corrupt("its chunks are {}", made.chunks[d]);
+        }
+    };
+    const Buffer request = wired(path, info, attributes, deflate_level);
+    (void)helper_->ask(name, {.task = ForeignTask::write_add, .request = request, .read = read});
+    return std::make_unique<Sink>(helper_, name, number, std::move(made), level);
 }
 
 void HelperWriter::finish() {

@@ -19,8 +19,10 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <iterator>
 #include <mutex>
 #include <new>
@@ -158,7 +160,7 @@ struct HelperFiles {
     }
 };
 
-[[noreturn]] void throw_error(ByteSpan bytes) {
+Error error_of(ByteSpan bytes) {
     WireReader in(bytes);
     const auto code = in.next<ErrorCode>();
     if (code < ErrorCode{} || code > ErrorCode::sealed) throw corrupt("an error is of no kind");
@@ -166,7 +168,7 @@ struct HelperFiles {
     for (const Advice& advice : in.next<std::vector<Advice>>()) {
         error = error.advising(advice.action, advice.effect, advice.value);
     }
-    throw error;
+    return error;
 }
 
 }  // namespace
@@ -199,16 +201,17 @@ public:
 
     Buffer call(const HelperWish& wish) {
         const MemoryHold held(wish.space);
-        ForeignHead reply;
+        std::optional<Error> error;
         Buffer bytes;
         try {
             if (!greeted_) greet();
-            bytes = exchange(wish, reply);
+            bytes = exchange(wish, error);
+            if (!error && wish.read) wish.read(WireReader(bytes));
         } catch (...) {
             end();  // what it still says answers no later request
             throw;
         }
-        if (reply.kind == ForeignHead::Kind::error) throw_error(bytes);
+        if (error) throw *error;
         if (wish.take) wish.take(space_->map(wish.space));
         if (used_ > kept_space) {
             space_->map(0);
@@ -241,23 +244,24 @@ public:
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
     static constexpr std::int64_t second = 1'000'000'000, least_seconds = 3;
 
     /// Reads what a helper says first.
     void greet() {
         const HelperWish begin{.library = library_, .file = "/"};
         ForeignHead hello;
-        constexpr std::size_t longest = 200;
+        constexpr std::uint64_t longest = 200;
         const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-        if (!receive(&hello, sizeof hello, begin, until) || hello.kind != ForeignHead::Kind::hello ||
-            hello.size > longest) {
+        if (!receive(&hello, sizeof hello, begin, until)) {
             wait_for_end();
             end();
             throw Error(ErrorCode::io, fmt::format("{} works in the program {}, which ended before it was asked ({}): "
                                                    "start it by hand to see why, or install it again",
                                                    name_of(library_), path_, how_it_ended()));
         }
-        std::string build(static_cast<std::size_t>(hello.size), ' ');
+        if (hello.kind != ForeignHead::Kind::hello) hello.size = 0;
+        std::string build(static_cast<std::size_t>(std::min(hello.size, longest)), ' ');
         if (!receive(build.data(), build.size(), begin, until) || build != build_id()) {
             throw Error(ErrorCode::io,
                         fmt::format("{} works in the program {}, which is of another build ({}) than this library "
@@ -281,7 +285,8 @@ private:
         (void)::prlimit(child_, RLIMIT_AS, &limit, nullptr);
     }
 
-    Buffer exchange(const HelperWish& wish, ForeignHead& reply) {
+    /// Returns the answer, or what the helper threw.
+    Buffer exchange(const HelperWish& wish, std::optional<Error>& error) {
         ForeignHead head{.kind = ForeignHead::Kind::request,
                          .size = wish.request.size(),
                          .place = static_cast<std::uint64_t>(wish.task),
@@ -295,13 +300,16 @@ private:
         share(wish);
         spent_ = -1;
         if (!send_all(socket_, head, wish.request)) fail();
+        ForeignHead reply;
         for (;;) {
             if (!receive(&reply, sizeof reply, wish)) fail();
             if (reply.kind != ForeignHead::Kind::read) break;
             send_source(reply, wish);
         }
-        if (reply.kind != ForeignHead::Kind::answer && reply.kind != ForeignHead::Kind::error) fail();
-        return receive_bytes(reply.size, wish);
+        if (reply.kind != ForeignHead::Kind::answer && reply.kind != ForeignHead::Kind::error) refuse();
+        Buffer bytes = receive_bytes(reply.size, wish);
+        if (reply.kind == ForeignHead::Kind::error) error = error_of(bytes);
+        return bytes;
     }
 
     void share(const HelperWish& wish) {
@@ -349,22 +357,55 @@ private:
         return std::min(most, least_seconds + static_cast<std::int64_t>(bytes / bytes_in_second));
     }
 
-    using Until = std::chrono::steady_clock::time_point;
+    /// Whether it waits for something that is no disk: a lock, a pipe in the place of a file.
+    [[nodiscard]] bool sleeps() const {
+        std::ifstream file(fmt::format("/proc/{}/stat", child_));
+        std::string stat;
+        std::getline(file, stat);
+        const std::size_t name_end = stat.rfind(") ");
+        return name_end != std::string::npos && name_end + 2 < stat.size() && stat[name_end + 2] == 'S';
+    }
+
+    static std::int64_t most_idle_seconds() {
+        constexpr int otherwise = 120;
+        const char* const of_test = ::getenv("TESSERA_TEST_IDLE_SECONDS");
+        return of_test == nullptr ? otherwise : std::max(1, std::atoi(of_test));
+    }
+
+    /// Throws if it finds no end, or does nothing.
+    void require_work(const HelperWish& wish) {
+        const std::int64_t spent = processor_time();
+        const auto now = Clock::now();
+        if (spent_ < 0) spent_ = spent;
+        if (spent - spent_ > least_seconds * second && spent - spent_ > most_seconds(wish) * second) {
+            throw corrupt("{} was ended after {} s of work on it: the file is damaged, or too large", name_of(library_),
+                          most_seconds(wish));
+        }
+        // It looks each second whether its parent is there, which takes some microseconds.
+        constexpr std::int64_t nothing = second / 1000;
+        if (busy_until_ == Clock::time_point() || spent - spent_when_busy_ > nothing * most_idle_seconds()) {
+            busy_until_ = now;
+            spent_when_busy_ = spent;
+        }
+        if (now - busy_until_ > std::chrono::seconds(most_idle_seconds()) && sleeps()) {
+            throw Error(ErrorCode::io,
+                        fmt::format("the process in which {} works on it was ended: it did nothing for {} s",
+                                    name_of(library_), most_idle_seconds()));
+        }
+    }
+
     /// As receive_all, but it ends on request, where the library finds no end, and at a time.
-    bool receive(void* to, std::size_t size, const HelperWish& wish, Until until = Until::max()) {
+    bool receive(void* to, std::size_t size, const HelperWish& wish,
+                 Clock::time_point until = Clock::time_point::max()) {
         constexpr int between = 50;  // milliseconds
         auto* p = static_cast<char*>(to);
+        busy_until_ = {};
         while (size > 0) {
             pollfd wait{.fd = socket_, .events = POLLIN, .revents = 0};
             if (::poll(&wait, 1, between) <= 0) {
                 if (stop_requested()) throw cancelled("stopped on request");
-                if (std::chrono::steady_clock::now() > until) return false;
-                const std::int64_t now = processor_time();
-                if (spent_ < 0) spent_ = now;
-                if (now - spent_ > least_seconds * second && now - spent_ > most_seconds(wish) * second) {
-                    throw corrupt("{} was ended after {} s of work on it: the file is damaged, or too large",
-                                  name_of(library_), most_seconds(wish));
-                }
+                if (Clock::now() > until) return false;
+                require_work(wish);
                 continue;
             }
             const ssize_t n = ::recv(socket_, p, size, 0);
@@ -378,7 +419,7 @@ private:
 
     void send_source(const ForeignHead& read, const HelperWish& wish) {
         constexpr std::uint64_t most = std::uint64_t{1} << 31U;
-        if (wish.source == nullptr || read.size > most) fail();
+        if (wish.source == nullptr || read.size > most) refuse();
         Buffer bytes(static_cast<std::size_t>(read.size));
         wish.source->read(read.place, bytes.span());
         if (!send_all(socket_, bytes.data(), bytes.size())) fail();
@@ -398,6 +439,12 @@ private:
     [[nodiscard]] std::string how_it_ended() const {
         if (!WIFSIGNALED(status_)) return fmt::format("exit code {}", WEXITSTATUS(status_));
         return fmt::format("signal {}, {}", WTERMSIG(status_), ::strsignal(WTERMSIG(status_)));
+    }
+
+    /// It says what no helper of this build says: a file has taken it over, or damaged its memory.
+    [[noreturn]] void refuse() {
+        end();
+        throw corrupt("{} damaged the memory of its process, which was ended: the file is damaged", name_of(library_));
     }
 
     [[noreturn]] void fail() {
@@ -420,7 +467,9 @@ private:
     std::string path_;
     std::size_t sized_ = 0, used_ = 0;  ///< bytes of the shared memory; those that take memory
     std::uint64_t memory_at_start_ = 0, limited_to_ = 0;
-    std::int64_t spent_ = 0;
+    std::int64_t spent_ = 0;        ///< processor time when the request began; -1: not known
+    Clock::time_point busy_until_;  ///< when it was last seen to work
+    std::int64_t spent_when_busy_ = 0;
     std::optional<SharedSpace> space_;
 };
 

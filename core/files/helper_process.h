@@ -17,6 +17,7 @@
 #include <tessera/byte_io.h>
 
 #include "foreign.h"
+#include "wire.h"
 
 namespace tessera {
 
@@ -28,6 +29,7 @@ struct HelperWish {
     std::size_t space = 0;                                ///< bytes of memory that both share, for elements
     std::function<void(MutableByteSpan)> give = nullptr;  ///< called with it before the request
     std::function<void(ByteSpan)> take = nullptr;         ///< called with it after the answer
+    std::function<void(WireReader)> read = nullptr;       ///< called with the answer; whose errors end the helper
     const ByteSource* source = nullptr;                   ///< for files that are no files of this machine
     const char* file = nullptr;                           ///< what is read instead: a small one is little work
     std::uint64_t granted = 0;  ///< bytes of this thread's account that are held for the helper
