@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,7 @@
 #include <tessera/slices.h>
 
 #include <tessera/unicode.h>
+#include <tessera/value.h>
 
 namespace tessera {
 
@@ -95,6 +98,38 @@ private:
     std::string changed() const { return fmt::format("{}: the array was changed while it was read", name()); }
 };
 
+/// Calls each(content) for all elements of text.
+template <class Each>
+void for_each_text(const NDArray& elements, const Each& each) {
+    const DType& dtype = elements.dtype();
+    const std::byte* at = elements.bytes().data();
+    for (std::int64_t i = 0; i < elements.count(); ++i, at += dtype.size()) {
+        if (dtype.is_variable()) {
+            each(reinterpret_cast<const VariableSlot*>(at)->view());
+        } else {
+            const Value text = element_to_value(dtype, at);
+            each(std::string_view(text.as_string()));
+        }
+    }
+}
+
+class Utf8Strings final : public ConvertedSource {
+public:
+    using ConvertedSource::ConvertedSource;
+
+private:
+    void convert(const NDArray& from, NDArray& to) const override {
+        const auto size = static_cast<std::size_t>(to.dtype().size());
+        std::byte* out = to.bytes().data();
+        for_each_text(from, [&](std::string_view content) {
+            if (content.size() > size) throw corrupt("{}: the array was changed while it was read", name());
+            std::memset(out, 0, size);
+            if (!content.empty()) std::memcpy(out, content.data(), content.size());
+            out += size;
+        });
+    }
+};
+
 /// Calls body(elements) for the array in blocks that cover it, each of a size that suits the source.
 template <class Body>
 void for_each_block(const ArraySource& source, const IoOptions& io, const Body& body) {
@@ -146,6 +181,20 @@ std::unique_ptr<ArraySource> fixed_length_strings(const ArraySource& source, con
     });
     return std::make_unique<FixedLengthStrings>(source,
                                                 is_text ? DType::text(longest, native_order) : DType::bytes(longest));
+}
+
+std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOptions& io) {
+    std::int64_t longest = 1;
+    for_each_block(source, io, [&](const NDArray& elements) {
+        for_each_text(elements, [&](std::string_view content) {
+            if (content.ends_with('\0')) {
+                throw unsupported("{}: an element ends in NUL, which strings of fixed length cannot keep",
+                                  source.name());
+            }
+            longest = std::max(longest, std::ssize(content));
+        });
+    });
+    return std::make_unique<Utf8Strings>(source, DType::bytes(longest));
 }
 
 }  // namespace tessera

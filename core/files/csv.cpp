@@ -1,5 +1,6 @@
 #include <tessera/action.h>
 #include <tessera/array_file.h>
+#include <tessera/csv_line.h>
 
 #include <algorithm>
 #include <array>
@@ -442,6 +443,18 @@ Value csv_describe(const ArrayPath& path) {
 
 std::unique_ptr<ArraySource> open_csv(std::shared_ptr<const ByteSource> file, const CsvOptions& options) {
     return open_table(file, options);
+}
+
+std::int64_t csv_line(const ByteSource& file, std::int64_t row, std::int64_t rows) {
+    CsvRows found(file, {});
+    std::int64_t without_header = 0;
+    std::int64_t with_header = 0;
+    std::int64_t count = 0;
+    for (; found.next(); ++count) {
+        if (count == row) without_header = found.place().line;
+        if (count == row + 1) with_header = found.place().line;
+    }
+    return count > rows ? with_header : without_header;
 }
 
 std::unique_ptr<ArraySink> create_csv(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape) {

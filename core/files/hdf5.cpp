@@ -277,7 +277,8 @@ Value hdf5_facts(const ArrayPath& path) {
 }
 
 std::unique_ptr<ArraySource> hdf5_convert(const ArraySource& source, const ArrayFileOptions& /*options*/,
-                                          const IoOptions& /*io*/) {
+                                          const IoOptions& io) {
+    if (source.info().dtype.kind() == Kind::text) return utf8_strings(source, io);
     return source.info().dtype.kind() == Kind::bfloat16 ? widened_bfloat16(source) : nullptr;
 }
 

@@ -307,8 +307,10 @@ std::unique_ptr<ArraySink> netcdf_create(const ArrayPath& path, const DType& dty
 }
 
 std::unique_ptr<ArraySource> netcdf_convert(const ArraySource& source, const ArrayFileOptions& /*options*/,
-                                            const IoOptions& /*io*/) {
-    return source.info().dtype.kind() == Kind::bfloat16 ? widened_bfloat16(source) : nullptr;
+                                            const IoOptions& io) {
+    const DType dtype = source.info().dtype;
+    if (dtype.kind() == Kind::text || dtype.is_variable()) return utf8_strings(source, io);
+    return dtype.kind() == Kind::bfloat16 ? widened_bfloat16(source) : nullptr;
 }
 
 Value netcdf_describe(const ArrayPath& path) {
@@ -347,8 +349,10 @@ void netcdf_bundle(const std::filesystem::path& path, const ArrayBundle& bundle,
     };
     for (const std::string& name : bundle.names) {
         opened(name, [&](const ArraySource& stored, const ArraySource& source) {
-            const Value attributes = bundle.attributes ? bundle.attributes(stored) : stored.attribute_values();
-            writer.add(name, source.info().dtype, source.info().shape, attributes);
+            Value attributes = bundle.attributes ? bundle.attributes(stored) : stored.attribute_values();
+            const Kind kind = stored.info().dtype.kind();
+            if (kind == Kind::text || kind == Kind::variable_text) attributes.set("_Encoding", "utf-8");  // xarray's
+            writer.add(name, source.info().dtype, source.info().shape, std::move(attributes));
         });
     }
     writer.begin();

@@ -11,6 +11,7 @@ from program import PROGRAM, ProgramTest, main
 
 try:
     import netCDF4  # noqa: F401 (of which xarray reads and writes files)
+    import pandas as pd
     import xarray as xr
 except ImportError:
     print("xarray or netCDF4 is not installed")
@@ -53,7 +54,7 @@ class DataSets(ProgramTest):
         self.addCleanup(self.a.close)
 
     def opened(self, path):
-        data = xr.open_dataset(path) if path.endswith(".nc") else xr.open_zarr(path, consolidated=False)
+        data = xr.open_dataset(path) if path.endswith((".nc", ".nc4")) else xr.open_zarr(path, consolidated=False)
         self.addCleanup(data.close)
         return data
 
@@ -152,6 +153,70 @@ class DataSets(ProgramTest):
                 self.assertEqual(row[3], "")
             else:
                 self.assertEqual(float(row[3]), expected.t)
+
+    def test_tables_become_arrays_again(self):
+        program("copy", "a.nc::t", "t.csv", "--coordinates")
+        for out, options in ("o.nc", []), ("o.nc4", []), ("o.zarr", ["--format", "v2"]):
+            said = program("copy", "t.csv", out, "--dims", "time,lat,lon", *options)
+            made = self.opened(out)
+            np.testing.assert_array_equal(made.t, self.a.t)
+            self.assertEqual(made.t.dims, ("time", "lat", "lon"))
+            for name in "time", "lat", "lon":
+                np.testing.assert_array_equal(made[name], self.a[name], said)
+        with open("t.csv") as pipe:  # other orders of the rows, and some that are not there
+            header, *rows = pipe.read().splitlines()
+        np.random.default_rng(3).shuffle(rows)
+        with open("part.csv", "w") as file:
+            file.write("\n".join([header, *rows[:900]]) + "\n")
+        for words in ("copy", "part.csv", "part.zarr"), ("copy", "-", "piped.zarr", "--as", "csv"):
+            with open("part.csv") as pipe:
+                subprocess.run([PROGRAM, *words, "--dims", "time,lat,lon", "--format", "v2", "--quiet"], stdin=pipe, check=True)
+            made = self.opened(words[2])
+            wanted = pd.read_csv("part.csv", parse_dates=["time"]).set_index(["time", "lat", "lon"]).to_xarray()
+            xr.testing.assert_equal(made.load(), wanted)
+
+    def test_tables_of_stations(self):
+        text = "station,day,n,kind,when\nWien,2001-01-02,3,wet,2001-05-05T12:00\nGöß,2001-01-02,,dry,\nWien,2001-01-01,NA,wet,2001-05-06\n"
+        with open("s.csv", "w") as file:
+            file.write(text)
+        for out, options in ("s.nc", []), ("s.nc4", []), ("s.zarr", ["--format", "v2"]):
+            program("copy", "s.csv", out, "--dims", "day,station", *options)
+            made = self.opened(out).load()
+            self.assertEqual(list(made.station.values.astype(str)), ["Göß", "Wien"])
+            np.testing.assert_array_equal(made.day, np.array(["2001-01-01", "2001-01-02"], "M8[ns]"))
+            np.testing.assert_array_equal(made.n, [[np.nan, np.nan], [np.nan, 3]])
+            self.assertEqual(made.kind.values.astype(str).tolist(), [["", "wet"], ["dry", "wet"]])
+            self.assertEqual(made.when.values[1, 1], np.datetime64("2001-05-05T12:00"))
+            np.testing.assert_array_equal(np.isnat(made.when), [[True, False], [True, False]])
+        program("copy", "s.csv", "marked.nc", "--dims", "day,station", "--missing", "-9")
+        with xr.open_dataset("marked.nc", mask_and_scale=False, decode_times=False) as raw:
+            np.testing.assert_array_equal(raw.n, [[-9, -9], [-9, 3]])
+            self.assertEqual(raw.n.attrs["_FillValue"], -9)
+        program("copy", "s.csv", "wet.zarr", "--dims", "day,station", "--where", "kind == 'wet'", "--format", "v2")
+        self.assertEqual(self.opened("wet.zarr").n.shape, (2, 1))
+
+    def test_tables_that_are_no_arrays_are_refused(self):
+        rows = "".join(f"{i},{i * 0.5},{-i},1\n" for i in range(5000))
+        big = f"{2**53 + 1}"
+        for text, dims, says in (("t,x,v\n1,2,3\n\"1\",3,4\n1,2,5\n", "t,x", "line 2 and line 4 are of one cell, t=1, x=2"),
+                                 ("t,x,v\n1,2,3\n1,NA,4\n", "t,x", "line 3 has no x"),
+                                 ("t,x,v\n1,2,3\n", "t,y", "no column 'y'; its columns are t, x, v"),
+                                 ("t,x\n1,2\n", "t,x", "none is left that has values"),
+                                 ("t,x,a/b\n1,2,3\n", "t,x", "no array of a group has such a name"),
+                                 (f"t,x,v\n1,2,{big}\n2,3,4\n", "t,x", "float64, which has NaN, does not hold"),
+                                 ("t,x,v\n1,2,true\n2,3,false\n", "t,x", "some cells have no row"),
+                                 ("a,b,c,v\n" + rows, "a,b,c", "5000 rows for 1.25e+11 cells (5000 of a, 5000 of b, 5000 of c)")):
+            with open("t.csv", "w") as file:
+                file.write(text)
+            self.assertIn(says, program("copy", "t.csv", "o.zarr", "--dims", dims, fails=True))
+            self.assertFalse(os.path.exists("o.zarr"))
+        self.assertIn("--sel", program("copy", "t.csv", "o.zarr", "--dims", "a,b", "--sel", ":3", fails=True))
+        with open("t.csv", "w") as file:
+            file.write("i,j,v\n" + "".join(f"{i * 7919 % 500},{i // 500},{i}\n" for i in range(250_000)))
+        self.assertIn("memory", program("copy", "t.csv", "o.zarr", "--dims", "i,j", "--max-memory", "4M", fails=True))
+        program("copy", "t.csv", "o.zarr", "--dims", "i,j", "--max-memory", "32M", "--format", "v2")
+        wanted = pd.read_csv("t.csv").set_index(["i", "j"]).to_xarray()
+        xr.testing.assert_equal(self.opened("o.zarr").load(), wanted)
 
     def test_statistics_of_all(self):
         found = {one["path"]: one["mean"] for one in json.loads(program("stats", "a.nc", "--json"))}

@@ -211,16 +211,6 @@ int transfer_to_stream(Session& session, const TransferOptions& o, int descripto
     return write_stream(session, o, *source, descriptor);
 }
 
-int transfer_from_stream(Session& session, TransferOptions o, int descriptor, std::string_view done) {
-    if (o.result.resume) throw invalid_argument("--resume: a pipe cannot be read again");
-    (void)session.io();  // from now on Ctrl-C ends the wait for it
-    const Ingredient input = read_input(o, descriptor);
-    o.source = o.state = input.path;
-    std::get<CopyRecipe>(o.recipe.make).source = input;
-    o.open = [array = input.array] { return shared_source(array); };
-    return transfer(session, std::move(o), done);
-}
-
 /// The same transfer, of several arrays that are made.
 TransferOptions with_set(Session& session, TransferOptions o, DividedRecipe divided) {
     for (const Note& note : divided.notes) session.note(advised(note.text, note.advice));
@@ -229,12 +219,25 @@ TransferOptions with_set(Session& session, TransferOptions o, DividedRecipe divi
     return o;
 }
 
+int transfer_from_stream(Session& session, TransferOptions o, int descriptor, std::string_view done) {
+    if (o.result.resume) throw invalid_argument("--resume: a pipe cannot be read again");
+    (void)session.io();  // from now on Ctrl-C ends the wait for it
+    const Ingredient input = read_input(o, descriptor);
+    o.source = o.state = input.path;
+    std::get<CopyRecipe>(o.recipe.make).source = input;
+    if (auto arrays = divided_for(rounded_for(o.recipe, o.result, o.destination), o.destination)) {
+        return transfer(session, with_set(session, std::move(o), *std::move(arrays)), done);
+    }
+    o.open = [array = input.array] { return shared_source(array); };
+    return transfer(session, std::move(o), done);
+}
+
 int transfer_here(Session& session, const TransferOptions& o, std::string_view done) {
     require_fitting(o.recipe, o.result, o.destination);
     if (const auto output = output_stream(o.destination)) return transfer_to_stream(session, o, *output);
-    const auto input = o.open ? std::nullopt : input_stream(o.source);
+    const auto input = o.open || o.set ? std::nullopt : input_stream(o.source);
     if (input) return transfer_from_stream(session, o, *input, done);
-    if (o.as && !o.open) {
+    if (o.as && !o.open && !o.set) {
         throw invalid_argument("--as: only for standard input, standard output and pipes, but found {}", o.source);
     }
     if (!names_array_file(o.destination)) require_no_other_file(o.destination);

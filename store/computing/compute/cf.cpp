@@ -46,8 +46,8 @@ Meaning encoding_of(const Value& kept, const std::string& name) {
     return meaning;
 }
 
-/// Of a datetime without one: a count of its own unit since 1970.
-Meaning plain_encoding(TimeUnit unit, const std::string& name) {
+/// Of a datetime without one: a count of its own unit since 1970. `marks`: NaT has a count, too.
+Meaning plain_encoding(TimeUnit unit, bool marks, const std::string& name) {
     using Base = TimeUnit::Base;
     const char* word = unit.base == Base::h    ? "hours"
                        : unit.base == Base::m  ? "minutes"
@@ -59,8 +59,9 @@ Meaning plain_encoding(TimeUnit unit, const std::string& name) {
     if (unit.base == Base::generic || unit.base > Base::ns) {
         throw unsupported("{}: the CF conventions have no unit for these times; convert them to datetime64[ns]", name);
     }
-    return meaning_by(DType::of<std::int64_t>(),
-                      Value{{"units", fmt::format("{} since 1970-01-01", word)}, {"calendar", "proleptic_gregorian"}});
+    Value attributes = {{"units", fmt::format("{} since 1970-01-01", word)}, {"calendar", "proleptic_gregorian"}};
+    if (marks) attributes.set(fill_attribute, missing_integer);
+    return meaning_by(DType::of<std::int64_t>(), std::move(attributes));
 }
 
 /// Stores elements of numbers, piece by piece.
@@ -208,7 +209,8 @@ std::unique_ptr<ArraySource> encode_cf(std::unique_ptr<ArraySource> array) {
     const bool times = dtype.kind() == Kind::datetime;
     if (!times && (!kept || !is_number(dtype))) return array;
     const Meaning meaning =
-        kept ? encoding_of(*found, array->name()) : plain_encoding(dtype.time_unit(), array->name());
+        kept ? encoding_of(*found, array->name())
+             : plain_encoding(dtype.time_unit(), attributes.find(fill_attribute) != nullptr, array->name());
     attributes.erase(cf_encoding_attribute);
     attributes.erase(fill_attribute);  // of the decoded array
     for (const auto& [name, value] : meaning.attributes.as_object()) attributes.set(name, value);

@@ -39,4 +39,14 @@ std::unique_ptr<ArraySource> borrowed_source(const ArraySource& of, std::optiona
     return shared_source({std::shared_ptr<const ArraySource>(), &of}, std::move(attributes));
 }
 
+std::unique_ptr<ArraySource> held_source(NDArray elements, const std::string& name, Value attributes) {
+    struct Held {
+        NDArray elements;
+        std::unique_ptr<ArraySource> view;
+    };
+    auto held = std::make_shared<Held>(Held{std::move(elements), nullptr});
+    held->view = view_source(held->elements.view(), name);
+    return shared_source({held, held->view.get()}, std::move(attributes));
+}
+
 }  // namespace tessera

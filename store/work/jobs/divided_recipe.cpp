@@ -22,6 +22,8 @@
 #include <tessera/shared_source.h>
 #include <tessera/write_computed.h>
 
+#include "table_arrays.h"
+
 namespace tessera {
 
 namespace {
@@ -511,6 +513,7 @@ std::optional<DividedRecipe> divided(const Recipe& recipe) {
 
 std::optional<DividedRecipe> divided_for(const Recipe& recipe, const std::string& destination) {
     const auto* const copy = std::get_if<CopyRecipe>(&recipe.make);
+    if (auto arrays = arrays_of_table(recipe)) return arrays;
     if (copy != nullptr && (copy->source.array || copy->view.where || copy->view.points || copy->view.coordinates))
         return std::nullopt;
     auto whole = copy == nullptr ? divided(recipe) : std::nullopt;
@@ -570,9 +573,7 @@ std::shared_ptr<const ArraySet> array_set(const DividedRecipe& divided, const st
     const bool to_file = named_array_file_format(destination) != nullptr;
     const auto there = std::make_shared<const std::set<std::string>>(names_in(divided));
     for (const auto& one : divided.arrays) {
-        Recipe made_by = one.recipe;
-        if (auto* const labels = std::get_if<LabelsRecipe>(&made_by.make)) labels->as_bytes = to_file;
-        const auto open = [recipe = std::move(made_by), io] {
+        const auto open = [recipe = one.recipe, io] {
             const auto opened = std::make_shared<OpenedRecipe>(open_recipe(recipe, io));
             // What is viewed is selected afterwards.
             const bool selects = recipe.selects_view() && recipe.selection;
@@ -608,6 +609,7 @@ std::shared_ptr<const ArraySet> array_set(const DividedRecipe& divided, const st
 void make_set(HierarchyOptions& options, const DividedRecipe& divided, const std::string& destination,
               const std::function<void(const Note&)>& say) {
     options.set = array_set(divided, destination, options.io, say);
+    if (divided.names_dimensions) options.arrays.dimension_names.reset();
     // The recipes of the arrays have these.
     options.view = nullptr;
     options.open = nullptr;

@@ -23,17 +23,6 @@ namespace tessera {
 
 namespace {
 
-/// Elements in memory, with attributes.
-std::unique_ptr<ArraySource> held(NDArray elements, const std::string& name, Value attributes) {
-    struct Held {
-        NDArray elements;
-        std::unique_ptr<ArraySource> view;
-    };
-    auto held = std::make_shared<Held>(Held{std::move(elements), nullptr});
-    held->view = view_source(held->elements.view(), name);
-    return shared_source({held, held->view.get()}, std::move(attributes));
-}
-
 CalendarDate month_of(const std::string& label) {
     const std::size_t dash = label.rfind('-');
     std::int64_t year = 0;
@@ -57,28 +46,22 @@ std::unique_ptr<ArraySource> months(const Grouping& grouping, Calendar calendar,
     attributes.set("units", fmt::format("days since {}-01", begin));
     attributes.set("calendar", std::string(calendar_name(calendar)));
     attributes.set("standard_name", "time");
-    return held(NDArray(days), name, std::move(attributes));
+    return held_source(NDArray(days), name, std::move(attributes));
 }
 
-DType dtype_of(const Value::Array& labels, bool as_bytes) {
+DType dtype_of(const Value::Array& labels) {
     const auto all = [&](auto is) { return std::ranges::all_of(labels, is); };
     if (all([](const Value& v) { return v.is_integer(); })) return DType::of<std::int64_t>();
     if (all([](const Value& v) { return v.is_integer() || v.is_double(); })) return DType::of<double>();
     std::size_t longest = 1;
-    bool ascii = as_bytes;
-    for (const Value& label : labels) {
-        const std::string& text = label.as_string();
-        longest = std::max(longest, text.size());
-        ascii = ascii && std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    }
-    if (ascii) return DType::bytes(static_cast<std::int64_t>(longest));
+    for (const Value& label : labels) longest = std::max(longest, label.as_string().size());
     return DType::parse(fmt::format("<U{}", longest));
 }
 
 }  // namespace
 
 std::unique_ptr<ArraySource> labels_source(const Grouping& grouping, const ArraySource& coordinate,
-                                           const std::string& name, bool as_bytes) {
+                                           const std::string& name) {
     Value attributes = Value::object();
     attributes.set(dimensions_attribute, dimension_names_json(std::vector<std::optional<std::string>>{name}));
     if (grouping.by == "month") {
@@ -86,13 +69,13 @@ std::unique_ptr<ArraySource> labels_source(const Grouping& grouping, const Array
         return months(grouping, times.calendar(), name, std::move(attributes));
     }
     const Value::Array& labels = grouping.labels.as_array();
-    NDArray elements(dtype_of(labels, as_bytes), Shape{std::ssize(labels)});
+    NDArray elements(dtype_of(labels), Shape{std::ssize(labels)});
     std::byte* to = elements.bytes().data();
     for (const Value& label : labels) {
         std::ranges::copy(element_from_value(elements.dtype(), label, Assign::exact), to);
         to += elements.dtype().size();
     }
-    return held(std::move(elements), name, std::move(attributes));
+    return held_source(std::move(elements), name, std::move(attributes));
 }
 
 }  // namespace tessera

@@ -10,8 +10,8 @@
 namespace tessera {
 
 /// Years and other numbers as they are, texts as text; months of a year as the days of their beginnings, with the
-/// calendar of `coordinate`. `as_bytes`: texts of ASCII as bytes. `name` becomes the name of the dimension.
+/// calendar of `coordinate`. `name` becomes the name of the dimension.
 [[nodiscard]] std::unique_ptr<ArraySource> labels_source(const Grouping& grouping, const ArraySource& coordinate,
-                                                         const std::string& name, bool as_bytes);
+                                                         const std::string& name);
 
 }  // namespace tessera

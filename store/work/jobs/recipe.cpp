@@ -333,7 +333,7 @@ private:
                            return is_word(r.by) ? group_by_time(*coordinate, 0, r.by.path)
                                                 : group_by_labels(*coordinate, 0, opened_ingredient(r.by, open_));
                        });
-        opened_.source = labels_source(*grouping, *coordinate, name, r.as_bytes);
+        opened_.source = labels_source(*grouping, *coordinate, name);
         opened_.from = {.dimension_names = {name}, .named = true};
     }
 

@@ -112,13 +112,14 @@ std::vector<std::string> copy(const py::dict& given, const Picked* picked, const
                 options.arrays.codec = std::move(codec);
             }
             if (array) options.made_from = made_from(*array, options.selection, asked.result.resume);
-            const auto parts = array ? std::nullopt : divided_for(rounded_for(asked.recipe, asked.result, to), to);
+            const auto parts = divided_for(rounded_for(asked.recipe, asked.result, to), to);
             if (parts) {
                 make_set(options, *parts, to,
                          [&](const Note& note) { notes.push_back(advised(note.text, note.advice)); });
             }
-            std::vector<std::string> changes = array ? copy_at(*array, to, std::move(options), asked.result)
-                                                     : copy_at(path, to, std::move(options), asked.result);
+            std::vector<std::string> changes =
+                array && !parts ? copy_at(*array, to, std::move(options), asked.result)
+                                : copy_at(array ? array->name() : path, to, std::move(options), asked.result);
             changes.insert(changes.end(), notes.begin(), notes.end());
             return changes;
         });

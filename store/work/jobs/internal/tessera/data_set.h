@@ -93,7 +93,8 @@ struct DividedRecipe {
     std::vector<ArrayFileGroup> groups;
     const Dialect* like = nullptr;
     bool consolidated = false;
-    std::vector<Note> notes;
+    bool names_dimensions = false;  ///< whether names that were given for dimensions are in the arrays already
+    std::vector<Note> notes = {};
 };
 
 /// The recipes of the arrays that a recipe over whole data sets makes; nullopt for one over single arrays, which makes
@@ -104,8 +105,8 @@ struct DividedRecipe {
 [[nodiscard]] std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe,
                                                                     const std::string& destination);
 
-/// Either of the two, as the recipe is made there; a copy of a whole data set is none, because copy_hierarchy() makes
-/// it.
+/// Either of the two, or the arrays that a table becomes, as the recipe is made there; a copy of a whole data set is
+/// none, because copy_hierarchy() makes it.
 [[nodiscard]] std::optional<DividedRecipe> divided_for(const Recipe& recipe, const std::string& destination);
 
 /// HierarchyOptions::exclude of a copy of a data set; null if all of it is copied. Throws invalid_argument.

@@ -135,7 +135,6 @@ struct LabelsRecipe {
     static constexpr std::string_view name = "labels";
     Ingredient source = {};  ///< the coordinate that is grouped
     Ingredient by = {};      ///< as ReduceRecipe::by
-    bool as_bytes = false;   ///< texts of ASCII as bytes: netCDF-3 has no others
 };
 
 struct PyramidRecipe {
@@ -295,7 +294,6 @@ template <OptionsOf<LabelsRecipe> R, class Visit>
 void visit_options(R& r, const Visit& visit) {
     visit(source_option, r.source);
     visit({"by", "by"}, r.by);
-    visit({"as_bytes"}, r.as_bytes);
 }
 
 template <OptionsOf<PyramidRecipe> R, class Visit>

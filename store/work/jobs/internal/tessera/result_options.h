@@ -58,8 +58,9 @@ void visit_array_options(R& r, const Visit& visit) {
            false, false, only_arrays},
           r.format);
     visit({"dims", "dims", "--dims", "NAMES",
-           "names of the dimensions: time,y,x; where the source has these in another order, it is transposed", false,
-           false, only_arrays},
+           "names of the dimensions: time,y,x; where the source has these in another order, it is transposed; a table\n"
+           "with columns of these names becomes arrays with these coordinates",
+           false, false, only_arrays},
           r.dimensions);
     visit({"separator", "separator", "--separator", ".|/", "between the indices of chunk keys: . or / ({separators})",
            false, false, only_arrays},
