@@ -27,6 +27,7 @@
 #include "convert_source.h"
 #include "foreign.h"
 #include "helper_process.h"
+#include "netcdf_format.h"
 #include "plain_array.h"
 #include "wire.h"
 
@@ -286,6 +287,21 @@ void hdf5_check(const ArrayPath& path, ArrayFileChecker& checker) {
     for (const std::string& name : hdf5_format.members(path)) checker.read_array(name);
 }
 
+/// What the groups say of the dimensions of an array in them.
+void add_unlimited(const std::string& array, const std::vector<ArrayFileGroup>& groups, Value& attributes) {
+    const Value* const names = attributes.find(netcdf_dimensions);
+    if (names == nullptr || !names->is_array()) return;
+    Value all = Value::array();
+    for (const std::string& name : take_unlimited(attributes)) all.push_back(name);
+    for (const ArrayFileGroup& group : groups) {
+        if (!group.name.empty() && !array.starts_with(group.name + "/")) continue;
+        for (const std::string& name : group.unlimited) {
+            if (std::ranges::count(names->as_array(), Value(name)) > 0) all.push_back(name);
+        }
+    }
+    if (!all.as_array().empty()) attributes.set(unlimited_attribute, std::move(all));
+}
+
 void hdf5_bundle(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
                  const IoOptions& io) {
     HelperWriter writer(path, options.durable);
@@ -294,7 +310,8 @@ void hdf5_bundle(const std::filesystem::path& path, const ArrayBundle& bundle, c
         const std::unique_ptr<ArraySource> stored = bundle.open(name);
         const auto converted = hdf5_convert(*stored, options, io);
         const ArraySource& source = converted ? *converted : *stored;
-        const Value attributes = bundle.attributes ? bundle.attributes(*stored) : stored->attribute_values();
+        Value attributes = bundle.attributes ? bundle.attributes(*stored) : stored->attribute_values();
+        add_unlimited(name, bundle.groups, attributes);
         const auto sink = writer.add(name, source.info(), attributes, options.deflate_level);
         bundle.copy(source, *sink);
         bundle.made(name, source.info());

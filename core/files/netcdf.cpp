@@ -108,19 +108,25 @@ private:
     std::string text_;
 };
 
-/// A new file of fixed variables.
+/// A new file.
 class NetcdfWriter {
 public:
     using Attributes = std::vector<std::pair<std::string, NetcdfValues>>;
 
-    NetcdfWriter(const std::filesystem::path& path, bool durable, const Value& attributes)
-        : file_(create_file(path, durable)), attributes_(stored(attributes, std::nullopt)) {}
+    /// `may_grow`: dimensions of which one becomes unlimited, if it is the first of all variables that have it.
+    NetcdfWriter(const std::filesystem::path& path, bool durable, const ArrayFileGroup& root)
+        : file_(create_file(path, durable)),
+          attributes_(stored(root.attributes, std::nullopt)),
+          may_grow_(root.unlimited) {}
 
     void add(const std::string& name, const DType& dtype, const Shape& shape, Value attributes) {
         const std::optional<std::uint32_t> type = netcdf_type(dtype);
         if (!type) throw no_netcdf_type(name, "netCDF-3", dtype);
         if (name.empty() || name.find('/') != std::string::npos) {
             throw unsupported("'{}' cannot be the name of a variable of netCDF-3, which has no groups; .nc4 has", name);
+        }
+        for (const std::string& one : take_unlimited(attributes)) {
+            if (std::ranges::count(must_grow_, one) == 0) must_grow_.push_back(one);
         }
         Variable v{.name = name, .type = *type, .dtype = dtype, .shape = shape};
         const Value* const names = attributes.find(netcdf_dimensions);
@@ -142,14 +148,11 @@ public:
 
     /// Sets the places of all variables in the oldest version that can say them, and writes the header.
     void begin() {
+        choose_records();
         std::string text;
         for (const int version : {1, 2, 5}) {
             if (version < 5 && needs_cdf5()) continue;
-            std::uint64_t at = (header(version).size() + 3) / 4 * 4;
-            for (Variable& v : variables_) {
-                v.begin = at;
-                at += (v.bytes + 3) / 4 * 4;
-            }
+            const std::uint64_t at = place((header(version).size() + 3) / 4 * 4);
             if (version == 1 && at > INT32_MAX) continue;
             text = header(version);
             file_->append(std::as_bytes(std::span(text)));
@@ -163,7 +166,8 @@ public:
         return part_sink(*file_, {.name = fmt::format("{}::{}", file_->name(), name),
                                   .data_offset = v->begin,
                                   .dtype = v->dtype.swap_unit() > 1 ? v->dtype.with_order(ByteOrder::big) : v->dtype,
-                                  .shape = v->shape});
+                                  .shape = v->shape,
+                                  .row_stride = is_record(*v) ? static_cast<std::int64_t>(record_bytes_) : 0});
     }
 
     void finish() { file_->finish(); }
@@ -176,8 +180,77 @@ private:
         Shape shape;
         std::vector<std::size_t> dimensions = {};
         Attributes attributes = {};
-        std::uint64_t bytes = 0, begin = 0;
+        std::uint64_t bytes = 0, begin = 0;  ///< of a variable of records: the bytes of one
     };
+
+    [[nodiscard]] bool is_record(const Variable& v) const {
+        return !v.dimensions.empty() && record_dimension_ == v.dimensions.front();
+    }
+    /// Whether a dimension is nowhere another one than the first, as that of records has to be.
+    [[nodiscard]] bool comes_first(std::size_t dimension) const {
+        return std::ranges::none_of(variables_, [&](const Variable& v) {
+            return std::find(v.dimensions.begin() + (v.dimensions.empty() ? 0 : 1), v.dimensions.end(), dimension) !=
+                   v.dimensions.end();
+        });
+    }
+    [[nodiscard]] std::optional<std::size_t> dimension_named(const std::string& name) const {
+        const auto found = std::ranges::find(dimensions_, name, &NetcdfDimension::name);
+        if (found == dimensions_.end()) return std::nullopt;
+        return static_cast<std::size_t>(found - dimensions_.begin());
+    }
+
+    /// Chooses the dimension of records, and with it which variables consist of records.
+    void choose_records() {
+        for (const std::string& name : must_grow_) {
+            const auto dimension = dimension_named(name);
+            if (!dimension) continue;
+            if (record_dimension_ || !comes_first(*dimension)) {
+                throw unsupported(
+                    "{}: netCDF-3 has one unlimited dimension, which is the first one of its variables, and {} is "
+                    "another; .nc4 has any",
+                    file_->name(), name);
+            }
+            record_dimension_ = dimension;
+        }
+        for (const std::string& name : may_grow_) {
+            const auto dimension = dimension_named(name);
+            if (!record_dimension_ && dimension && comes_first(*dimension)) record_dimension_ = dimension;
+        }
+        for (const Variable& v : variables_) {
+            const bool no_length = std::ranges::any_of(
+                v.dimensions, [&](std::size_t d) { return dimensions_[d].length == 0 && record_dimension_ != d; });
+            if (no_length) throw unsupported("{}: netCDF-3 has no fixed dimension of length 0", v.name);
+        }
+    }
+
+    /// Sets the places of all variables from there on: first of fixed ones, then of records. Returns the end.
+    std::uint64_t place(std::uint64_t at) {
+        std::int64_t of_records = 0;
+        for (Variable& v : variables_) {
+            if (is_record(v)) {
+                ++of_records;
+                v.bytes = static_cast<std::uint64_t>(
+                    byte_count(v.shape.rank() == 0 ? v.shape : row_of(v.shape), v.dtype.size()));
+                continue;
+            }
+            v.begin = at;
+            at += (v.bytes + 3) / 4 * 4;
+        }
+        record_bytes_ = 0;
+        for (Variable& v : variables_) {
+            if (!is_record(v)) continue;
+            v.begin = at + record_bytes_;
+            record_bytes_ += of_records == 1 ? v.bytes : (v.bytes + 3) / 4 * 4;  // a single one is not padded
+        }
+        return at + records() * record_bytes_;
+    }
+    [[nodiscard]] std::uint64_t records() const {
+        return record_dimension_ ? dimensions_[*record_dimension_].length : 0;
+    }
+    static Shape row_of(Shape shape) {
+        shape[0] = 1;
+        return shape;
+    }
 
     static Attributes stored(const Value& attributes, std::optional<std::uint32_t> own_type) {
         Attributes all;
@@ -190,7 +263,6 @@ private:
 
     std::size_t dimension(const std::string& variable, const std::string& name, std::int64_t length) {
         const auto found = std::ranges::find(dimensions_, name, &NetcdfDimension::name);
-        if (length == 0) throw unsupported("{}: netCDF-3 has no fixed dimension of length 0", variable);
         if (found == dimensions_.end()) {
             dimensions_.push_back({name, static_cast<std::uint64_t>(length)});
             return dimensions_.size() - 1;
@@ -217,11 +289,11 @@ private:
     [[nodiscard]] std::string header(int version) const {
         NetcdfText out(version);
         out.number(0x43444600 + static_cast<unsigned>(version), 4);
-        out.length(0);  // records
+        out.length(records());
         out.list(10, dimensions_.size());
-        for (const NetcdfDimension& d : dimensions_) {
-            out.name(d.name);
-            out.length(d.length);
+        for (std::size_t d = 0; d < dimensions_.size(); ++d) {
+            out.name(dimensions_[d].name);
+            out.length(record_dimension_ == d ? 0 : dimensions_[d].length);
         }
         out.attributes(attributes_);
         out.list(11, variables_.size());
@@ -241,13 +313,16 @@ private:
     Attributes attributes_;
     std::vector<NetcdfDimension> dimensions_;
     std::vector<Variable> variables_;
+    std::vector<std::string> must_grow_, may_grow_;
+    std::optional<std::size_t> record_dimension_;
+    std::uint64_t record_bytes_ = 0;  ///< of one record of all variables
 };
 
 /// A new file of one variable.
 class NetcdfSink final : public ArraySink {
 public:
     NetcdfSink(const ArrayPath& path, const DType& dtype, const Shape& shape, const ArrayFileOptions& options)
-        : writer_(path.path, options.durable, Value::object()) {
+        : writer_(path.path, options.durable, {.name = ""}) {
         const std::string name = path.member.value_or("data");
         writer_.add(name, dtype, shape, options.attributes);
         writer_.begin();
@@ -279,7 +354,10 @@ std::vector<std::string> netcdf_list(const ArrayPath& path) {
 }
 
 std::vector<ArrayFileGroup> netcdf_groups(const ArrayPath& path) {
-    return {{"", read_netcdf_header(*path.bytes()).attributes}};
+    NetcdfHeader header = read_netcdf_header(*path.bytes());
+    ArrayFileGroup root{.name = "", .attributes = std::move(header.attributes)};
+    if (header.record_dimension) root.unlimited.push_back(header.dimensions[*header.record_dimension].name);
+    return {std::move(root)};
 }
 
 std::vector<PackedArray> netcdf_packed(const ArrayPath& path) {
@@ -341,7 +419,7 @@ void netcdf_check(const ArrayPath& path, ArrayFileChecker& checker) {
 void netcdf_bundle(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
                    const IoOptions& io) {
     const auto root = std::ranges::find(bundle.groups, "", &ArrayFileGroup::name);
-    NetcdfWriter writer(path, options.durable, root == bundle.groups.end() ? Value::object() : root->attributes);
+    NetcdfWriter writer(path, options.durable, root == bundle.groups.end() ? ArrayFileGroup{.name = ""} : *root);
     const auto opened = [&](const std::string& name, const auto& use) {
         const std::unique_ptr<ArraySource> stored = bundle.open(name);
         const auto converted = netcdf_convert(*stored, options, io);

@@ -1,5 +1,7 @@
 #include "netcdf_format.h"
 
+#include <tessera/array_file.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -262,6 +264,17 @@ std::optional<std::uint32_t> netcdf_type(const DType& dtype) {
         if (netcdf_dtype(type)->equal_but_order(dtype)) return type;
     }
     return std::nullopt;
+}
+
+std::vector<std::string> take_unlimited(Value& attributes) {
+    std::vector<std::string> names;
+    const Value* const list = attributes.find(unlimited_attribute);
+    if (list == nullptr || !list->is_array()) return names;
+    for (const Value& name : list->as_array()) {
+        if (name.is_string()) names.push_back(name.as_string());
+    }
+    attributes.erase(unlimited_attribute);
+    return names;
 }
 
 Error no_netcdf_type(std::string_view array, std::string_view format, const DType& dtype) {

@@ -26,6 +26,8 @@ inline constexpr std::string_view netcdf_fill = "_FillValue";
 [[nodiscard]] std::optional<std::uint32_t> netcdf_type(const DType& dtype);
 /// The error for an array whose elements a format ("netCDF-3", "HDF5") has no type for.
 [[nodiscard]] Error no_netcdf_type(std::string_view array, std::string_view format, const DType& dtype);
+/// Takes the unlimited_attribute out of the attributes of a new array: its names.
+[[nodiscard]] std::vector<std::string> take_unlimited(Value& attributes);
 /// Whether readers expect this attribute in the type of its variable.
 [[nodiscard]] bool has_variables_type(std::string_view name);
 /// Whether only CDF-5 has the type.

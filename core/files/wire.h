@@ -36,7 +36,7 @@ void fields(Alike<ArrayInfo> auto& x, auto& visit) {
     visit(x.dtype, x.shape, x.chunks);
 }
 void fields(Alike<ArrayFileGroup> auto& x, auto& visit) {
-    visit(x.name, x.attributes);
+    visit(x.name, x.attributes, x.unlimited);
 }
 void fields(Alike<Advice> auto& x, auto& visit) {
     visit(x.action, x.effect, x.value);

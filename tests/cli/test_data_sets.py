@@ -154,6 +154,99 @@ class DataSets(ProgramTest):
             else:
                 self.assertEqual(float(row[3]), expected.t)
 
+    def test_unlimited_dimensions_stay(self):
+        self.a.load().to_netcdf("u.nc", unlimited_dims=["time"])
+        self.a.to_netcdf("u3.nc", unlimited_dims=["time"], format="NETCDF3_64BIT")
+        for source in "u.nc", "u3.nc":
+            for out in "o.nc", "o.nc4":
+                for words in ([source, out], [f"{source}::t", out], [f"{source}::u", out, "--sel", "time=2001-02"],
+                              [source, out, "--except", "time_bounds"], [source, out, "--only", "time"]):
+                    program("copy", *words, "--overwrite")
+                    wanted = self.a.sel(time="2001-02") if "--sel" in words else self.a
+                    with netCDF4.Dataset(out) as made:
+                        self.assertEqual([name for name, d in made.dimensions.items() if d.isunlimited()], ["time"], words)
+                        made.variables["time"][len(made.dimensions["time"])] = 1e4  # nobody else has to know how many there are
+                    for name in set(self.opened(out).variables) - {"time_bounds"}:
+                        values = self.opened(out)[name].values
+                        np.testing.assert_array_equal(values[:len(wanted.time)] if "time" in wanted[name].dims else values, wanted[name])
+                program("reduce", source, out, "--with", "mean", "--axis", "lon", "--overwrite")
+                with netCDF4.Dataset(out) as made:
+                    self.assertTrue(made.dimensions["time"].isunlimited())
+                    np.testing.assert_allclose(made.variables["t"][1:], self.a.t.mean("lon")[1:], rtol=1e-6)
+        program("reduce", "u.nc", "o.nc", "--with", "mean", "--axis", "time", "--overwrite")
+        with netCDF4.Dataset("o.nc") as made:
+            self.assertFalse(any(d.isunlimited() for d in made.dimensions.values()))
+
+    def test_unlimited_dimensions_are_asked_for(self):
+        program("copy", "a.nc", "g.zarr", "--format", "v3")
+        for source in "a.nc", "g.zarr", "g.zarr/u":
+            for out in "o.nc", "o.nc4":
+                program("copy", source, out, "--unlimited", "time", "--overwrite")
+                with netCDF4.Dataset(out) as made:
+                    self.assertEqual([name for name, d in made.dimensions.items() if d.isunlimited()], ["time"])
+                    np.testing.assert_array_equal(made.variables["u"], self.a.u)
+        program("copy", "a.nc", "o.nc4", "--unlimited", "lat,lon", "--overwrite")
+        with netCDF4.Dataset("o.nc4") as made:
+            self.assertEqual({name for name, d in made.dimensions.items() if d.isunlimited()}, {"lat", "lon"})
+            np.testing.assert_array_equal(made.variables["u"], self.a.u)
+        program("attrs", "g.zarr/u", "set", "_UNLIMITED_DIMENSIONS", '["time"]')
+        program("copy", "g.zarr/u", "o.nc", "--overwrite")
+        with netCDF4.Dataset("o.nc") as made:
+            self.assertTrue(made.dimensions["time"].isunlimited())
+            self.assertNotIn("_UNLIMITED_DIMENSIONS", made.variables["u"].ncattrs())
+        bytes_ = np.arange(21, dtype="i1").reshape(7, 3)  # a single variable of records is not padded
+        program("create", "b.zarr", "--shape", "7,3", "--dtype", "i1", "--dims", "n,x", "--format", "v3")
+        np.save("b.npy", bytes_)
+        program("copy", "b.npy", "b.zarr", "--overwrite", "--dims", "n,x", "--format", "v3")
+        program("copy", "b.zarr", "b.nc", "--unlimited", "n")
+        with netCDF4.Dataset("b.nc") as made:
+            np.testing.assert_array_equal(made.variables["data" if "data" in made.variables else "b"], bytes_)
+        program("get", "b.nc", ":", "--json")
+        for words, says in ((["a.nc", "o.nc", "--unlimited", "lat"], ".nc4 has any"), (["a.nc", "o.nc", "--unlimited", "z"], "no dimension 'z'"),
+                            (["a.nc::u", "o.npy", "--unlimited", "time"], "only for .nc"),
+                            (["a.nc", "o.nc", "--unlimited", "time,lat"], ".nc4 has any")):
+            self.assertIn(says, program("copy", *words, "--overwrite", fails=True))
+
+    def test_differences_of_whole_files(self):
+        program("copy", "a.nc", "v2.zarr", "--format", "v2")
+        program("copy", "a.nc", "v3.zarr", "--format", "v3")
+        program("copy", "a.nc", "n4.nc4")
+        program("copy", "a.nc", "n3.nc")
+        for a, b in (("a.nc", "n3.nc"), ("a.nc", "n4.nc4"), ("n3.nc", "n4.nc4"), ("v2.zarr", "a.nc"), ("a.nc", "v3.zarr")):
+            self.assertIn("are equal", program("diff", a, b), (a, b))
+        changed = self.a.load().copy(deep=True)
+        changed.u[3, 2, 1] += 1
+        changed.attrs["title"] = "other"
+        changed = changed.drop_vars(["area"]).assign(extra=("lat", np.zeros(7)))
+        changed.to_netcdf("c.nc")
+        done = subprocess.run([PROGRAM, "diff", "a.nc", "c.nc", "--json"], capture_output=True, text=True)
+        found = json.loads(done.stdout)
+        self.assertEqual((done.returncode, found["only_in_a"], found["only_in_b"]), (1, ["area"], ["extra"]))
+        self.assertIn("", found["attributes"])
+        self.assertEqual([(one["path"], one["different"]) for one in found["different"]], [("u", 1)])
+        self.assertIn("u: 1 of", subprocess.run([PROGRAM, "diff", "a.nc", "c.nc"], capture_output=True, text=True).stdout)
+        self.assertIn("--sel", program("diff", "a.nc", "c.nc", "--sel", "0", fails=True))
+
+    def test_steps_of_whole_data_sets(self):
+        program("copy", "a.nc", "g.zarr", "--format", "v2", "--sel", "time@:4")
+        for source, pattern in ("a.nc", "days/{}.nc"), ("g.zarr", "steps/step-{}.zarr"):
+            program("unstack", source, pattern, "--axis", "time")
+            count, digits = (60, 2) if source == "a.nc" else (4, 1)
+            for i in range(count):
+                made = self.opened(pattern.replace("{}", f"{i:0{digits}}"))
+                wanted = self.a.isel(time=i)
+                for name in "t", "u", "orography", "lat", "area":
+                    np.testing.assert_array_equal(made[name], wanted[name])
+                self.assertEqual(made.t.dims, ("lat", "lon"))
+                self.assertEqual(made.time.values, wanted.time.values)
+        self.assertEqual(len(os.listdir("days")), 60)
+        for words, says in ((["g.zarr", "x/{}.nc"], "name a dimension; there are"), (["g.zarr", "x/{}.nc", "--axis", "z"], "name a dimension"),
+                            (["g.zarr", "steps/step-{}.zarr", "--axis", "time"], "exists"),
+                            (["g.zarr", "x/{}.npy", "--axis", "time"], "only one"),
+                            (["g.zarr", "x/{}.nc", "--axis", "time", "--resume"], "--resume")):
+            self.assertIn(says, program("unstack", *words, fails=True))
+            self.assertFalse(os.path.exists("x"))
+
     def test_tables_become_arrays_again(self):
         program("copy", "a.nc::t", "t.csv", "--coordinates")
         for out, options in ("o.nc", []), ("o.nc4", []), ("o.zarr", ["--format", "v2"]):

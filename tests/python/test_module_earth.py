@@ -107,6 +107,57 @@ def test_weights_of_bounds_and_files():
             tessera.reduce("d.nc::t", **{"how": "mean", **keywords})
 
 
+def test_data_sets_in_memory():
+    data = data_set(days=70)
+    tessera.copy("d.nc", "set.zarr", overwrite=True)
+    group = tessera.open("set.zarr")
+    mean = tessera.reduce(group, dims="time", how="mean")
+    assert isinstance(mean, tessera.DataSet) and set(mean) == {"t", "lat", "lon"} and mean.dims["t"] == ("lat", "lon")
+    assert mean.attrs["t"]["units"] == "K" and "t: float64 (6, 8), lat, lon" in repr(mean)
+    made = mean.to_xarray()
+    np.testing.assert_allclose(made.t, data.t.mean("time"), rtol=1e-9)
+    np.testing.assert_array_equal(made.lat, data.lat)
+    months = tessera.reduce("d.nc", how="max", by="month").to_xarray()
+    wanted = data.t.resample(time="MS").max()
+    np.testing.assert_allclose(months.t, wanted, rtol=1e-9)
+    np.testing.assert_array_equal(months.month, wanted.time)
+    coarse = tessera.coarsen(group, by={"lat": 2}, only="t", sel="time=2001-02").to_xarray()
+    np.testing.assert_allclose(coarse.t, data.t.sel(time="2001-02").coarsen(lat=2).mean(), rtol=1e-9)
+    np.testing.assert_array_equal(coarse.time, data.time.sel(time="2001-02"))
+    np.testing.assert_allclose(tessera.calc("t - 273.15", t=group).to_xarray().t, data.t - 273.15, atol=1e-9)
+    np.testing.assert_allclose(tessera.concat(["d.nc"], axis="time").to_xarray().t, data.t)
+
+
+def test_parts_and_steps_of_data_sets():
+    data = data_set(days=5)
+    tessera.copy("d.nc", "part.nc", sel="time=2001-01-01T01:2001-01-03, lon=-90:50", overwrite=True)
+    with xr.open_dataset("part.nc") as made:
+        np.testing.assert_array_equal(made.lon, [-90, -45, 0, 45])
+        np.testing.assert_allclose(made.t, data.t.roll(lon=2, roll_coords=True).sel(time=slice("2001-01-01T01", "2001-01-03"))[..., :4])
+    paths = tessera.unstack("part.nc", "steps/{}.nc", axis="time")
+    assert len(paths) == 3 - 1 and os.path.basename(paths[1]) == "1.nc"
+    with xr.open_dataset(paths[1]) as step, xr.open_dataset("part.nc") as whole:
+        xr.testing.assert_equal(step.t.load(), whole.t[1].load())
+    with raises(tessera.Error, "name a dimension"):
+        tessera.unstack("part.nc", "steps/x-{}.nc", axis=0)
+    with raises(tessera.Error, "name the dimensions"):
+        tessera.copy("part.nc", "other.nc", sel=slice(2))
+
+
+def test_tables_become_arrays():
+    data = data_set(days=3)
+    table = data.t.to_dataframe().reset_index().to_records(index=False)
+    table = table.astype([("time", "M8[s]"), ("lat", "f8"), ("lon", "f8"), ("t", "f8")])
+    tessera.copy(table, "table.zarr", dims=("time", "lat", "lon"), format="v2", overwrite=True)
+    tessera.copy("d.nc::t", "t.csv", coordinates=True, overwrite=True)
+    tessera.copy("t.csv", "csv.zarr", dims=("time", "lat", "lon"), format="v2", overwrite=True)
+    for path in "table.zarr", "csv.zarr":
+        made = xr.open_zarr(path)
+        np.testing.assert_array_equal(made.t, data.t)
+        for name in "time", "lat", "lon":
+            np.testing.assert_array_equal(made[name], data[name])
+
+
 def test_anomalies():
     for encoding in PACKED, {"dtype": "f4", "_FillValue": np.float32(-999)}, {"dtype": "f8"}:
         data = data_set(days=800, encoding=encoding).t

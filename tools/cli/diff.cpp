@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/error_text.h>
 #include <tessera/meaning.h>
 #include <tessera/measure.h>
@@ -122,9 +123,7 @@ void print_tree_difference(const TreeDifference& found, const DiffOptions& o) {
     if (found.none()) print(fmt::format("all {} are equal\n", count_text(found.same, "node")));
 }
 
-int diff_trees(Session& session, const DiffOptions& o, const Group& a, const Group& b, int places) {
-    if (o.selection) throw invalid_argument("--sel: {} is a group; name one of its arrays", o.a);
-    const TreeDifference found = tree_difference(a, o.a, b, o.b, {o.tolerance, places, o.raw}, session.io());
+int report_trees(Session& session, const DiffOptions& o, const TreeDifference& found) {
     session.clear_progress();
     if (session.options().json) {
         print_json(tree_value(found));
@@ -134,10 +133,24 @@ int diff_trees(Session& session, const DiffOptions& o, const Group& a, const Gro
     return found.none() ? exit_done : exit_differences;
 }
 
+void require_no_part(const DiffOptions& o) {
+    if (o.selection) throw invalid_argument("--sel: {} holds several arrays; name one of them", o.a);
+}
+
 int diff_located(Session& session, const DiffOptions& o, int places, const Located& at_a, const Located& at_b) {
     const std::optional<Group> group_a = group_at(at_a);
     const std::optional<Group> group_b = group_at(at_b);
-    if (group_a && group_b) return diff_trees(session, o, *group_a, *group_b, places);
+    const Comparing how{o.tolerance, places, o.raw};
+    if (group_a && group_b) {
+        require_no_part(o);
+        return report_trees(session, o, tree_difference(*group_a, o.a, *group_b, o.b, how, session.io()));
+    }
+    const auto set_a = DataSet::of(at_a);
+    const auto set_b = set_a ? DataSet::of(at_b) : std::nullopt;
+    if (set_b) {
+        require_no_part(o);
+        return report_trees(session, o, tree_difference(*set_a, *set_b, how, session.io()));
+    }
     // What is missing is the fault, not the group that it is compared with.
     if (group_a && !group_b) (void)about_path(o.b, [&] { return open_source(at_b); });
     std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(at_a); });
@@ -168,7 +181,9 @@ int diff(Session& session, const DiffOptions& o) {
 
 Run declare_diff(CLI::App& app) {
     auto o = std::make_shared<DiffOptions>();
-    app.add_option("A", o->a, "an array, an array file or a member of one, or a group")->required()->option_text(" ");
+    app.add_option("A", o->a, "an array or a group; an array file, of one array or several, or a member of one")
+        ->required()
+        ->option_text(" ");
     app.add_option("B", o->b, "another")->required()->option_text(" ");
     app.add_option("--sel", o->selection, fmt::format("compare only this part of both: {}", selection_forms))
         ->option_text("SELECTION");

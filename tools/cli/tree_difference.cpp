@@ -2,12 +2,16 @@
 
 #include <tessera/byte_io.h>
 #include <tessera/dimensions.h>
+#include <tessera/meaning.h>
 #include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace tessera::cli {
 
@@ -124,6 +128,56 @@ TreeDifference tree_difference(const Group& a, const std::string& path_a, const 
     for (const auto& [path, kind] : in_b) {
         if (!in_a.contains(path)) result.only_in_b.push_back(path);
     }
+    return result;
+}
+
+namespace {
+
+/// Of groups, by their paths.
+std::map<std::string, Value> group_attributes(const DataSet& set) {
+    std::map<std::string, Value> all;
+    for (const ArrayFileGroup& group : set.groups()) all.emplace(group.name, group.attributes);
+    return all;
+}
+
+/// Names that only one side has, and those that both have.
+template <class Each>
+void match_names(const std::vector<std::string>& a, const std::vector<std::string>& b, TreeDifference& result,
+                 const Each& each) {
+    const std::set<std::string> in_a(a.begin(), a.end());
+    const std::set<std::string> in_b(b.begin(), b.end());
+    for (const std::string& name : in_a) in_b.contains(name) ? each(name) : result.only_in_a.push_back(name);
+    std::ranges::set_difference(in_b, in_a, std::back_inserter(result.only_in_b));
+}
+
+void compare_arrays(const ArraySource& a, const ArraySource& b, const std::string& name, const Comparing& how,
+                    const IoOptions& io, TreeDifference& result) {
+    const bool alike =
+        dimension_names_of(a) == dimension_names_of(b) && meaning_of(a).attributes == meaning_of(b).attributes;
+    if (!alike) result.attributes.push_back(name);
+    const auto compare = how.raw ? difference : difference_by_meaning;
+    Difference found = compare(a, b, how.tolerance, how.places, io);
+    if (!found.codes.empty()) result.codes.emplace_back(name, found.codes);
+    if (found.none() && alike) ++result.same;
+    if (!found.none()) result.different.emplace_back(name, std::move(found));
+}
+
+}  // namespace
+
+TreeDifference tree_difference(const DataSet& a, const DataSet& b, const Comparing& how, const IoOptions& io) {
+    TreeDifference result;
+    const auto groups_a = group_attributes(a);
+    const auto groups_b = group_attributes(b);
+    const auto names = [](const auto& groups) {
+        std::vector<std::string> all;
+        for (const auto& [name, attributes] : groups) all.push_back(name);
+        return all;
+    };
+    match_names(names(groups_a), names(groups_b), result, [&](const std::string& name) {
+        groups_a.at(name) == groups_b.at(name) ? static_cast<void>(++result.same) : result.attributes.push_back(name);
+    });
+    match_names(a.names(), b.names(), result,
+                [&](const std::string& name) { compare_arrays(*a.open(name), *b.open(name), name, how, io, result); });
     return result;
 }
 

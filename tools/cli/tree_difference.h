@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/data_set.h>
 #include <tessera/group.h>
 #include <tessera/measure.h>
 
@@ -33,5 +34,10 @@ struct Comparing {
 /// not decoded. `path_a` and `path_b` are the paths of the groups.
 [[nodiscard]] TreeDifference tree_difference(const Group& a, const std::string& path_a, const Group& b,
                                              const std::string& path_b, const Comparing& how, const IoOptions& io);
+
+/// Compares two data sets, of which files have no chunks: all arrays by name, their dimensions and what their
+/// attributes say, and the attributes of groups.
+[[nodiscard]] TreeDifference tree_difference(const DataSet& a, const DataSet& b, const Comparing& how,
+                                             const IoOptions& io);
 
 }  // namespace tessera::cli

@@ -210,6 +210,11 @@ bool is_bare_dimension(hid_t object) {
     return H5Iget_type(object) == H5I_DATASET && hdf5_text_attribute(object, "NAME").starts_with(bare_dimension);
 }
 
+int rank_of(hid_t dataset) {
+    const Hdf5Id space(H5Dget_space(dataset), H5Sclose);
+    return H5Sget_simple_extent_ndims(space.get());
+}
+
 bool is_scale(hid_t dataset, int rank) {
     return rank == 1 && hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
 }
@@ -334,7 +339,10 @@ void walk_hdf5(hid_t group, const std::string& path, int depth, std::set<Hdf5Pla
             seen.insert({info.fileno, info.addr}).second) {
             tree.groups.push_back(below);
             walk_hdf5(object.get(), below, depth + 1, seen, tree);
-        } else if (kind == H5I_DATASET && !is_bare_dimension(object.get())) {
+        } else if (kind == H5I_DATASET) {
+            if (unlimited_length(object.get(), 0) && is_scale(object.get(), rank_of(object.get())))
+                tree.unlimited.push_back(below);
+            if (is_bare_dimension(object.get())) continue;
             const bool alias = link.name.starts_with(hdf5_alias);
             tree.arrays.push_back(alias ? (path.empty() ? "" : path + '/') + link.name.substr(hdf5_alias.size())
                                         : below);

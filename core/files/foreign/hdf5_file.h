@@ -76,9 +76,10 @@ struct Hdf5Type {
 [[nodiscard]] std::string hdf5_alias_of(const std::string& path);
 
 struct Hdf5Tree {
-    std::vector<std::string> arrays;  ///< paths; links to other files, too
-    std::vector<std::string> groups;  ///< each before those in it; the first is ""
-    MemoryHold held;
+    std::vector<std::string> arrays;     ///< paths; links to other files, too
+    std::vector<std::string> groups;     ///< each before those in it; the first is ""
+    std::vector<std::string> unlimited = {};  ///< paths of dimensions that may grow
+    MemoryHold held = MemoryHold();
 };
 /// Everything below the root. A group with several names is listed once, so that cycles end.
 [[nodiscard]] Hdf5Tree hdf5_tree(hid_t file);

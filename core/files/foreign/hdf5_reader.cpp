@@ -264,8 +264,15 @@ std::vector<std::string> hdf5_members(const ArrayPath& path) {
 std::vector<ArrayFileGroup> hdf5_groups(const ArrayPath& path) {
     const Hdf5Id file = open_hdf5_file(path);
     std::vector<ArrayFileGroup> groups;
-    for (const std::string& name : tree_of(path).groups) {
-        groups.push_back({name, hdf5_attributes(open_hdf5_object(file.get(), name).get())});
+    const Hdf5Tree tree = tree_of(path);
+    for (const std::string& name : tree.groups) {
+        groups.push_back({.name = name, .attributes = hdf5_attributes(open_hdf5_object(file.get(), name).get())});
+    }
+    for (const std::string& dimension : tree.unlimited) {
+        const std::size_t slash = dimension.rfind('/');
+        const std::string group = slash == std::string::npos ? "" : dimension.substr(0, slash);
+        const auto of = std::ranges::find(groups, group, &ArrayFileGroup::name);
+        if (of != groups.end()) of->unlimited.push_back(dimension.substr(slash == std::string::npos ? 0 : slash + 1));
     }
     rethrow_hdf5();
     return groups;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/array_file.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
@@ -165,7 +166,7 @@ void put_value(hid_t object, const std::string& name, const Value& value, const 
 
 void put_attributes(hid_t object, const Value& values, const DType* own) {
     for (const auto& [name, value] : values.as_object()) {
-        const bool passed = name == netcdf_dimensions || value.is_null() ||
+        const bool passed = name == netcdf_dimensions || name == unlimited_attribute || value.is_null() ||
                             (name == netcdf_fill && own != nullptr && own->is_variable());
         if (!passed) put_value(object, name, value, own);
     }
@@ -274,12 +275,16 @@ struct Hdf5Storage {
     int level = 0;  ///< of deflate; 0: none
 };
 
-Hdf5Storage set_storage(const Hdf5Id& list, const ArrayInfo& info, int deflate_level) {
+/// What may grow needs chunks.
+Hdf5Storage set_storage(const Hdf5Id& list, const ArrayInfo& info, bool grows, int deflate_level) {
     Hdf5Storage storage;
     const int rank = info.shape.rank();
-    if (rank == 0 || element_count(info.shape) == 0 || (deflate_level == 0 && info.chunks.empty())) return storage;
+    const bool plain = element_count(info.shape) == 0 || (deflate_level == 0 && info.chunks.empty());
+    if (rank == 0 || (plain && !grows)) return storage;
     storage.chunks = info.chunks.empty() ? chosen_chunks(info.shape, info.dtype.size()) : info.chunks;
-    for (int d = 0; d < rank; ++d) storage.chunks[d] = std::min(storage.chunks[d], info.shape[d]);
+    for (int d = 0; d < rank; ++d) {
+        storage.chunks[d] = std::clamp<std::int64_t>(storage.chunks[d], 1, std::max<std::int64_t>(1, info.shape[d]));
+    }
     std::array<hsize_t, max_rank> lengths{};
     std::ranges::copy(storage.chunks, lengths.begin());
     H5Pset_chunk(list.get(), rank, lengths.data());
@@ -302,22 +307,34 @@ void set_fill(const Hdf5Id& list, const Hdf5Id& type, const DType& dtype, const 
     }
 }
 
-Hdf5Id new_space(const Shape& shape) {
+Hdf5Id new_space(const Shape& shape, const std::vector<bool>& grows) {
     if (shape.empty()) return {H5Screate(H5S_SCALAR), H5Sclose};
     std::array<hsize_t, max_rank> lengths{};
     std::ranges::copy(shape, lengths.begin());
-    return {H5Screate_simple(shape.rank(), lengths.data(), nullptr), H5Sclose};
+    std::array<hsize_t, max_rank> longest = lengths;
+    for (std::size_t d = 0; d < grows.size(); ++d) {
+        if (grows[d]) longest[d] = H5S_UNLIMITED;
+    }
+    return {H5Screate_simple(shape.rank(), lengths.data(), longest.data()), H5Sclose};
+}
+
+/// Which of the dimensions are unlimited; empty: none.
+std::vector<bool> growing(const std::vector<std::string>& names, const std::vector<std::string>& unlimited) {
+    std::vector<bool> grows;
+    for (const std::string& name : names) grows.push_back(std::ranges::count(unlimited, name) > 0);
+    if (std::ranges::count(grows, true) == 0) grows.clear();
+    return grows;
 }
 
 }  // namespace
 
 Hdf5Id Hdf5Writer::new_dataset(const std::string& path, const std::string& stored, const Hdf5Id& type,
-                               const Shape& shape, const Hdf5Id& list) {
+                               const Shape& shape, const std::vector<bool>& grows, const Hdf5Id& list) {
     if (adds_ && found_dataset(stored).good()) {
         require_hdf5(H5Ldelete(file_.get(), stored.c_str(), H5P_DEFAULT) >= 0,
                      fmt::format("{}::{}: cannot be replaced", name_, path));
     }
-    const Hdf5Id space = new_space(shape);
+    const Hdf5Id space = new_space(shape, grows);
     const Hdf5Id links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
     H5Pset_create_intermediate_group(links.get(), 1);
     Hdf5Id dataset(
@@ -331,6 +348,7 @@ Hdf5Writer::Added Hdf5Writer::add(const std::string& path, const ArrayInfo& info
     const std::string group = path.find('/') == std::string::npos ? "" : path.substr(0, path.rfind('/'));
     const std::string own = path.substr(path.rfind('/') + 1);
     const std::vector<std::string> names = dimension_names_in(attributes, info.shape.rank());
+    const std::vector<bool> grows = growing(names, take_unlimited(attributes));
     const bool is_scale = names.size() == 1 && names[0] == own;
     // A variable with the name of a dimension that is not its coordinates has another name in netCDF-4, too.
     const bool alias = !is_scale && std::ranges::count(names, own) > 0;
@@ -338,9 +356,9 @@ Hdf5Writer::Added Hdf5Writer::add(const std::string& path, const ArrayInfo& info
 
     Hdf5Id type = written_type(info.dtype, path);
     const Hdf5Id list = creation_order(H5P_DATASET_CREATE);
-    const Hdf5Storage storage = set_storage(list, info, deflate_level);
+    const Hdf5Storage storage = set_storage(list, info, !grows.empty(), deflate_level);
     set_fill(list, type, info.dtype, attributes);
-    Hdf5Id dataset = new_dataset(path, stored, type, info.shape, list);
+    Hdf5Id dataset = new_dataset(path, stored, type, info.shape, grows, list);
     const bool boolean = info.dtype.kind() == Kind::boolean;
     if (boolean) attributes.set("dtype", "bool");  // xarray's mark
     put_attributes(dataset.get(), attributes, boolean ? nullptr : &info.dtype);
@@ -349,7 +367,7 @@ Hdf5Writer::Added Hdf5Writer::add(const std::string& path, const ArrayInfo& info
         put_text(dataset.get(), "NAME", own);
         scales_.push_back({stored, info.shape[0]});
     } else if (!names.empty() && std::ranges::count(names, "") == 0) {
-        uses_.push_back({stored, group, names, info.shape});
+        uses_.push_back({stored, group, names, info.shape, grows});
     }
     arrays_.push_back({.name = fmt::format("{}::{}", name_, path),
                        .dataset = std::move(dataset),
@@ -400,10 +418,11 @@ void Hdf5Writer::close(std::uint64_t number) {
 }
 
 /// A dimension without a variable, as netCDF-4 writes it.
-void Hdf5Writer::add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length) {
-    const auto extent = static_cast<hsize_t>(length);
-    const Hdf5Id space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
+void Hdf5Writer::add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length, bool grows) {
+    const Hdf5Id space = new_space({length}, {grows});
     const Hdf5Id list = creation_order(H5P_DATASET_CREATE);
+    const ArrayInfo info{.dtype = DType::of<float>(), .shape = {length}, .chunks = {}};
+    (void)set_storage(list, info, grows, 0);
     const Hdf5Id scale(
         H5Dcreate2(file_.get(), path.c_str(), H5T_IEEE_F32BE, space.get(), H5P_DEFAULT, list.get(), H5P_DEFAULT),
         H5Dclose);
@@ -453,7 +472,7 @@ void Hdf5Writer::attach_scales() {
                         "of a group",
                         name_, use.path, use.names[d]);
                 }
-                add_bare_dimension(path, use.names[d], length);
+                add_bare_dimension(path, use.names[d], length, !use.grows.empty() && use.grows[d]);
                 scale = std::prev(scales_.end());
             }
             if (scale->length != length) {

@@ -61,12 +61,13 @@ private:
         std::string path, group;
         std::vector<std::string> names;
         Shape shape;
+        std::vector<bool> grows;  ///< which dimensions are unlimited; empty: none
     };
     Array& array(std::uint64_t number);
     void give_way();
     Hdf5Id new_dataset(const std::string& path, const std::string& stored, const Hdf5Id& type, const Shape& shape,
-                       const Hdf5Id& list);
-    void add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length);
+                       const std::vector<bool>& grows, const Hdf5Id& list);
+    void add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length, bool grows);
     void attach_scales();
     void require_written() const;
     /// What the file has at a path, if it is a dataset.

@@ -84,6 +84,19 @@ Value attributes_with_names(const ArraySource& source) {
     return values;
 }
 
+/// The same, with which of its dimensions are to be unlimited.
+Value attributes_for_file(const HierarchyCopy& o, const ArraySource& source) {
+    Value values = attributes_with_names(source);
+    const Value* const names = values.find(dimensions_attribute);
+    if (o.unlimited.empty() || names == nullptr || !names->is_array()) return values;
+    Value own = Value::array();
+    for (const std::string& name : o.unlimited) {
+        if (std::ranges::count(names->as_array(), Value(name)) > 0) own.push_back(name);
+    }
+    if (!own.as_array().empty()) values.set(unlimited_attribute, std::move(own));
+    return values;
+}
+
 Error one_array_only(const HierarchyCopy& o, std::size_t count) {
     return invalid_argument("{} holds {}, but {} can hold only one: name one of them{}, or a file that ends in {}",
                             o.source, counted_arrays(count), o.destination, o.list_hint, extensions_of_bundles());
@@ -137,7 +150,7 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
         .made = [&](const std::string& name, const ArrayInfo& info) { made.push_back(made_in(o, name, info)); },
         .order = o.arrays.order,
         .groups = std::move(groups),
-        .attributes = attributes_with_names,
+        .attributes = [&](const ArraySource& from) { return attributes_for_file(o, from); },
     };
     format->bundle(path.path, bundle, options, o.io);
     return made;
@@ -233,6 +246,18 @@ void require_order(const HierarchyCopy& o, const ArraySource& source) {
 
 }  // namespace
 
+namespace {
+
+/// Throws for a dimension that is to be unlimited and is not there.
+void require_unlimited(const HierarchyCopy& o, const std::set<std::string>& there) {
+    for (const std::string& name : o.unlimited) {
+        if (there.contains(name)) continue;
+        throw invalid_argument("unlimited: {} has no dimension '{}'; {}", o.source, name, names_there(there));
+    }
+}
+
+}  // namespace
+
 CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     if (o.set) throw one_array_only(o, o.members.size());
     ArrayPath path = split_array_path(o.destination);
@@ -240,6 +265,9 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
     require_order(o, *stored);
+    std::set<std::string> there;
+    for (const auto& dimension : dimension_names_of(*stored)) there.insert(dimension.value_or(""));
+    require_unlimited(o, there);
     // As object strings they are Python's bytes.
     const auto* const array = o.object_strings ? nullptr : as_array(*stored);
     if (const auto items = array == nullptr ? std::nullopt : sequence_items(array->metadata().codecs)) {
@@ -252,7 +280,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
                              .reverse_dims = o.reverse_dims,
                              .durable = o.store.durability != Durability::none,
                              .object_strings = o.object_strings,
-                             .attributes = keeps_attributes ? attributes_with_names(*stored) : Value::object()};
+                             .attributes = keeps_attributes ? attributes_for_file(o, *stored) : Value::object()};
     const auto converted = convert_for_array_file(path, *stored, options, o.io);
     const ArraySource* source = converted ? converted.get() : stored.get();
     const std::optional<Selection> selection = selection_of(o, *stored, true);
@@ -273,6 +301,11 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
 
 CopiedHierarchy copy_to_bundle(const HierarchyCopy& o, std::vector<std::string> names) {
     require_selected(o, names);
+    std::set<std::string> there;
+    for (const std::string& name : o.unlimited.empty() ? std::vector<std::string>() : names) {
+        for (const auto& dimension : dimension_names_of(*open_part(o, name))) there.insert(dimension.value_or(""));
+    }
+    require_unlimited(o, there);
     if (o.dry_run) return planned_bundle(o, names);
     CopiedHierarchy result{.path = o.destination, .one_file = true};
     HierarchyCopy own = o;

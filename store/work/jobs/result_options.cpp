@@ -123,6 +123,9 @@ void require_fitting(const Recipe& recipe, const ResultOptions& r, const std::st
     if (r.deflate < 0 || r.deflate > 9) {
         throw invalid_argument("deflate: expected a whole number from 0 to 9, found '{}'", r.deflate);
     }
+    if (!r.unlimited.empty() && (format->groups == nullptr || !format->main.empty())) {
+        throw invalid_argument("unlimited: only for .nc, .nc4 and .h5, but found {}", destination);
+    }
     if (r.deflate > 0 && !format->deflates) {
         throw invalid_argument("deflate: only for .npz, .h5, .nc4 and .tif, but found {}", destination);
     }
@@ -168,6 +171,7 @@ HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, 
                              .drop_attributes = r.drop_attributes,
                              .skip_unreadable = r.skip_unreadable,
                              .deflate_level = static_cast<int>(r.deflate),
+                             .unlimited = r.unlimited,
                              .object_strings = r.object_strings,
                              .reverse_dims = given.reverse_dims,
                              .io = io};

@@ -24,10 +24,7 @@ namespace tessera {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-/// The paths of the steps: the {} of a pattern replaced by numbers of equal width.
-std::vector<std::string> numbered(const std::string& pattern, std::int64_t count) {
+std::vector<std::string> step_paths(const std::string& pattern, std::int64_t count) {
     const std::size_t at = pattern.rfind("{}");
     if (at == std::string::npos || pattern.find('/', at) != std::string::npos) {
         throw invalid_argument(
@@ -41,6 +38,8 @@ std::vector<std::string> numbered(const std::string& pattern, std::int64_t count
     }
     return paths;
 }
+
+namespace {
 
 /// An array that is finished when it is committed.
 class NewArraySink final : public ArraySink {
@@ -89,7 +88,7 @@ private:
 class Unstacking {
 public:
     Unstacking(const ArraySource& source, const std::string& pattern, const UnstackOptions& o)
-        : o_(o), source_(source), axis_(o.axis), paths_(numbered(pattern, source.info().shape[o.axis])) {
+        : o_(o), source_(source), axis_(o.axis), paths_(step_paths(pattern, source.info().shape[o.axis])) {
         if (paths_.empty()) throw invalid_argument("{}: its axis {} has no step", source.name(), o.axis);
         if (o.resume && o.overwrite)
             throw invalid_argument("resume and overwrite: choose one; overwrite makes all anew");

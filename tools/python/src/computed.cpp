@@ -51,10 +51,40 @@ std::vector<std::string> sentences(const std::vector<Note>& notes) {
     return texts;
 }
 
+/// The arrays of a data set in memory: the name, dimensions, elements and attributes of each, and the attributes of the
+/// groups.
+std::pair<py::object, std::vector<std::string>> set_in_memory(const Asked& asked, const DividedRecipe& parts,
+                                                              const WorkOptions& work) {
+    std::vector<std::string> notes = sentences(parts.notes);
+    HierarchyOptions options;
+    // As in a file, where the names of dimensions are an attribute.
+    const std::string like_file = ".nc";
+    about_keywords(asked, [&] {
+        Work(work).run([&](const IoOptions& io) {
+            options.io = io;
+            make_set(options, parts, like_file,
+                     [&](const Note& note) { notes.push_back(advised(note.text, note.advice)); });
+        });
+    });
+    py::list arrays;
+    for (const ArraySet::One& one : options.set->arrays) {
+        const auto source =
+            about_keywords(asked, [&] { return Work(work).run([&](const IoOptions&) { return one.open(); }); });
+        Value attributes = source->attribute_values();
+        attributes.erase(dimensions_attribute);
+        const py::object dims = value_to_python(dimension_names_json(dimension_names_of(*source)));
+        arrays.append(py::make_tuple(one.path, dims, into_memory(*source, work), value_to_python(attributes)));
+    }
+    py::dict groups;
+    for (const ArrayFileGroup& group : options.set->groups) {
+        groups[py::str(group.name)] = value_to_python(group.attributes);
+    }
+    return {py::make_tuple(arrays, groups), std::move(notes)};
+}
+
 /// Makes the arrays of a data set; returns sentences about it.
 std::vector<std::string> made_set(const Asked& asked, const DividedRecipe& parts, const std::optional<std::string>& to,
                                   const WorkOptions& work) {
-    if (!to) throw invalid_argument("several arrays are computed, which need a place: give a destination");
     return about_keywords(asked, [&] {
         return Work(work).run([&](const IoOptions& io) {
             std::vector<std::string> notes = sentences(parts.notes);
@@ -86,6 +116,7 @@ std::pair<py::object, std::vector<std::string>> made(const py::dict& given, cons
         return Work(work).run(
             [&](const IoOptions&) { return to ? divided_for(asked.recipe, *to) : divided(asked.recipe); });
     });
+    if (parts && !to) return set_in_memory(asked, *parts, work);
     if (parts) return {py::none(), made_set(asked, *parts, to, work)};
     OpenedRecipe opened = about_keywords(
         asked, [&] { return Work(work).run([&](const IoOptions& io) { return open_recipe(asked.recipe, io); }); });
@@ -146,9 +177,15 @@ std::pair<std::vector<std::string>, std::vector<std::string>> unstacked(const py
         std::vector<std::string> notes;
         options.note = [&](const Note& note) { notes.push_back(advised(note.text, note.advice)); };
         return Work(work).run([&](const IoOptions& io) {
+            options.io = io;
+            const Ingredient& from = std::get<CopyRecipe>(asked.recipe.make).source;
+            if (!from.array && DataSet::at(from.path)) {
+                const auto* const name = std::get_if<std::string>(&axis);
+                const std::string dimension = name != nullptr ? *name : std::to_string(std::get<int>(axis));
+                return std::pair(unstack_set(asked.recipe, asked.result, pattern, dimension, options).paths, notes);
+            }
             const OpenedRecipe opened = open_recipe(asked.recipe, io);
             options.axis = axis_of(axis, *opened.source);
-            options.io = io;
             return std::pair(unstack(*opened.source, pattern, options).paths, notes);
         });
     });

@@ -38,6 +38,7 @@ from ._array import Array, Cached, Edit
 from ._attrs import Attributes
 from ._calls import in_words
 from ._compute import calc, coarsen, concat, pyramid, reduce, regrid, stack, unstack
+from ._data_set import DataSet
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
 from ._extensions import add_codec, add_store
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
-    "Array", "Cached", "Converted", "Edit", "Group", "GroupEdit", "Job", "KeyStore", "Members", "Picture", "Server", "Shown",
+    "Array", "Cached", "Converted", "DataSet", "Edit", "Group", "GroupEdit", "Job", "KeyStore", "Members", "Picture", "Server", "Shown",
     "ZarrView",
     "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Repair", "Result", "Seal", "Statistics", "Unit", "UnitDone", "Verification",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",

@@ -310,14 +310,17 @@ def copy(source: Place, destination: Path, sel: object = None,
         A directory; or a ``.zip`` or an array file by its extension. The extension of another kind of file, such as
         ``.tif``, is refused, unless ``/`` follows.
     sel : basic index or str, optional
-        The part of a single array to copy; a text as in :meth:`Array.sel`.
+        The part of an array to copy; a text as in :meth:`Array.sel`, also of a group or a file of several arrays.
     overwrite : bool
         Replace an existing array or file.
     chunks, shards, codec, format, order, separator, structures, fill_value, dims
-        As in :func:`create`; by default as in the source. ``shards=None`` removes shards. ``chunks={"time": 6, "lat": 2}``
+        As in :func:`create`; by default as in the source. `dims` that are names of a table's columns make a group of arrays
+        with these coordinates. ``shards=None`` removes shards. ``chunks={"time": 6, "lat": 2}``
         gives lengths along the dimensions of these names alone, of all arrays that have them.
     deflate : int
         For ``.npz``: 0 stores, 1 to 9 compress.
+    unlimited : str or sequence of str
+        Of netCDF and HDF5: dimensions that may grow later, beside those that may in the source.
     object_strings, reverse_dims, header, missing
         Of array files: text as Python objects in ``.npy`` and ``.npz``; the dimensions of a ``.ra`` in reverse; whether a
         ``.csv`` begins with a line of names, and what stands where it has no number.
@@ -382,12 +385,14 @@ def copy(source: Place, destination: Path, sel: object = None,
     picked = None
     if isinstance(array, (Group, Members)):
         asked["array"] = array.path
-        for name, given in ("sel", sel is not None), ("fill_value", "fill_value" in asked):
-            if given:
-                raise InvalidArgument(f"{array.path}: {name} is of one array, and this holds several")
-    elif isinstance(sel, str):
+        if "fill_value" in asked:
+            raise InvalidArgument(f"{array.path}: fill_value is of one array, and this holds several")
+        if sel is not None and not isinstance(sel, str):
+            raise InvalidArgument(f"{array.path}: sel is an index of one array, and this holds several: name the dimensions, "
+                                  "as in sel='time=2020-01'")
+    if isinstance(sel, str):
         asked["sel"] = sel
-    elif sel is not None:
+    elif sel is not None and not isinstance(array, (Group, Members)):
         picked = array._handle.pick(sel)
         if picked is None or any(axis < 0 for axis in picked.axes):
             raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")

@@ -11,10 +11,11 @@ import numpy as np
 from . import _tessera
 from ._array import Array
 from ._calls import warn
+from ._data_set import DataSet
 from ._errors import InvalidArgument
 from ._making import Path, json_fill, new_place
 from ._options import (ComputedOptions, JoinedOptions, JoiningOptions, LevelOptions, NewJoinedOptions, NewResultOptions,
-                       ProgressCallback, ResultOptions, StepOptions, absolute, over_network, over_network_of_node,
+                       ProgressCallback, ResultOptions, SetOptions, StepOptions, absolute, over_network, over_network_of_node,
                        without_work, work)
 from ._commands import open, open_array
 from ._group import Group
@@ -23,7 +24,8 @@ from ._types import DTypeLike, Document, Remote, Values
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Operand = Union[Path, Array, Group, Values]
+OneOperand = Union[Path, Array, Values]
+Operand = Union[OneOperand, Group]
 
 
 def _place_of(given: Operand) -> str:
@@ -33,8 +35,8 @@ def _place_of(given: Operand) -> str:
     return given.path if isinstance(given, (Array, Group)) else absolute(given)
 
 
-def _made(asked: Document, destination: Optional[Path], running: _tessera.WorkOptions, options: Mapping[str, object]) -> Optional[Values]:
-    """Makes what a recipe describes."""
+def _made(asked: Document, destination: Optional[Path], running: _tessera.WorkOptions, options: Mapping[str, object]) -> Any:
+    """Makes what a recipe describes; without a destination an array in memory, or several."""
     asked.update(options)
     if destination is not None and "fill_value" in asked:
         fill, dtype = asked["fill_value"], asked["dtype"]
@@ -42,7 +44,7 @@ def _made(asked: Document, destination: Optional[Path], running: _tessera.WorkOp
     made, notes = _tessera.make(asked, None if destination is None else new_place(destination), running)
     for note in notes:
         warn(note)
-    return made
+    return DataSet(*made) if isinstance(made, tuple) else made
 
 
 def _calc_in_place(array: Union[Path, Array], recipe: Document, sel: object, running: _tessera.WorkOptions, max_memory: Union[int, str]) -> None:
@@ -70,7 +72,7 @@ def calc(destination: str, **operands: Any) -> Any: ...
 def calc(destination: Union[None, Path, Array], expression: Optional[str] = None, operands: Optional[Mapping[str, Operand]] = None, *,
          dtype: DTypeLike = None, cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: object = None, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         storage_options: Remote = None, **options: Any) -> Optional[Values]:
+         storage_options: Remote = None, **options: Any) -> Union[Values, DataSet, None]:
     """Evaluate an expression over arrays, block by block.
 
     Parameters
@@ -108,8 +110,8 @@ def calc(destination: Union[None, Path, Array], expression: Optional[str] = None
 
     Returns
     -------
-    numpy.ndarray or None
-        The result, if `destination` is None.
+    numpy.ndarray, DataSet or None
+        The result, if `destination` is None; of groups and files of several arrays a :class:`DataSet`.
 
     Raises
     ------
@@ -144,11 +146,19 @@ def calc(destination: Union[None, Path, Array], expression: Optional[str] = None
     recipe["sel"] = sel
     if isinstance(destination, Array):
         raise InvalidArgument(f"{destination.path}: an open array; in_place=True changes its elements")
-    return _made(recipe, destination, work(threads, max_memory, progress), options)
+    made: Union[Values, DataSet, None] = _made(recipe, destination, work(threads, max_memory, progress), options)
+    return made
 
 
 @overload
-def reduce(array: Operand, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+def reduce(array: Group, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+           dims: Union[None, str, Sequence[str]] = None,
+           by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           **options: Unpack[SetOptions]) -> DataSet: ...
+@overload
+def reduce(array: OneOperand, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+           dims: Union[None, str, Sequence[str]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
            min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[ResultOptions]) -> Values: ...
@@ -162,19 +172,20 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
            min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None,
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
+           storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Union[Values, DataSet, None]:
     """Minimum, mean, median and so on along dimensions, block by block.
 
     Parameters
     ----------
     array : path, Array, Group or numpy.ndarray
-        Of a group or a file of several arrays, each that has the dimensions is reduced; the others are copied.
+        Of a group or a file of several arrays, each that has the dimensions is reduced; the others are copied. Without a
+        destination the result is a :class:`DataSet` then.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
         As in :func:`calc`, and `sel`: compute with this part alone.
     how : {"min", "max", "sum", "mean", "std", "var", "count", "argmin", "argmax", "any", "all", "median", "p95"}
         A percentile is "p" and a number from 0 to 100, such as "p2.5": NumPy's linear method, exact in any memory.
     axis : int, str or a tuple of them, optional
-        The dimensions to reduce, by number or name; by default all.
+        The dimensions to reduce, by number or name; by default all. `dims` is the same.
     by : {"year", "month", "month-of-year", "day-of-year", "hour-of-day", "season"} or array, optional
         A result for each group of indices along one axis: by the calendar of its coordinate, or by an array of labels.
     weights : "area", name of a dimension, or array, optional
@@ -198,16 +209,23 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     >>> tessera.reduce("plain.npy", how="mean", axis=0)
     array([1.5, 2.5, 3.5])
     """
+    if axis is None and by is None and rolling is None and not keepdims:
+        named: Any = options.pop("dims", None)  # as xarray calls it: the result has no dimensions to be named
+        axis = named
     if isinstance(axis, (tuple, list)) and not axis:
         raise InvalidArgument("axis=(): no dimension is named")
     recipe = {"do": "reduce", "array": array, "how": how, "axis": axis, "by": by, "weights": weights, "rolling": rolling,
               "min_count": min_count, "center": center, "keepdims": keepdims, "skip_nan": skip_nan,
               "keep_missing": keep_missing, "raw": raw, "dtype": dtype, "cast": None if dtype is None else cast, "sel": sel, "overwrite": overwrite}
-    return _made(recipe, destination, work(threads, max_memory, progress), options)
+    made: Union[Values, DataSet, None] = _made(recipe, destination, work(threads, max_memory, progress), options)
+    return made
 
 
 @overload
-def coarsen(array: Operand, destination: None = None, *, by: object, how: str = "mean",
+def coarsen(array: Group, destination: None = None, *, by: object, how: str = "mean",
+            keep_missing: bool = False, raw: bool = False, **options: Unpack[SetOptions]) -> DataSet: ...
+@overload
+def coarsen(array: OneOperand, destination: None = None, *, by: object, how: str = "mean",
             keep_missing: bool = False, raw: bool = False, **options: Unpack[ResultOptions]) -> Values: ...
 @overload
 def coarsen(array: Operand, destination: Path, *, by: object, how: str = "mean",
@@ -215,7 +233,7 @@ def coarsen(array: Operand, destination: Path, *, by: object, how: str = "mean",
 @over_network
 def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, how: str = "mean",
             keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None, overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-            progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
+            progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Union[Values, DataSet, None]:
     """Downsample by whole factors: one element for each block.
 
     Parameters
@@ -238,7 +256,8 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, h
     """
     recipe = {"do": "coarsen", "array": array, "by": by, "how": how, "keep_missing": keep_missing, "raw": raw, "dtype": dtype,
               "cast": None if dtype is None else cast, "sel": sel, "overwrite": overwrite}
-    return _made(recipe, destination, work(threads, max_memory, progress), options)
+    made: Union[Values, DataSet, None] = _made(recipe, destination, work(threads, max_memory, progress), options)
+    return made
 
 
 @overload
@@ -251,7 +270,7 @@ def regrid(array: Operand, destination: Path, *, like: Optional[Operand] = None,
 def regrid(array: Operand, destination: Optional[Path] = None, *, like: Optional[Operand] = None, to: Optional[str] = None,
            method: str = "bilinear", dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None, overwrite: bool = False, threads: int = 0,
            max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Optional[Values]:
+           storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Union[Values, DataSet, None]:
     """Interpolate to other latitudes and longitudes.
 
     Parameters
@@ -280,15 +299,17 @@ def regrid(array: Operand, destination: Optional[Path] = None, *, like: Optional
     """
     recipe = {"do": "regrid", "array": array, "like": like, "to": to, "method": method, "dtype": dtype,
               "cast": None if dtype is None else cast, "sel": sel, "overwrite": overwrite}
-    return _made(recipe, destination, work(threads, max_memory, progress), options)
+    made: Union[Values, DataSet, None] = _made(recipe, destination, work(threads, max_memory, progress), options)
+    return made
 
 
 def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: DTypeLike,
-          cast: str, overwrite: bool, running: _tessera.WorkOptions, options: Mapping[str, object]) -> Optional[Values]:
+          cast: str, overwrite: bool, running: _tessera.WorkOptions, options: Mapping[str, object]) -> Union[Values, DataSet, None]:
     given = [arrays] if isinstance(arrays, (str, bytes, os.PathLike, Array)) else arrays
     recipe = {"do": "join", "arrays": list(given), "axis": axis, "new_axis": new_axis, "dtype": dtype,
               "cast": None if dtype is None else cast, "overwrite": overwrite}
-    return _made(recipe, destination, running, options)
+    made: Union[Values, DataSet, None] = _made(recipe, destination, running, options)
+    return made
 
 
 @overload
@@ -300,7 +321,7 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: int 
 @over_network_of_node
 def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: DTypeLike = None,
           cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-          progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[JoiningOptions]) -> Optional[Values]:
+          progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[JoiningOptions]) -> Union[Values, DataSet, None]:
     """Join arrays of one shape and dtype along a new axis, like numpy.stack.
 
     Parameters
@@ -336,7 +357,7 @@ def concat(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: Uni
 @over_network_of_node
 def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: DTypeLike = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[JoiningOptions]) -> Optional[Values]:
+           progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[JoiningOptions]) -> Union[Values, DataSet, None]:
     """Join arrays along an existing axis, by number or name, like numpy.concatenate; otherwise as :func:`stack`.
 
     Examples
@@ -350,17 +371,19 @@ def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = N
 
 
 @over_network
-def unstack(array: Union[Path, Array], pattern: str, *, axis: Union[int, str] = 0, overwrite: bool = False,
+def unstack(array: Union[Path, Array, Group], pattern: str, *, axis: Union[int, str] = 0, overwrite: bool = False,
             resume: bool = False, **options: Unpack[StepOptions]) -> list[str]:
     """Write each step along an axis as a file or an array of its own; the reverse of :func:`stack`.
 
     Parameters
     ----------
-    array : path or Array
+    array : path, Array or Group
+        Of a group or a file of several arrays, each step is one, too: a copy of one index of the dimension, with the
+        arrays that do not have it.
     pattern : str
         Their names, with ``{}`` for the number: ``"frames/frame-{}.npy"``. All numbers have as many digits as the last.
     axis : int or str
-        The dimension to split, by number or name.
+        The dimension to split, by number or name; of several arrays by name.
     overwrite : bool
         Replace existing ones, one after the other. Without it, no name may exist, and a failure leaves none behind.
     resume : bool
@@ -382,6 +405,8 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: Union[int, str] = 
     asked, running = without_work({"do": "copy", "array": array, "overwrite": overwrite, "resume": resume, **options})
     place = _tessera.PlaceOptions(False, break_seal=asked.pop("break_seal", False))
     if "fill_value" in asked:
+        if isinstance(array, Group):
+            raise InvalidArgument(f"{array.path}: fill_value is of one array, and this holds several")
         opened = array if isinstance(array, Array) else open_array(array, max_memory=options.get("max_memory", 0))
         asked["fill_value"] = json_fill(asked["fill_value"], opened.dtype)
     paths: list[str]

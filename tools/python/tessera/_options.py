@@ -117,6 +117,10 @@ class ResultOptions(_HowToWork, total=False):
     sel: object
 
 
+class SetOptions(ResultOptions, _OfDataSet, total=False):
+    """The same of several arrays."""
+
+
 class NewResultOptions(ResultOptions, ComputedOptions, total=False):
     """Options of a result that is computed into a new array; see :func:`tessera.calc`."""
 
@@ -170,6 +174,7 @@ class _HowToCopy(_HowToWork, total=False):
     structures: Optional[str]
     fill_value: object
     deflate: int
+    unlimited: Union[str, Sequence[str], None]
     object_strings: bool
     reverse_dims: bool
     link: bool

@@ -63,7 +63,14 @@ struct ArrayFileOptions {
 struct ArrayFileGroup {
     std::string name;  ///< "" is the file itself, "a/b" a group in a group
     Value attributes = Value::object();
+    /// Of netCDF and HDF5: the names of dimensions that may grow, in it and in groups below. New files get them where
+    /// the format can.
+    std::vector<std::string> unlimited = {};
 };
+
+/// An attribute of arrays for new files of netCDF and HDF5: the names of their dimensions that are to be unlimited. It
+/// is not written as an attribute.
+inline constexpr const char* unlimited_attribute = "_UNLIMITED_DIMENSIONS";
 
 /// Receives findings while a file of several arrays is checked.
 class ArrayFileChecker {

@@ -28,6 +28,7 @@ struct ResultOptions {
     std::optional<std::vector<std::optional<std::string>>> dimensions = {};
     std::optional<Order> order = {};
     std::int64_t deflate = 0;
+    std::vector<std::string> unlimited = {};
     bool object_strings = false;
     bool drop_attributes = false, skip_unreadable = false;
     bool link = false, verify = false;
@@ -92,6 +93,10 @@ void visit_making_options(R& r, const Visit& visit) {
     visit({"deflate", "deflate", "--deflate", "LEVEL", "compress an .npz or .h5: 1 to 9 (default 0, stored)", false,
            false, only_files},
           r.deflate);
+    visit({"unlimited", "unlimited", "--unlimited", "NAMES",
+           "netCDF and HDF5: dimensions that may grow later, beside those that may in the source: time", false, false,
+           only_files | only_copies},
+          r.unlimited);
     visit({"object_strings", "object_strings", "--object-strings", "",
            "strings of variable length as Python objects in .npy and .npz, not padded to the longest", false, false,
            only_files | only_copies},

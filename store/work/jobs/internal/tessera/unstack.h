@@ -1,6 +1,7 @@
 // Each step along an axis as an array or a file of its own.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -43,5 +44,13 @@ struct Unstacked {
 /// removes what was new. Throws already_exists for what is there, invalid_argument for a pattern without {} and an
 /// array without a step, and the errors of copying.
 Unstacked unstack(const ArraySource& source, const std::string& pattern, const UnstackOptions& options);
+
+/// The same of a data set: a copy of each index of a dimension, with the arrays that do not have it, as a group or a
+/// file of several arrays; one after the other. `copy`: of a path that holds several arrays. Unstacked has only paths.
+Unstacked unstack_set(const Recipe& copy, const ResultOptions& result, const std::string& pattern,
+                      const std::string& dimension, const UnstackOptions& options);
+
+/// The paths of the steps: the {} of a pattern replaced by numbers of equal width.
+[[nodiscard]] std::vector<std::string> step_paths(const std::string& pattern, std::int64_t count);
 
 }  // namespace tessera
