@@ -37,7 +37,8 @@ def days(path, first, count):
          "time_bounds": (("time", "ends"), first + np.stack([np.arange(count), np.arange(count) + 1], 1).astype("f8"))},
         coords={"time": ("time", first + np.arange(count), {"units": "days since 2001-01-01", "calendar": "standard",
                                                             "bounds": "time_bounds"}),
-                "lat": np.arange(90, -91, -30.0), "lon": np.arange(0, 360, 45.0), "height": 2.0,
+                "lat": ("lat", np.arange(90, -91, -30.0), {"units": "degrees_north"}),
+                "lon": ("lon", np.arange(0, 360, 45.0), {"units": "degrees_east"}), "height": 2.0,
                 "area": (("lat", "lon"), np.ones((7, 8)))})
     data.t[0, 0, 0] = np.nan
     data.attrs["title"] = "days"
@@ -59,8 +60,11 @@ class DataSets(ProgramTest):
         return data
 
     def test_a_mean_over_time_keeps_what_has_no_time(self):
-        for out, options in ("mean.nc", []), ("mean.zarr", ["--format", "v2"]):
+        for out, options in ("mean.nc", []), ("mean.zarr", ["--format", "v2"]), ("plain.zarr", []):
             program("reduce", "a.nc", out, "--with", "mean", "--axis", "time", *options)
+            if out == "plain.zarr":  # v3, which this xarray may not read
+                self.assertEqual(json.loads(program("attrs", out))["title"], "days")
+                continue
             made = self.opened(out)
             wanted = self.a.mean("time")
             xr.testing.assert_allclose(made.t, wanted.t, rtol=1e-6)
@@ -117,6 +121,64 @@ class DataSets(ProgramTest):
             other.load().assign_coords(lat=other.lat + 1).to_netcdf("moved.nc")
         self.assertIn("moved.nc::lat", program("concat", "a.nc", "moved.nc", "no.zarr", "--axis", "time", fails=True))
         self.assertFalse(os.path.exists("no.zarr"))
+
+    def test_joined_arrays_keep_their_coordinates(self):
+        days("b.nc", 60, 31)
+        other = xr.open_dataset("b.nc").load()
+        other.close()
+        wanted = xr.concat([self.a.t, other.t], "time")
+        program("concat", "a.nc::t", "b.nc::t", "all.nc", "--axis", "0")
+        made = self.opened("all.nc")
+        xr.testing.assert_equal(made.t.load(), wanted.load())
+        self.assertEqual(made.attrs["title"], "days")
+        program("copy", "a.nc", "g", "--only", "orography", "--except", "lat", "--format", "v2")
+        program("concat", "a.nc::t", "b.nc::t", "g/t", "--axis", "time")
+        made = self.opened("g")
+        np.testing.assert_array_equal(made.time, wanted.time)
+        np.testing.assert_array_equal(made.lat, wanted.lat)
+        np.testing.assert_array_equal(made.t, wanted)
+        program("concat", "a.nc::t", "a.nc::t", "g/twice", "--axis", "lon")
+        with self.assertRaises(ValueError):
+            self.opened("g")  # another length of lon
+        # What differs along other dimensions is no coordinate of the result.
+        other.assign_coords(lat=other.lat + 1).to_netcdf("moved.nc")
+        program("concat", "a.nc::t", "moved.nc::t", "mixed.nc", "--axis", "time")
+        made = self.opened("mixed.nc")
+        self.assertNotIn("lat", made.coords)
+        np.testing.assert_array_equal(made.t, wanted)
+        program("stack", "a.nc::t", "a.nc::t", "pair.nc")
+        made = self.opened("pair.nc")
+        np.testing.assert_array_equal(made.t[1], self.a.t)
+        np.testing.assert_array_equal(made.time, self.a.time)
+
+    def test_other_grids(self):
+        program("regrid", "a.nc", "fine.nc", "--to", "lat=-75:75:15,lon=0:315:15")
+        made = self.opened("fine.nc")
+        self.assertEqual((set(made.data_vars) - {"time_bounds"}, set(made.coords)),
+                         ({"t", "u", "orography"}, {"lat", "lon", "time", "height"}))
+        for name in "t", "u", "orography":
+            wanted = self.a[name].interp(lat=made.lat, lon=made.lon)
+            there = slice(1, None) if name == "t" else slice(None)  # the first has a missing element
+            np.testing.assert_allclose(made[name][there], wanted[there], rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(made.time, self.a.time)
+        self.assertEqual((made.lat.attrs["units"], made.attrs["title"]), ("degrees_north", "days"))
+        # The same coordinates to the last bit, of one array, and of a part.
+        near = np.float32([-75.1, 0.3, 44.7])
+        xr.Dataset({"z": (("y", "x"), np.zeros((3, 2)))}, {"y": ("y", near, {"units": "degrees_north"}),
+                                                          "x": ("x", [355.5, 3.25], {"units": "degrees_east"})}).to_netcdf("grid.nc")
+        program("regrid", "a.nc::t", "like.nc", "--like", "grid.nc", "--method", "nearest", "--sel", "time=2001-02-03")
+        made = self.opened("like.nc")
+        np.testing.assert_array_equal(made.lat, near)
+        np.testing.assert_array_equal(made.lon, [355.5, 3.25])
+        np.testing.assert_array_equal(made.t, self.a.t.sel(time="2001-02-03", lat=[-90, 0, 30], lon=[0, 0]))
+        program("regrid", "a.nc", "z", "--like", "grid.nc", "--only", "t", "--format", "v2")
+        np.testing.assert_array_equal(self.opened("z").lat, near)
+        self.a.load().assign(zonal=self.a.t.mean("lon")).to_netcdf("zonal.nc")
+        self.assertIn("--except zonal", program("regrid", "zonal.nc", "o.nc", "--like", "grid.nc", fails=True))
+        self.assertIn("none of its arrays", program("regrid", "a.nc", "o.nc", "--like", "grid.nc", "--only", "time_bounds", fails=True))
+        xr.open_dataset("grid.nc").rename(y="p", x="q", z="w").merge(xr.open_dataset("grid.nc")).to_netcdf("two.nc")
+        self.assertIn("two.nc::w, two.nc::z", program("regrid", "a.nc", "o.nc", "--like", "two.nc", fails=True))
+        self.assertFalse(os.path.exists("o.nc"))
 
     def test_one_variable_has_its_name_and_coordinates(self):
         program("copy", "a.nc::t", "t.nc", "--sel", "lat=0")

@@ -32,6 +32,10 @@ def data_set():
     group.create_array("lon", data=np.arange(8) * 45.0, dims=("lon",), attrs={"units": "degrees_east"})
     group.create_array("labels", data=np.arange(8) % 3, dims=("lon",))
     tessera.copy("g", "h")
+    fine = tessera.create_group("fine", format="v3")
+    fine.create_array("z", data=np.zeros((3, 2)), dims=("lat", "lon"))
+    fine.create_array("lat", data=np.float32([-50.5, 0.3, 61]), dims=("lat",))
+    fine.create_array("lon", data=np.array([355.0, 3]), dims=("lon",))
     tessera.open("h/t", "r+")[3] = 4.5
     np.save("plain.npy", values[:, :, ::-1].copy())
     np.save("table.npy", np.array([(n, n % 5 - 2.0) for n in range(300)], [("n", "i4"), ("x", "f8")]))
@@ -90,6 +94,8 @@ RECIPES = {
     "reduce set by month": (["g"], ["--with", "max", "--by", "month", "--except", "packed"],
                             ("reduce", "g", {"how": "max", "by": "month", "exclude": "packed"})),
     "coarsen set": (["g"], ["--by", "lat=2", "--only", "t"], ("coarsen", "g", {"by": {"lat": 2}, "only": ["t"]})),
+    "regrid set": (["g"], ["--like", "fine", "--method", "nearest", "--sel", "time=2001-02", "--except", "labels"],
+                   ("regrid", "g", {"like": "fine", "method": "nearest", "sel": "time=2001-02", "exclude": "labels"})),
     "concat sets": (["g", "h"], ["--axis", "time"], ("concat", ["g", "h"], {"axis": "time"})),
     "calc set": (None, ["a - b", "a=g", "b=h", "--only", "t"],
                  ("calc", "a - b", {"operands": {"a": "g", "b": "h"}, "only": "t"})),
@@ -185,7 +191,7 @@ def test_results_of_joins_keep_what_parts_have():
     joined = tessera.open("joined.zarr")
     assert joined.dims == ("time", "lat", "lon") and joined.fill_value == -9 and dict(joined.attrs) == {"units": "K", "scale": 2}
     tessera.stack(["g/t", "g/t"], "joined.nc", axis=0)
-    assert tessera.open("joined.nc").shape == (2, 45, 6, 8)
+    assert tessera.open("joined.nc::t").shape == (2, 45, 6, 8) and tessera.open("joined.nc::lat").shape == (6,)
 
 
 def test_what_cannot_be_planned_is_refused_in_words():

@@ -388,10 +388,12 @@ constexpr Command table[] = {
      "neighbours, and beyond the last latitudes takes the nearest four; nearest (remapnn) keeps the dtype; "
      "conservative\n"
      "(remapcon, first order) is the mean by areas in common of cells that are there. Cells end half-way between\n"
-     "neighbours, or where the coordinate's bounds say. DST in a group gets its coordinates beside it.\n\n"
+     "neighbours, or where the coordinate's bounds say. Of a group or a file of several arrays each that has both is\n"
+     "interpolated; bounds, areas and coordinates of two dimensions are left out. DST in a group gets its coordinates\n"
+     "beside it.\n\n"
      "Examples:\n"
      "  tessera regrid era5.nc::t2m coarse.zarr/t2m --to lat=-90:90:1,lon=0:359:1\n"
-     "  tessera regrid rain.nc::pr same.zarr/pr --like model.nc::pr --method conservative",
+     "  tessera regrid rain.nc same.nc --like model.nc --method conservative",
      declare_regrid},
     {"pyramid", compute, "an OME-Zarr or GeoZarr image with its overviews", "pyramid SRC DST [options]",
      "A group with the levels 0, 1, 2 … and OME-NGFF multiscales metadata: 0.5 in v3, 0.4 in v2, or --ome. Each level\n"

@@ -276,7 +276,7 @@ int make_recipe(Session& session, TransferOptions o, std::string_view done) {
     const std::string place = o.as ? "-." + *o.as : o.destination;
     if (becomes_text(o.recipe, place)) show_as_text(opened);
     note_marks(opened, place);
-    const CoordinatesBeside beside(opened, o.destination);
+    const CoordinatesBeside beside(opened, o.recipe, o.destination, session.io());
     if (o.state.empty()) o.state = opened.source->name();
     o.made = std::make_shared<const OpenedRecipe>(std::move(opened));
     o.open = [made = o.made, to = o.destination] {

@@ -122,19 +122,35 @@ std::int64_t ReducedArray::line_bytes() const {
     return checked_multiply(element_count(reduced_shape()), dtype.size() + 8, "memory");
 }
 
-void ReducedArray::read_ordered(const ArraySource& source, const DType& native, NDArray& memory, const Region& region,
-                                const Dims& slow, const Dims& fast, const IoOptions& io) {
-    Shape lengths_there;
-    Dims place_of = Dims::filled(region.rank(), 0);
-    int k = 0;
-    for (const Dims* some : {&slow, &fast}) {
-        for (const std::int64_t d : *some) {
-            lengths_there.push_back(region.extent[static_cast<int>(d)]);
-            place_of[static_cast<int>(d)] = k++;
+namespace {
+
+/// Dimensions in another order: their lengths there, and the place of each.
+struct Ordered {
+    Shape lengths;
+    Dims place_of;
+    Ordered(const Shape& extent, const Dims& slow, const Dims& fast) : place_of(Dims::filled(extent.rank(), 0)) {
+        for (const Dims* some : {&slow, &fast}) {
+            for (const std::int64_t d : *some) {
+                place_of[static_cast<int>(d)] = lengths.rank();
+                lengths.push_back(extent[static_cast<int>(d)]);
+            }
         }
     }
-    if (memory.shape() != lengths_there) memory = NDArray(native, lengths_there);
-    source.read_into(region, memory.view().transposed(place_of), io);
+};
+
+}  // namespace
+
+void ReducedArray::read_ordered(const ArraySource& source, const DType& native, NDArray& memory, const Region& region,
+                                const Dims& slow, const Dims& fast, const IoOptions& io) {
+    const Ordered there(region.extent, slow, fast);
+    if (memory.shape() != there.lengths) memory = NDArray(native, there.lengths);
+    source.read_into(region, memory.view().transposed(there.place_of), io);
+}
+
+void ReducedArray::write_ordered(NDArray results, const MutableArrayView& out, const Dims& slow, const Dims& fast) {
+    const Ordered there(out.shape, slow, fast);
+    const NDArray made = std::move(results).reshaped(there.lengths);
+    copy_elements(ArrayView(made.view()).transposed(there.place_of), out);
 }
 
 Shape ReducedArray::slab_step(std::int64_t columns) const {

@@ -96,6 +96,8 @@ struct ReducedArray {
     /// The same of another source of the array's rank, as elements of its dtype in host order.
     static void read_ordered(const ArraySource& from, const DType& native, NDArray& memory, const Region& region,
                              const Dims& slow, const Dims& fast, const IoOptions& io);
+    /// The reverse, of results that lie one after the other in that order.
+    static void write_ordered(NDArray results, const MutableArrayView& out, const Dims& slow, const Dims& fast);
     /// Writes results of any dtype, of which there are several groups, the groups first.
     void write(const NDArray& results, const Region& whole, const MutableArrayView& out,
                const GroupRange& groups) const;

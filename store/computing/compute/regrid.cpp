@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/coordinates.h>
 #include <tessera/copy_elements.h>
 #include <tessera/derived_source.h>
 #include <tessera/dialect.h>
@@ -19,9 +20,12 @@
 #include <tessera/multiscales.h>
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
+#include <tessera/selection_items.h>
+#include <tessera/shared_source.h>
 #include <tessera/slices.h>
 
 #include "accumulate.h"
+#include "converted_source.h"
 #include "grid_axes.h"
 #include "reduced_array.h"
 #include "regrid_taps.h"
@@ -51,6 +55,7 @@ public:
         for (int d = 0; d < from_.shape.rank(); ++d) {
             if (d != lat && d != lon) others_.push_back(d);
         }
+        coordinates_ = coordinates_off_grid();
         set_blocks();
     }
 
@@ -59,7 +64,9 @@ public:
     [[nodiscard]] Value attribute_values() const override {
         Value values = array_->attribute_values();
         erase_code_attributes(values);
-        values.erase("coordinates");  // of the other grid
+        values.erase("cell_measures");  // of the other grid
+        values.erase("coordinates");
+        if (!coordinates_.empty()) values.set("coordinates", coordinates_);
         values.erase(dimensions_attribute);
         if (geo_reference_in(values)) erase_geo_place(values);
         if (info_.dtype.kind() == Kind::real) values.set(fill_attribute, missing_number);
@@ -73,6 +80,22 @@ public:
     }
 
 private:
+    /// Of the coordinates that the array's attribute names, those along neither dimension of the grid.
+    [[nodiscard]] std::string coordinates_off_grid() const {
+        const DimensionNames names = dimension_names_of(*array_);
+        const std::string all = text_attribute(array_->attribute_values(), "coordinates");
+        std::string kept;
+        for (const std::string_view word : unquoted_parts(all, ' ')) {
+            const auto beside = array_beside(*array_, std::string(word));
+            const DimensionNames along = beside == nullptr ? names : dimension_names_of(*beside);
+            const bool on_grid = std::ranges::any_of(std::array{lat_, lon_}, [&](int d) {
+                return std::ranges::count(along, names[static_cast<std::size_t>(d)]) > 0;
+            });
+            if (!on_grid) kept.append(kept.empty() ? "" : " ").append(word);
+        }
+        return kept;
+    }
+
     /// As the chunks of the array along other dimensions; of the new ones as many rows as a few MiB hold.
     void set_blocks() {
         const int rank = from_.shape.rank();
@@ -153,23 +176,7 @@ private:
             block.apply(numbers.values<double>().data(), made.values<double>().data());
             (void)cast_packed(made.dtype(), made.bytes().data(), info_.dtype, to, places, Cast::unsafe);
         }
-        write(std::move(results), region, out);
-    }
-
-    void write(NDArray results, const Region& region, const MutableArrayView& out) const {
-        Shape shape;
-        Dims place_of = Dims::filled(region.rank(), 0);
-        int k = 0;
-        for (const std::int64_t d : others_) {
-            shape.push_back(region.extent[static_cast<int>(d)]);
-            place_of[static_cast<int>(d)] = k++;
-        }
-        for (const int d : {lat_, lon_}) {
-            shape.push_back(region.extent[d]);
-            place_of[d] = k++;
-        }
-        const NDArray made = std::move(results).reshaped(shape);
-        copy_elements(ArrayView(made.view()).transposed(place_of), out);
+        ReducedArray::write_ordered(std::move(results), out, others_, grid);
     }
 
     std::unique_ptr<ArraySource> array_;
@@ -179,6 +186,7 @@ private:
     ArrayInfo from_, info_;
     DType native_;
     Dims others_;
+    std::string coordinates_;  ///< the attribute of the result
 };
 
 /// Degrees in memory.
@@ -269,15 +277,33 @@ std::pair<GridAxis, GridAxis> axes_of_ranges(std::string_view text, const GridAx
     return {std::move(new_lat), std::move(new_lon)};
 }
 
-std::shared_ptr<const ArraySource> coordinate_of(const GridAxis& axis, const std::string& name, bool latitudes) {
-    Value attributes = axis.attributes;
-    for (const char* of_cells : {"bounds", "_ARRAY_DIMENSIONS", "actual_range", "valid_range"})
-        attributes.erase(of_cells);
+using Coordinates = decltype(Regridded::coordinates);
+
+/// Attributes without what is about the cells of another grid.
+Value attributes_of_points(Value attributes) {
+    for (const char* of_cells : {"bounds", "actual_range", "valid_range"}) attributes.erase(of_cells);
+    attributes.erase(dimensions_attribute);
+    return attributes;
+}
+
+void add_values(Coordinates& coordinates, const std::string& name, GridAxis axis, bool latitudes) {
+    Value attributes = attributes_of_points(std::move(axis.attributes));
     erase_code_attributes(attributes);
     if (attributes.find("units") == nullptr) attributes.set("units", latitudes ? "degrees_north" : "degrees_east");
     if (attributes.find("standard_name") == nullptr)
         attributes.set("standard_name", latitudes ? "latitude" : "longitude");
-    return std::make_shared<CoordinateValues>(name, axis.centres, std::move(attributes));
+    coordinates.emplace_back(name,
+                             std::make_shared<CoordinateValues>(name, std::move(axis.centres), std::move(attributes)));
+}
+
+/// The other grid's own elements, so that both are the same to the last bit.
+void add_like(Coordinates& coordinates, const std::string& name, const ArraySource& like, int dimension) {
+    const std::optional<std::string> there = dimension_names_of(like)[static_cast<std::size_t>(dimension)];
+    std::unique_ptr<ArraySource> values = array_beside(like, *there);
+    Value attributes = attributes_of_points(values->attribute_values());
+    const DType dtype = native_dtype(values->info().dtype);
+    coordinates.emplace_back(
+        name, shared_source(std::make_shared<CastSource>(std::move(values), dtype, Cast::safe), std::move(attributes)));
 }
 
 }  // namespace
@@ -310,8 +336,13 @@ Regridded regridded(std::unique_ptr<ArraySource> array, const RegridTarget& targ
     Regridded result;
     const std::string& lat_name = *names[static_cast<std::size_t>(lat.dimension)];
     const std::string& lon_name = *names[static_cast<std::size_t>(lon.dimension)];
-    result.coordinates.emplace_back(lat_name, coordinate_of(new_lat, lat_name, true));
-    result.coordinates.emplace_back(lon_name, coordinate_of(new_lon, lon_name, false));
+    if (target.like != nullptr) {
+        add_like(result.coordinates, lat_name, *target.like, new_lat.dimension);
+        add_like(result.coordinates, lon_name, *target.like, new_lon.dimension);
+    } else {
+        add_values(result.coordinates, lat_name, new_lat, true);
+        add_values(result.coordinates, lon_name, new_lon, false);
+    }
     result.source = std::make_unique<RegridSource>(std::move(array), GridTaps(how, lat, lon, new_lat, new_lon),
                                                    lat.dimension, lon.dimension, memory);
     return result;

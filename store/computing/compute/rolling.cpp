@@ -193,21 +193,7 @@ private:
                                   results.bytes().data() + l * n * info_.dtype.size(), n, Cast::unsafe);
             }
         });
-        write(std::move(results), region, out);
-    }
-
-    void write(NDArray made, const Region& region, const MutableArrayView& out) const {
-        Shape shape;
-        Dims place_of = Dims::filled(region.rank(), 0);
-        int k = 0;
-        for (const std::int64_t d : others_) {
-            shape.push_back(region.extent[static_cast<int>(d)]);
-            place_of[static_cast<int>(d)] = k++;
-        }
-        shape.push_back(region.extent[o_.axis]);
-        place_of[o_.axis] = k;
-        made = std::move(made).reshaped(shape);
-        copy_elements(ArrayView(made.view()).transposed(place_of), out);
+        ReducedArray::write_ordered(std::move(results), out, others_, along);
     }
 
     std::unique_ptr<ArraySource> array_;

@@ -24,10 +24,6 @@ std::string group_of(std::string_view name) {
     return std::string(name.substr(0, slash == std::string_view::npos ? 0 : slash + 1));
 }
 
-std::string last_of(std::string_view name) {
-    return std::string(name.substr(name.rfind('/') + 1));
-}
-
 /// The words of a text, which may end in a colon: "x: lat lon".
 void take_words(const std::string& text, std::vector<std::string>& words) {
     for (std::size_t at = 0; at < text.size();) {
@@ -54,6 +50,10 @@ std::vector<std::string> words_of(const Value& attributes, std::span<const std::
 }
 
 }  // namespace
+
+std::string last_of(std::string_view path) {
+    return std::string(path.substr(path.rfind('/') + 1));
+}
 
 std::vector<std::string> belongings_in(const Value& attributes) {
     return words_of(attributes, of_coordinates);

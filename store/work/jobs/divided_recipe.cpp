@@ -22,6 +22,7 @@
 #include <tessera/shared_source.h>
 #include <tessera/write_computed.h>
 
+#include "set_grids.h"
 #include "table_arrays.h"
 
 namespace tessera {
@@ -54,7 +55,9 @@ std::set<std::string> chosen(const DataSet& set, const Recipe& recipe) {
 /// Makes the recipes of a data set's arrays.
 class Divider {
 public:
-    Divider(const Recipe& recipe, DataSet set) : recipe_(recipe), set_(std::move(set)), names_(chosen(set_, recipe)) {
+    enum class Of : std::uint8_t { set, one };  ///< one array, with its coordinates where they fit
+    Divider(const Recipe& recipe, DataSet set, Of of = Of::set)
+        : recipe_(recipe), set_(std::move(set)), names_(chosen(set_, recipe)), of_(of) {
         if (recipe_.selection) selection_.emplace(*recipe_.selection);
         divided_.groups = set_.groups();
         for (ArrayFileGroup& group : divided_.groups) {
@@ -100,7 +103,7 @@ private:
             const bool copied = std::holds_alternative<CopyRecipe>(one.recipe.make) && one.recipe.selection;
             if (!copied || !set_.has(one.path) || !set_.is_coordinate(one.path)) continue;
             if (!part_source(set_.open(one.path), *one.recipe.selection)->info().shape.empty()) continue;
-            scalars.emplace(*member(one.path).dimensions.front(), one.path.substr(one.path.rfind('/') + 1));
+            scalars.emplace(*member(one.path).dimensions.front(), last_of(one.path));
         }
         for (auto& one : divided_.arrays) {
             if (!set_.has(one.path) || !is_data(one.path)) continue;
@@ -199,8 +202,50 @@ private:
         require_some(any, fmt::format("has the dimension {}", dimension));
     }
 
-    void make(const RegridRecipe& /*recipe*/) {
-        throw unsupported("{}: it holds several arrays, of which one is interpolated at a time: name it", set_.path());
+    void make(const RegridRecipe& r) {
+        const SetGrids grids = grids_of(set_, names_);
+        RegridRecipe one = r;
+        if (one.like && !one.like->array) one.like->path = grid_at(one.like->path);
+        for (const std::string& name : names_) {
+            const auto coordinate = grids.coordinates.find(name);
+            if (coordinate != grids.coordinates.end()) {
+                add_new_coordinate(one, name, coordinate->second);
+            } else if (grids.arrays.contains(name)) {
+                require_numbers(name, "interpolated");
+                one.source = {.path = set_.path_of(name)};
+                add(name, one);
+            } else if (lies_along(name, grids)) {
+                leave_out_of_grid(name);
+            } else {
+                carry(name);
+            }
+        }
+        require_some(!grids.arrays.empty(), "has latitudes along one dimension and longitudes along another");
+    }
+
+    /// In place of the coordinate of that name that of the grid which `of` gets.
+    void add_new_coordinate(RegridRecipe r, const std::string& name, const std::string& of) {
+        r.source = {.path = set_.path_of(of)};
+        r.coordinate = last_of(name);
+        add(name, Recipe{.make = std::move(r)}, set_, of);
+    }
+
+    /// Whether one of its dimensions becomes another.
+    [[nodiscard]] bool lies_along(const std::string& name, const SetGrids& grids) const {
+        return std::ranges::any_of(member(name).dimensions, [&](const auto& dimension) {
+            const auto coordinate = dimension ? set_.beside(name, *dimension) : std::nullopt;
+            return coordinate && grids.coordinates.contains(*coordinate);
+        });
+    }
+
+    /// Bounds, areas and coordinates of two dimensions are of the old grid. Data need both of its dimensions.
+    void leave_out_of_grid(const std::string& name) {
+        if (is_data(name)) {
+            throw unsupported("{}: latitudes or longitudes alone are not interpolated", set_.path_of(name))
+                .advising(Action::leave_out, "leaves it out", name);
+        }
+        divided_.notes.emplace_back(
+            fmt::format("{}: it is left out, because it is of the old grid", set_.path_of(name)));
     }
 
     /// The dimension that is grouped: the one named, or the one with times.
@@ -348,54 +393,61 @@ private:
         }
         if (!r.new_axis) require_dimension("axis", r.axis);
         bool any = false;
-        for (const std::string& name : names_) {
-            const bool grows = r.new_axis ? is_data(name) : member(name).has(r.axis);
-            any = any || (grows && is_data(name));
-            if (!grows) {
-                require_same(sets, name);
-                carry(name);
-                continue;
-            }
-            JoinRecipe one = r;
-            for (std::size_t i = 0; i < sets.size(); ++i) {
-                if (!sets[i].has(name)) {
-                    throw invalid_argument("{}: it has no array {}, which {} has", sets[i].path(), name, set_.path())
-                        .advising(Action::leave_out, "leaves it out", name);
-                }
-                require_same_units(sets[i], name);
-                one.parts[i].path = sets[i].path_of(name);
-            }
-            add(name, std::move(one));
-        }
+        for (const std::string& name : names_) any = join(r, sets, name) || any;
         require_some(any, "is joined");
     }
 
+    /// Whether it is one of the data that grow. What belongs to a single array is left out where it does not fit.
+    bool join(const JoinRecipe& r, const std::vector<DataSet>& sets, const std::string& name) {
+        const bool stacked = of_ == Of::one ? name == recipe_.only.front() : is_data(name);
+        const bool grows = r.new_axis ? stacked : member(name).has(r.axis);
+        const std::string why = grows ? why_not_joined(sets, name) : why_not_same(sets, name);
+        if (!why.empty()) {
+            if (of_ == Of::set || name == recipe_.only.front())
+                throw invalid_argument("{}", why).advising(Action::leave_out, "leaves it out", name);
+            divided_.notes.emplace_back(why + ": it is left out");
+            return false;
+        }
+        if (!grows) {
+            carry(name);
+            return false;
+        }
+        JoinRecipe one = r;
+        for (std::size_t i = 0; i < sets.size(); ++i) one.parts[i].path = sets[i].path_of(name);
+        add(name, std::move(one));
+        return is_data(name);
+    }
+
     /// Bounds without units have those of their coordinate, which may be counted anew in the result.
-    void require_same_units(const DataSet& other, const std::string& bounds) const {
-        for (const std::string& name : names_) {
-            if (bounds_of(name) != bounds || member(bounds).attributes.find("units") != nullptr) continue;
-            for (const char* const attribute : {"units", "calendar"}) {
-                const Value* const here = member(name).attributes.find(attribute);
-                const Value* const there = other.has(name) ? other.member(name).attributes.find(attribute) : nullptr;
-                if ((here == nullptr) == (there == nullptr) && (here == nullptr || *here == *there)) continue;
-                throw invalid_argument("{}: its bounds are counted by the {} of {}, which are others in {}",
-                                       other.path_of(bounds), attribute, name, set_.path())
-                    .advising(Action::leave_out, "leaves them out", bounds);
+    [[nodiscard]] std::string why_not_joined(const std::vector<DataSet>& sets, const std::string& name) const {
+        for (const DataSet& other : sets) {
+            if (!other.has(name))
+                return fmt::format("{}: it has no array {}, which {} has", other.path(), name, set_.path());
+            for (const std::string& one : names_) {
+                if (bounds_of(one) != name || member(name).attributes.find("units") != nullptr) continue;
+                for (const char* const attribute : {"units", "calendar"}) {
+                    const Value* const here = member(one).attributes.find(attribute);
+                    const Value* const there = other.has(one) ? other.member(one).attributes.find(attribute) : nullptr;
+                    if ((here == nullptr) == (there == nullptr) && (here == nullptr || *here == *there)) continue;
+                    return fmt::format("{}: its bounds are counted by the {} of {}, which are others in {}",
+                                       other.path_of(name), attribute, one, set_.path());
+                }
             }
         }
+        return {};
     }
 
     /// What is not joined must be the same in all parts, or a part would lie elsewhere than its result says.
-    void require_same(const std::vector<DataSet>& sets, const std::string& name) const {
+    [[nodiscard]] std::string why_not_same(const std::vector<DataSet>& sets, const std::string& name) const {
         const auto first = set_.open(name);
         for (const DataSet& other : sets) {
             if (other.path() == set_.path() || !other.has(name)) continue;
             const auto array = other.open(name);
             if (first->info().shape == array->info().shape && difference(*first, *array, {}, 1).none()) continue;
-            throw invalid_argument("{}: it is not along the dimension that grows, and differs from {}",
-                                   other.path_of(name), set_.path_of(name))
-                .advising(Action::leave_out, "leaves it out", name);
+            return fmt::format("{}: it is not along the dimension that grows, and differs from {}", other.path_of(name),
+                               set_.path_of(name));
         }
+        return {};
     }
 
     void make(const CalcRecipe& r) {
@@ -437,6 +489,7 @@ private:
     const Recipe& recipe_;
     DataSet set_;
     std::set<std::string> names_;
+    Of of_;
     View carried_ = {};
     std::optional<SharedSelection> selection_;
     DividedRecipe divided_{};
@@ -453,6 +506,33 @@ std::pair<std::string, std::string> split_node(const std::string& path) {
     return {path.substr(0, slash), path.substr(slash + 1, path.find_last_not_of('/') - slash)};
 }
 
+/// Makes a recipe over single arrays one over the data sets that they lie in. The path of the first set, and the name
+/// that all of them have there; nullopt for arrays that lie in none, or have other names.
+std::optional<std::pair<std::string, std::string>> lift(Recipe& recipe) {
+    std::vector<Ingredient*> arrays;
+    std::visit(
+        [&](auto& made) {
+            if constexpr (requires { made.source; }) arrays = {&made.source};
+            if constexpr (requires { made.parts; }) {
+                for (Ingredient& part : made.parts) arrays.push_back(&part);
+            }
+            if constexpr (requires { made.operands; }) {
+                for (auto& [name, operand] : made.operands) arrays.push_back(&operand);
+            }
+        },
+        recipe.make);
+    const bool joined = std::holds_alternative<JoinRecipe>(recipe.make);
+    std::optional<std::pair<std::string, std::string>> first;
+    for (Ingredient* const array : arrays) {
+        std::pair<std::string, std::string> node = split_node(array->array ? "" : array->path);
+        if (node.first.empty()) return std::nullopt;
+        if (first && (node.second != first->second || (!joined && node.first != first->first))) return std::nullopt;
+        array->path = node.first;
+        if (!first) first = std::move(node);
+    }
+    return first;
+}
+
 /// The path of the data set that a recipe is over; nullopt for single arrays.
 std::optional<std::string> data_set_of(const Recipe& recipe) {
     std::optional<std::string> found;
@@ -461,8 +541,10 @@ std::optional<std::string> data_set_of(const Recipe& recipe) {
         const bool is_set = !join->parts.empty() && !join->parts.front().array && DataSet::at(join->parts.front().path);
         return is_set ? std::optional(join->parts.front().path) : std::nullopt;
     }
+    const auto* const regrid = std::get_if<RegridRecipe>(&recipe.make);
     for_each_ingredient(recipe, [&](const Ingredient& ingredient) {
-        if (found || ingredient.array || ingredient.path.empty()) return;
+        const bool is_grid = regrid != nullptr && &ingredient != &regrid->source;
+        if (found || is_grid || ingredient.array || ingredient.path.empty()) return;
         if (std::ranges::count(grouping_words(), ingredient.path) > 0) return;
         if (DataSet::at(ingredient.path)) found = ingredient.path;
     });
@@ -497,7 +579,7 @@ void add_scalars(Value& attributes, const std::vector<std::string>& names) {
 /// The last parts of the paths of all arrays.
 std::set<std::string> names_in(const DividedRecipe& divided) {
     std::set<std::string> names;
-    for (const auto& one : divided.arrays) names.insert(one.path.substr(one.path.rfind('/') + 1));
+    for (const auto& one : divided.arrays) names.insert(last_of(one.path));
     return names;
 }
 
@@ -512,11 +594,9 @@ std::optional<DividedRecipe> divided(const Recipe& recipe) {
 }
 
 std::optional<DividedRecipe> divided_for(const Recipe& recipe, const std::string& destination) {
-    const auto* const copy = std::get_if<CopyRecipe>(&recipe.make);
     if (auto arrays = arrays_of_table(recipe)) return arrays;
-    if (copy != nullptr && (copy->source.array || copy->view.where || copy->view.points || copy->view.coordinates))
-        return std::nullopt;
-    auto whole = copy == nullptr ? divided(recipe) : std::nullopt;
+    const bool copies = std::holds_alternative<CopyRecipe>(recipe.make);
+    auto whole = !copies ? divided(recipe) : std::nullopt;
     return whole ? std::move(whole) : divided_with_coordinates(recipe, destination);
 }
 
@@ -535,30 +615,34 @@ std::function<bool(const std::string& path)> exclusion(const Recipe& recipe) {
 std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe, const std::string& destination) {
     const ArrayFileFormat* const format = named_array_file_format(destination);
     if (format == nullptr || format->groups == nullptr || split_array_path(destination).member) return std::nullopt;
-    // Whether parts of a join lie along the same coordinates is not known.
-    if (std::holds_alternative<JoinRecipe>(recipe.make)) return std::nullopt;
-    if (std::holds_alternative<RegridRecipe>(recipe.make)) return std::nullopt;  // they become others
-    const std::vector<std::string> paths = paths_of(recipe);
-    if (paths.size() != 1) return std::nullopt;
-    // No structured binding, which Clang 14 captures in no lambda.
-    const std::pair<std::string, std::string> node = split_node(paths.front());
-    const std::string& whole = node.first;
-    const std::string& name = node.second;
-    if (whole.empty()) return std::nullopt;
-    auto set = DataSet::at(whole);
-    if (!set || !set->has(name) || set->with_belongings({name}).size() < 2) return std::nullopt;
+    return divided_with_coordinates(recipe);
+}
+
+std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe) {
+    const View* const view = recipe.view();
+    if (view != nullptr && (view->where || view->points || view->coordinates)) return std::nullopt;
     Recipe of_set = recipe;
+    // No structured binding, which Clang 14 captures in no lambda.
+    const auto node = lift(of_set);
+    if (!node) return std::nullopt;
+    const std::string& name = node->second;
+    auto set = DataSet::at(node->first);
+    if (!set || !set->has(name) || set->with_belongings({name}).size() < 2) return std::nullopt;
+    if (auto* const join = std::get_if<JoinRecipe>(&of_set.make); join != nullptr && !join->new_axis) {
+        const DataSet::Member& array = set->member(name);
+        const int axis = in_context([] { return "axis"; },
+                                    [&] { return find_dimension(join->axis, array.dimensions, array.shape.rank()); });
+        if (array.dimensions.empty() || !array.dimensions[static_cast<std::size_t>(axis)]) return std::nullopt;
+        join->axis = *array.dimensions[static_cast<std::size_t>(axis)];
+    }
     of_set.only = {name};
-    for_each_ingredient(of_set, [&](Ingredient& ingredient) {
-        if (ingredient.path == paths.front()) ingredient.path = whole;
-    });
-    DividedRecipe made = Divider(of_set, *std::move(set)).divide();
+    DividedRecipe made = Divider(of_set, *std::move(set), Divider::Of::one).divide();
     // A file of one array has it at the top, with the attributes of its group.
     const std::size_t slash = name.rfind('/');
     const std::string group = name.substr(0, slash == std::string::npos ? 0 : slash);
     std::erase_if(made.groups, [&](const ArrayFileGroup& one) { return one.name != group; });
     for (ArrayFileGroup& one : made.groups) one.name.clear();
-    for (auto& one : made.arrays) one.path = one.path.substr(one.path.rfind('/') + 1);
+    for (auto& one : made.arrays) one.path = last_of(one.path);
     return made;
 }
 
@@ -610,6 +694,9 @@ void make_set(HierarchyOptions& options, const DividedRecipe& divided, const std
               const std::function<void(const Note&)>& say) {
     options.set = array_set(divided, destination, options.io, say);
     if (divided.names_dimensions) options.arrays.dimension_names.reset();
+    // What was a file of a data set becomes a group in a format that has groups.
+    const bool of_file = divided.like == nullptr && divided.consolidated;
+    if (of_file && options.arrays.preferred_format.empty()) options.arrays.preferred_format = "v3";
     // The recipes of the arrays have these.
     options.view = nullptr;
     options.open = nullptr;

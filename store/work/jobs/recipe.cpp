@@ -42,6 +42,7 @@
 #include "converted_source.h"
 #include "coordinate_table.h"
 #include "group_labels.h"
+#include "set_grids.h"
 
 namespace tessera {
 
@@ -269,13 +270,29 @@ private:
     void make(const RegridRecipe& r) {
         std::unique_ptr<ArraySource> array = take(r.source, false);
         const ArraySource& like = *array;
-        const auto grid = r.like ? take(*r.like) : nullptr;
+        const auto grid = r.like ? grid_of(*r.like) : nullptr;
         const Regridding method = in_context([] { return "method"; }, [&] { return parse_regridding(r.method); });
         Regridded made =
             regridded(std::move(array), {.like = grid.get(), .ranges = r.to}, method, computing_memory(io_));
+        if (r.coordinate) return take_coordinate(std::move(made), *r.coordinate, like);
         opened_.coordinates = std::move(made.coordinates);
         opened_.from = regridded_from(like);
         opened_.source = converted(std::move(made.source));
+    }
+
+    /// A selection is of the array alone.
+    [[nodiscard]] std::unique_ptr<ArraySource> grid_of(const Ingredient& like) const {
+        return like.array ? shared_source(like.array) : open_(grid_at(like.path));
+    }
+
+    /// `like` is what was interpolated.
+    void take_coordinate(Regridded made, const std::string& dimension, const ArraySource& like) {
+        for (const auto& [name, values] : made.coordinates) {
+            if (name == dimension) opened_.source = shared_source(values);
+        }
+        if (opened_.source == nullptr) throw invalid_argument("coordinate: {} has no new values", dimension);
+        opened_.kept.emplace_back(std::move(made.source));
+        opened_.from = {.like = &like, .dimension_names = {dimension}, .named = true};
     }
 
     void make(const JoinRecipe& r) {
@@ -325,7 +342,7 @@ private:
     }
 
     void make(const LabelsRecipe& r) {
-        const auto coordinate = take(r.source);
+        const std::shared_ptr<const ArraySource> coordinate = take(r.source);
         const std::string name = label_name(r);
         const auto grouping =
             in_context([] { return "by"; },
@@ -334,7 +351,8 @@ private:
                                                 : group_by_labels(*coordinate, 0, opened_ingredient(r.by, open_));
                        });
         opened_.source = labels_source(*grouping, *coordinate, name);
-        opened_.from = {.dimension_names = {name}, .named = true};
+        opened_.kept.push_back(coordinate);
+        opened_.from = {.like = coordinate.get(), .dimension_names = {name}, .named = true};
     }
 
     void make(const PyramidRecipe& /*recipe*/) {

@@ -123,7 +123,9 @@ std::pair<py::object, std::vector<std::string>> made(const py::dict& given, cons
     if (to && becomes_text(asked.recipe, *to)) show_as_text(opened);
     note_marks(opened, to);
     if (!to) return {into_memory(*opened.source, work), sentences(opened.notes)};
-    const CoordinatesBeside beside = about_keywords(asked, [&] { return CoordinatesBeside(opened, *to); });
+    const CoordinatesBeside beside = about_keywords(asked, [&] {
+        return Work(work).run([&](const IoOptions& io) { return CoordinatesBeside(opened, asked.recipe, *to, io); });
+    });
     const std::vector<std::string> told = sentences(opened.notes);
     about_keywords(asked, [&] {
         Work(work).run([&](const IoOptions& io) {

@@ -275,12 +275,13 @@ def regrid(array: Operand, destination: Optional[Path] = None, *, like: Optional
 
     Parameters
     ----------
-    array : path or Array
-        It has latitudes and longitudes along two dimensions, whose coordinates lie beside it.
+    array : path, Array or Group
+        It has latitudes and longitudes along two dimensions, whose coordinates lie beside it. Of a group or a file of
+        several arrays, each that has both is interpolated, and the others are copied.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
-        As in :func:`calc`. A destination in a group gets its coordinates beside it.
-    like : path or Array, optional
-        The array whose latitudes and longitudes the result gets.
+        As in :func:`calc`. A destination in a group, and a netCDF or HDF5 file, gets the new coordinates.
+    like : path, Array or Group, optional
+        The array whose latitudes and longitudes the result gets, or a group or file of one grid.
     to : str, optional
         Or these, with both ends and a step: ``"lat=-90:90:1,lon=0:359:1"``.
     method : {"bilinear", "nearest", "conservative"}

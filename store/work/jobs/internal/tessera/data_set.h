@@ -77,6 +77,8 @@ private:
     mutable std::optional<std::set<std::string>> belongings_;  ///< arrays that belong to others
 };
 
+/// What stands after the last '/' of the path of an array in a data set: the name by which attributes call it.
+[[nodiscard]] std::string last_of(std::string_view path);
 /// The names that attributes of CF say belong to an array, as they stand there.
 [[nodiscard]] std::vector<std::string> belongings_in(const Value& attributes);
 /// The words of such an attribute, without the colons that some end in.
@@ -104,6 +106,8 @@ struct DividedRecipe {
 /// where the destination is none, names an array of the file, or the array stands alone.
 [[nodiscard]] std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe,
                                                                     const std::string& destination);
+/// The same for any place.
+[[nodiscard]] std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe);
 
 /// Either of the two, or the arrays that a table becomes, as the recipe is made there; a copy of a whole data set is
 /// none, because copy_hierarchy() makes it.

@@ -115,9 +115,10 @@ struct CoarsenRecipe {
 struct RegridRecipe {
     static constexpr std::string_view name = "regrid";
     Ingredient source = {};
-    std::optional<Ingredient> like = {};  ///< an array that has the grid
+    std::optional<Ingredient> like = {};  ///< an array that has the grid, or a data set of one grid
     std::optional<std::string> to = {};   ///< lat=-90:90:1,lon=0:359:1
     std::string method = "bilinear";
+    std::optional<std::string> coordinate = {};  ///< in place of the array the new coordinate of this dimension
 };
 
 struct JoinRecipe {
@@ -272,10 +273,12 @@ void visit_options(R& r, const Visit& visit) {
 template <OptionsOf<RegridRecipe> R, class Visit>
 void visit_options(R& r, const Visit& visit) {
     visit(source_option, r.source);
-    visit({"like", "like", "--like", "GRID", "an array whose latitudes and longitudes the result gets: era5.nc::t2m"},
+    visit({"like", "like", "--like", "GRID",
+           "whose latitudes and longitudes the result gets: an array, or a data set of one grid"},
           r.like);
     visit({"to", "to", "--to", "RANGES", "or these, with both ends and a step: lat=-90:90:1,lon=0:359:1"}, r.to);
     visit({"method", "method", "--method", "WORD", "bilinear (default), nearest or conservative"}, r.method);
+    visit({"coordinate"}, r.coordinate);
 }
 
 /// The program's help of the axis differs between stack and concat, which declare it.
