@@ -92,8 +92,54 @@ class DataSets(ProgramTest):
         made = self.opened("coarse.nc")
         wanted = self.a.coarsen(lat=2, lon=2, time=7, boundary="pad").mean()
         np.testing.assert_allclose(made.t, wanted.t, rtol=1e-6)
-        for name in "lat", "lon", "time":
+        for name in "lat", "lon":
             np.testing.assert_array_equal(made[name], wanted[name])
+        # By the bounds, which end half a day after the last time.
+        np.testing.assert_array_equal(made.time, wanted.time + np.timedelta64(12, "h"))
+
+    def test_bounds_of_coarse_cells(self):
+        def coarsened(bounds, out="o.nc", options=("--overwrite",), **encoding):
+            lat = np.float32(bounds).mean(1)
+            data = xr.Dataset({"t": (("lat", "lon"), np.arange(15.0).reshape(5, 3))},
+                              {"lat": ("lat", lat, {"units": "degrees_north", "bounds": "lat_bnds"}),
+                               "lat_bnds": (("lat", "nv"), bounds), "area": (("lat", "lon"), np.ones((5, 3))),
+                               "place": (("lat", "lon"), np.ones((5, 3)), {"units": "degrees_east"})})
+            data.to_netcdf("cells.nc", encoding={"lat_bnds": encoding})
+            said = subprocess.run([PROGRAM, "coarsen", "cells.nc", out, "--by", "lat=2", *options], capture_output=True, text=True)
+            self.assertEqual(said.returncode, 0, said.stderr)
+            return xr.load_dataset(out, decode_coords=False) if out.endswith(".nc") else None, said.stderr
+        rising = np.array([[-90, -50], [-50, 0], [0, 10], [10, 40], [40, 90.0]])
+        for bounds, wanted in ((rising, [[-90, 0], [0, 40], [40, 90]]), (rising[::-1], [[10, 90], [-50, 10], [-90, -50]]),
+                               (-rising, [[90, 0], [0, -40], [-40, -90]])):
+            made, said = coarsened(bounds)
+            np.testing.assert_array_equal(made.lat_bnds, wanted)
+            np.testing.assert_array_equal(made.lat, np.mean(wanted, 1).astype("f4"))
+            self.assertEqual((made.lat.dtype, made.lat.attrs["bounds"]), (np.dtype("f4"), "lat_bnds"))
+            # What has no counterpart is left out, and said.
+            self.assertNotIn("area", made)
+            self.assertNotIn("place", made)
+            self.assertEqual([name in said for name in ("area", "place", "lat_bnds")], [True, True, False])
+        made, _ = coarsened(rising, dtype="i2", scale_factor=0.5, _FillValue=-9)
+        np.testing.assert_array_equal(made.lat_bnds, [[-90, 0], [0, 40], [40, 90]])
+        made, said = coarsened(rising, options=("--overwrite", "--with", "nearest"))
+        np.testing.assert_array_equal(made.lat_bnds, rising[::2])
+        np.testing.assert_array_equal(made.lat, rising[::2].mean(1).astype("f4"))
+        apart = rising.copy()
+        apart[1, 0] = -40
+        made, said = coarsened(apart)
+        self.assertNotIn("lat_bnds", made)
+        self.assertNotIn("bounds", made.lat.attrs)
+        self.assertIn("lat_bnds", said)
+        np.testing.assert_array_equal(made.lat, [-45, 15, 65])
+        coarsened(rising)
+        program("plan", "coarsen", "cells.nc", "job.zarr", "--by", "lat=2", "--out", "job.json", "--sel", "lat=-60:50")
+        program("work", "job.json", "--quiet")
+        program("finish", "job.json")
+        self.assertEqual(json.loads(program("get", "job.zarr/lat_bnds", ":", "--json")), [[-50, 10], [10, 40]])
+        program("coarsen", "cells.nc::t", "t.nc", "--by", "2,1")
+        np.testing.assert_array_equal(xr.load_dataset("t.nc").lat_bnds, [[-90, 0], [0, 40], [40, 90]])
+        program("reduce", "cells.nc::t", "mean.nc", "--with", "mean", "--axis", "-1")
+        np.testing.assert_array_equal(xr.load_dataset("mean.nc").lat_bnds, rising)
 
     def test_a_part_alone(self):
         program("reduce", "a.nc", "part.nc", "--with", "max", "--axis", "lon", "--sel", "time=2001-02, lat=-30:30")
@@ -425,6 +471,16 @@ class Append(ProgramTest):
         self.assertEqual(json.loads(program("get", "g/time", ":", "--raw", "--json")), list(range(70)))
         program("undo", "g")
         self.assertEqual(self.length(), 59)
+
+    def test_one_time_that_is_there_and_an_earlier_one(self):
+        days("last.nc", 30, 1)
+        days("earlier.nc", 12, 1)
+        program("copy", "last.nc", "one", "--format", "v3")
+        says = program("append", "one", "earlier.nc", "--axis", "time", fails=True)
+        self.assertIn("2001-01-13 does not go on from 2001-01-31", says)
+        self.assertEqual(json.loads(program("get", "one/time", ":", "--raw", "--json")), [30])
+        program("append", "one", "earlier.nc", "b.nc", "--axis", "time", "--skip-old")
+        self.assertEqual(json.loads(program("get", "one/time", ":2", "--raw", "--json")), [30, 31])
 
     def test_all_or_nothing(self):
         program("append", "g", "b.nc", "a.nc", "--axis", "time", fails=True)

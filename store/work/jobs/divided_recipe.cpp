@@ -22,6 +22,7 @@
 #include <tessera/shared_source.h>
 #include <tessera/write_computed.h>
 
+#include "coarse_bounds.h"
 #include "set_grids.h"
 #include "table_arrays.h"
 
@@ -337,30 +338,66 @@ private:
             carry(name);
             return false;
         }
-        const bool numbers = is_number(member(name).dtype) || member(name).dtype.kind() == Kind::datetime;
-        // The mean of bounds or of areas of cells is none of theirs, and longitudes of two dimensions may meet at a
-        // turn.
-        const bool has_mean = numbers && set_.is_coordinate(name);
-        if (!is_data(name) && (is_bounds(name) || (r.with != "nearest" && !has_mean))) {
-            divided_.notes.emplace_back(
-                fmt::format("{}: it is left out, because it has no counterpart for larger cells", set_.path_of(name)));
-            return false;
-        }
-        CoarsenRecipe one = r;
-        one.source = {.path = set_.path_of(name)};
-        one.by = own;
         if (is_data(name)) {
+            CoarsenRecipe one = r;
+            one.source = {.path = set_.path_of(name)};
+            one.by = own;
             require_numbers(name, "coarsened");
             add(name, std::move(one));
             return true;
         }
-        // A coordinate of fewer points lies in the middle of those that it is made of, whatever becomes of the data.
-        if (r.with != "nearest") one.with = "mean";
-        // The mean of counts of time lies between two of them.
-        one.unrounded = r.with != "nearest" && is_number(member(name).dtype) && !counts_finely(name);
-        Recipe recipe{.make = std::move(one)};
-        add(name, std::move(recipe), set_, name);
+        if (auto one = of_coarse_cells(r, name, own)) {
+            add(name, Recipe{.make = *std::move(one)}, set_, name);
+        } else {
+            divided_.notes.emplace_back(
+                fmt::format("{}: it is left out, because it has no counterpart for larger cells", set_.path_of(name)));
+        }
         return false;
+    }
+
+    /// What becomes of a coordinate, or of what belongs to one. nullopt: it goes. The mean of areas of cells is none of
+    /// theirs, and longitudes of two dimensions may meet at a turn.
+    [[nodiscard]] std::optional<CoarsenRecipe> of_coarse_cells(const CoarsenRecipe& r, const std::string& name,
+                                                               const std::string& by) {
+        CoarsenRecipe one{.source = {.path = set_.path_of(name)}, .by = by, .with = "nearest", .raw = r.raw};
+        for (const std::string& coordinate : set_.names()) {
+            if (bounds_of(coordinate) != name) continue;
+            one.by = factor_of(coordinate, by);
+            one.of_bounds = r.with != "nearest";
+            return !one.of_bounds || cells_touch(coordinate, name, one.by) ? std::optional(one) : std::nullopt;
+        }
+        if (r.with == "nearest") return one;
+        const bool numbers = is_number(member(name).dtype) || member(name).dtype.kind() == Kind::datetime;
+        if (!numbers || !set_.is_coordinate(name)) return std::nullopt;
+        // It lies in the middle of its cell, or of the points that it is made of, whatever becomes of the data.
+        one.with = "mean";
+        // The mean of counts of time lies between two of them.
+        one.unrounded = is_number(member(name).dtype) && !counts_finely(name);
+        const auto bounds = one.unrounded ? bounds_of(name) : std::nullopt;
+        if (bounds && names_.contains(*bounds) && cells_touch(name, *bounds, factor_of(name, by))) {
+            one.bounds = {.path = set_.path_of(*bounds)};
+            one.unrounded = false;
+        }
+        return one;
+    }
+
+    /// The factor along the dimension of a coordinate, of factors for several: "lat=4".
+    [[nodiscard]] std::string factor_of(const std::string& coordinate, const std::string& by) const {
+        const auto source = set_.open(coordinate);
+        return fmt::format("{}={}", last_of(coordinate), parse_factors(by, *source)[0]);
+    }
+
+    /// Whether a coordinate's bounds are those of cells of which several become one.
+    [[nodiscard]] bool cells_touch(const std::string& coordinate, const std::string& bounds, const std::string& by) {
+        const Value* const units = member(bounds).attributes.find("units");
+        const Value* const own = member(coordinate).attributes.find("units");
+        if (!set_.is_coordinate(coordinate) || !member(bounds).axis(last_of(coordinate)) ||
+            (units != nullptr && (own == nullptr || *units != *own)))
+            return false;
+        auto source = set_.open(bounds);
+        const std::string items = selection_ ? selection_->items_for(*source) : std::string();
+        if (!items.empty()) source = part_source(std::move(source), items);
+        return coarse_bounds(*source, parse_factors(by, *source)[0]) != nullptr;
     }
 
     /// Whether it counts so small units of time that float64 would lose some, and half a unit is nothing.
@@ -370,9 +407,6 @@ private:
         return text.starts_with("nano") || text.starts_with("micro");
     }
 
-    [[nodiscard]] bool is_bounds(const std::string& name) const {
-        return std::ranges::any_of(set_.names(), [&](const std::string& one) { return bounds_of(one) == name; });
-    }
     [[nodiscard]] std::optional<std::string> bounds_of(const std::string& name) const {
         for (const char* const attribute : {"bounds", "climatology"}) {
             const Value* const text = member(name).attributes.find(attribute);
@@ -533,6 +567,53 @@ std::optional<std::pair<std::string, std::string>> lift(Recipe& recipe) {
     return first;
 }
 
+/// Calls the dimensions that a recipe names by their names, because they have other numbers in arrays that belong to
+/// this one. False if one has no name.
+class NamedDimensions {
+public:
+    explicit NamedDimensions(const DataSet::Member& array) : array_(array) {}
+
+    bool of(Recipe& recipe) {
+        if (auto* const reduce = std::get_if<ReduceRecipe>(&recipe.make)) {
+            for (std::string& axis : reduce->axes) rename("axes", axis);
+            if (reduce->rolling) {
+                const std::size_t equals = std::min(reduce->rolling->rfind('='), reduce->rolling->size());
+                std::string word = reduce->rolling->substr(0, equals);
+                rename("rolling", word);
+                reduce->rolling = word + reduce->rolling->substr(equals);
+            }
+        }
+        auto* const join = std::get_if<JoinRecipe>(&recipe.make);
+        if (join != nullptr && !join->new_axis) rename("axis", join->axis);
+        if (auto* const coarsen = std::get_if<CoarsenRecipe>(&recipe.make)) name_factors(coarsen->by);
+        return all_;
+    }
+
+private:
+    [[nodiscard]] std::optional<std::string> name_at(int d) {
+        const auto at = static_cast<std::size_t>(d);
+        const auto name = at < array_.dimensions.size() ? array_.dimensions[at] : std::nullopt;
+        all_ = all_ && name.has_value();
+        return name;
+    }
+    void rename(const char* option, std::string& word) {
+        const int d = in_context([&] { return option; },
+                                 [&] { return find_dimension(word, array_.dimensions, array_.shape.rank()); });
+        word = name_at(d).value_or(word);
+    }
+    void name_factors(std::string& by) {
+        if (is_number_text(by) || by.find('=') != std::string::npos) return;
+        const Shape factors = in_context([] { return "by"; }, [&] { return parse_shape(by); });
+        all_ = factors.rank() == array_.shape.rank();  // else it is refused with the array alone
+        by.clear();
+        for (int d = 0; all_ && d < factors.rank(); ++d)
+            by += fmt::format("{}{}={}", d == 0 ? "" : ",", name_at(d).value_or(""), factors[d]);
+    }
+
+    const DataSet::Member& array_;
+    bool all_ = true;
+};
+
 /// The path of the data set that a recipe is over; nullopt for single arrays.
 std::optional<std::string> data_set_of(const Recipe& recipe) {
     std::optional<std::string> found;
@@ -628,13 +709,7 @@ std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe) {
     const std::string& name = node->second;
     auto set = DataSet::at(node->first);
     if (!set || !set->has(name) || set->with_belongings({name}).size() < 2) return std::nullopt;
-    if (auto* const join = std::get_if<JoinRecipe>(&of_set.make); join != nullptr && !join->new_axis) {
-        const DataSet::Member& array = set->member(name);
-        const int axis = in_context([] { return "axis"; },
-                                    [&] { return find_dimension(join->axis, array.dimensions, array.shape.rank()); });
-        if (array.dimensions.empty() || !array.dimensions[static_cast<std::size_t>(axis)]) return std::nullopt;
-        join->axis = *array.dimensions[static_cast<std::size_t>(axis)];
-    }
+    if (!NamedDimensions(set->member(name)).of(of_set)) return std::nullopt;
     of_set.only = {name};
     DividedRecipe made = Divider(of_set, *std::move(set), Divider::Of::one).divide();
     // A file of one array has it at the top, with the attributes of its group.

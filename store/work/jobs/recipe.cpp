@@ -39,6 +39,7 @@
 #include <fmt/ranges.h>
 
 #include "calc_times.h"
+#include "coarse_bounds.h"
 #include "converted_source.h"
 #include "coordinate_table.h"
 #include "group_labels.h"
@@ -254,17 +255,26 @@ private:
     }
 
     void make(const CoarsenRecipe& r) {
-        std::unique_ptr<ArraySource> array = take(r.source, r.raw || r.as_stored);
+        std::unique_ptr<ArraySource> array = take(r.source, r.raw || r.as_stored || r.of_bounds);
         if (r.unrounded && array->info().dtype.kind() != Kind::real) {
             array = std::make_unique<CastSource>(std::move(array), DType::of<double>(), Cast::same_kind);
         }
         const ArraySource& like = *array;
         const Coarsening with = in_context([] { return "with"; }, [&] { return parse_coarsening(r.with); });
         const Shape by = in_context([] { return "by"; }, [&] { return parse_factors(r.by, like); });
+        if (r.of_bounds || r.bounds) return coarsen_cells(r, std::move(array), by[0]);
         auto source = r.as_stored && !r.raw ? coarsened_as_stored(std::move(array), by, with, !r.keep_missing)
                                             : coarsen_source(std::move(array), by, with, !r.keep_missing);
         opened_.from = coarsened_from(like, source->info().shape);
         opened_.source = converted(std::move(source));
+    }
+
+    void coarsen_cells(const CoarsenRecipe& r, std::unique_ptr<ArraySource> array, std::int64_t by) {
+        const std::shared_ptr<const ArraySource> of = std::move(array);
+        opened_.source = r.bounds ? middles_of(*take(*r.bounds), by, *of) : coarse_bounds(*of, by);
+        if (opened_.source == nullptr) throw unsupported("{}: its cells do not touch", of->name());
+        opened_.kept.push_back(of);
+        opened_.from = coarsened_from(*of, opened_.source->info().shape);
     }
 
     void make(const RegridRecipe& r) {

@@ -108,8 +108,10 @@ struct CoarsenRecipe {
     std::string by = {};  ///< as parse_factors() takes it
     std::string with = "mean";
     bool keep_missing = false, raw = false;
-    bool as_stored = false;  ///< packed as the source is: a level of a pyramid
-    bool unrounded = false;  ///< means of integers as float64
+    bool as_stored = false;                 ///< packed as the source is: a level of a pyramid
+    bool unrounded = false;                 ///< means of integers as float64
+    bool of_bounds = false;                 ///< the array holds both ends of cells, which become those of larger ones
+    std::optional<Ingredient> bounds = {};  ///< of a coordinate: its values become the middles of larger cells
 };
 
 struct RegridRecipe {
@@ -268,6 +270,8 @@ void visit_options(R& r, const Visit& visit) {
     visit(raw_option, r.raw);
     visit({"as_stored", "as_stored"}, r.as_stored);
     visit({"unrounded"}, r.unrounded);
+    visit({"of_bounds"}, r.of_bounds);
+    visit({"bounds"}, r.bounds);
 }
 
 template <OptionsOf<RegridRecipe> R, class Visit>
