@@ -1,8 +1,9 @@
-// The documents of nodes over HTTP, all of a node asked for at once. Private to the store module.
+// The documents of nodes over HTTP, those asked for at once by which a node is known. Private to the store module.
 #pragma once
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -24,7 +25,7 @@ inline constexpr std::array<std::string_view, 6> root_documents{
 
 /// The name of the document of a node that a key is; nullopt if it is none.
 [[nodiscard]] std::optional<std::string_view> document_name(std::string_view key);
-/// To be called after a value was set or erased: no store of this process answers with an older document.
+/// To be called after a value was set or erased: no store of this process answers with what such a document was before.
 void note_written(std::string_view key);
 /// The same for whatever was written.
 void note_documents_written();
@@ -44,16 +45,20 @@ public:
 private:
     struct Answer {
         HttpTicket ticket;
+        bool alone = false;         ///< whatever its length
+        std::uint64_t written = 0;  ///< how often this process had written such a document
         std::shared_ptr<const HttpResponse> response;
     };
     struct Documents {
         std::chrono::steady_clock::time_point asked;
-        std::uint64_t written = 0;  ///< how many documents this process had written
+        bool alone = false;  ///< each is asked for when it is wanted
         std::mutex mutex;
-        std::map<std::string, Answer, std::less<>> answers;
+        std::map<std::size_t, Answer> answers;  ///< by the document's number, with the mutex
     };
 
-    [[nodiscard]] std::shared_ptr<Documents> node_at(const std::string& prefix, const Ask& ask);
+    [[nodiscard]] std::shared_ptr<Documents> node_at(std::string_view prefix);
+    /// With the node's mutex: asks for a document, and for those that are wanted with it.
+    static void ask_together(Documents& node, std::string_view prefix, std::size_t wanted, const Ask& ask);
 
     std::mutex mutex_;
     std::map<std::string, std::shared_ptr<Documents>, std::less<>> nodes_;
