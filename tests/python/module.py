@@ -54,6 +54,7 @@ class raises:
         return self
 
     def __exit__(self, kind, error, traceback):
+        self.error = error
         assert error is not None, f"expected {self.kind}, nothing was raised"
         if not isinstance(error, self.kind):
             return False

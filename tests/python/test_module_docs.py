@@ -116,6 +116,11 @@ print(tessera.stack([a, "a.zarr"], axis=1).ndim, tessera.concat(["a.zarr"], max_
 tessera.calc("b.zarr", "a + 1", {"a": a}, overwrite=True, chunks=2)
 tessera.calc(a, "a + 1", {"a": a}, in_place=True, sel=slice(1, 3))
 tessera.coarsen(a, "b.zarr", by={"y": 2}, overwrite=True, codec="zstd:3")
+print(tessera.reduce(a, "p95", axis=0).sum(), tessera.stats(a, how=["median", "p97.5"]).further)
+tessera.create("c.zarr", (3, 4), "i4", (-1, None), dims=("y", "x"), shards={"y": 3}, attributes={"a": 1}, compressors=None)
+tessera.open("d.zarr", mode="w", overwrite=True, shape=3, dtype="i4", chunks=-1, format="v2")
+found_types: tessera.types.Verification = tessera.verify("a.zarr")
+print(tessera.zeros("z.zarr", 3, codec="none").shape, tessera.Verification, a.blocks[0], tessera.digest(np.arange(3)))
 """
 WRONG = """
 import tessera
@@ -129,6 +134,12 @@ tessera.verify("a.zarr").sond
 tessera.unstack("a", "b{}", chunk=(1,))
 tessera.coarsen("a.zarr", "b.zarr", by=2, chunk=3)
 tessera.stack(["a.zarr"], "b.zarr").ndim
+tessera.open("a.zarr", mode="x")
+tessera.reduce("a.zarr", "average")
+tessera.reduce("a.zarr", "b.zarr", how="average")
+tessera.create("a.zarr", 3, "i4", format="v4")
+tessera.plan("resize", "a.zarr", "b.zarr", out="j.json")
+tessera.zeros("a.zarr", 3, fill_value=1)
 """
 
 

@@ -36,8 +36,12 @@ def test_units():
     for unit in job.units(1):
         assert not job.run(unit).before
     assert job.run(job.units(1)[0]).before
-    found = job.finish()
-    assert not found["finished"] and found["missing_parts"] == "0,2", found
+    with module.raises(tessera.Unfinished, "units are missing") as raised:
+        job.finish()
+    found = raised.error.state
+    assert not found.finished and found.missing_parts == "0,2" and found.units_done == job.state().units_done, found
+    again = pickle.loads(pickle.dumps(raised.error))
+    assert str(again) == str(raised.error) and again.state == found and isinstance(again.state, tessera.types.JobState)
     assert not os.path.exists("out.zarr/zarr.json")
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         done = list(pool.map(job.run, units))
@@ -59,7 +63,9 @@ def test_lost_units_are_done_again():
     for unit in job.units():
         job.run(unit)
     os.remove(next(os.path.join(place, name) for place, _, names in os.walk("out.zarr/c") for name in names))
-    missing = int(job.finish()["missing_units"])
+    with module.raises(tessera.Unfinished, "1 of") as raised:
+        job.finish()
+    missing = int(raised.error.state.missing_units)
     assert not job.run(missing).before  # by the worker that had done it
     assert job.finish()["finished"] and (tessera.load("out.zarr") == values).all()
 
@@ -96,7 +102,9 @@ def test_failures_and_changes():
         except tessera.Corrupt as error:
             assert "c/3/1/1" in str(error)
             failed += 1
-    found = job.finish()
+    with module.raises(tessera.Unfinished, "c/3/1/1") as raised:
+        job.finish()
+    found = raised.error.state
     assert failed == len(found["failures"]) >= 1 and not found["finished"]
     with open(chunk, "wb") as file:
         file.write(good)

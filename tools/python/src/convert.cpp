@@ -151,6 +151,10 @@ public:
 
 }  // namespace
 
+bool is_mapping(const py::handle& object) {
+    return py::isinstance(object, py::module_::import("collections.abc").attr("Mapping"));
+}
+
 Value value_from_python(const py::handle& object) {
     const Depth depth;
     if (object.is_none()) return {};
@@ -177,6 +181,7 @@ Value value_from_python(const py::handle& object) {
     }
     // NumPy's scalars and arrays.
     if (py::hasattr(object, "tolist")) return value_from_python(object.attr("tolist")());
+    if (is_mapping(object)) return value_from_python(py::dict(py::reinterpret_borrow<py::object>(object)));
     throw py::type_error(fmt::format("{} has no JSON", py::cast<std::string>(py::repr(py::type::of(object)))));
 }
 

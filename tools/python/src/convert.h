@@ -29,7 +29,8 @@ namespace py = pybind11;
 /// A str, decoded as by os.fsdecode(): names of files and of members need not be UTF-8.
 [[nodiscard]] py::object text_to_python(std::string_view text);
 [[nodiscard]] py::object value_to_python(const Value& value);
-/// None, bool, int, float, str, lists, tuples, dicts with str keys, NumPy scalars and arrays. Throws TypeError.
+[[nodiscard]] bool is_mapping(const py::handle& object);
+/// None, bool, int, float, str, lists, tuples, mappings with str keys, NumPy scalars and arrays. Throws TypeError.
 [[nodiscard]] Value value_from_python(const py::handle& object);
 
 [[nodiscard]] py::tuple shape_to_python(const Dims& shape);

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/array_file.h>
+#include <tessera/array_io.h>
 #include <tessera/array_plan.h>
 #include <tessera/codec.h>
 #include <tessera/copy.h>
@@ -131,6 +132,18 @@ py::object create_group(const py::object& path, const std::string& format, const
     return py::cast(std::make_unique<GroupHandle>([text, place] { return open_group(text, place); }));
 }
 
+/// Elements in memory as an array that is only read. `values` must outlive it.
+py::object memory_array(const py::array& values) {
+    if (values.dtype().kind() == 'O') {
+        throw unsupported("elements of any length in memory are no array of Tessera's: tessera.save writes one");
+    }
+    auto parts = std::make_unique<ArrayParts>();
+    parts->source = view_source(view_to_read(values, dtype_from_numpy(values.dtype())), "a NumPy array");
+    return py::cast(std::make_unique<ArrayHandle>(std::move(parts), []() -> std::unique_ptr<ArrayParts> {
+        throw unsupported("an array in memory is of the process that has it");
+    }));
+}
+
 /// A whole array, written from memory.
 void save(const py::object& path, const py::array& values, const py::dict& options, const PlaceOptions& place,
           bool overwrite, const WorkOptions& work) {
@@ -232,8 +245,8 @@ bool truth_of(const py::handle& value, const std::string& name) {
 }
 
 py::dict dict_of(const py::handle& value, const std::string& name) {
-    if (!py::isinstance<py::dict>(value)) throw invalid_argument("storage_options: {}: expected a dict", name);
-    return py::cast<py::dict>(value);
+    if (!is_mapping(value)) throw invalid_argument("storage_options: {}: expected a dict", name);
+    return {py::reinterpret_borrow<py::object>(value)};
 }
 
 void add_storage_option(RemoteOptions& remote, const std::string& name, const py::handle& value);
@@ -310,11 +323,14 @@ void add_storage_option(RemoteOptions& remote, const std::string& name, const py
     }
 }
 
-std::shared_ptr<const RemoteOptions> remote_from_python(const std::optional<py::dict>& options) {
+std::shared_ptr<const RemoteOptions> remote_from_python(const py::object& options) {
     auto remote = std::make_shared<RemoteOptions>(remote_settings());
     set_remote_options(*remote);  // for what is opened by its path later on
-    if (!options || options->empty()) return nullptr;
-    for (const auto& [name, value] : *options) add_storage_option(*remote, text_of(name, "a name"), value);
+    if (options.is_none()) return nullptr;
+    if (!is_mapping(options)) throw py::type_error("storage_options: expected a dict");
+    const py::dict given(options);
+    if (given.empty()) return nullptr;
+    for (const auto& [name, value] : given) add_storage_option(*remote, text_of(name, "a name"), value);
     return remote;
 }
 
@@ -331,7 +347,7 @@ namespace {
 void bind_place_options(py::module_& module) {
     py::class_<PlaceOptions>(module, "PlaceOptions")
         .def(py::init([](bool read_only, std::optional<std::string> durability, bool locks, bool follow_links,
-                         bool break_seal, const std::optional<py::dict>& storage_options) {
+                         bool break_seal, const py::object& storage_options) {
                  const auto check = [](const std::string& name) { static_cast<void>(durability_named(name)); };
                  if (durability) check(*durability);
                  if (!durability) durability = checked_setting("durability", check);
@@ -350,7 +366,7 @@ void bind_place_options(py::module_& module) {
 void bind_open(py::module_& module) {
     bind_place_options(module);
     py::class_<PlacesOverNetwork>(module, "RemoteScope")
-        .def(py::init([](const py::dict& storage_options) {
+        .def(py::init([](const py::object& storage_options) {
             auto places = std::make_unique<PlacesOverNetwork>();
             places->options = remote_from_python(storage_options);
             return places;
@@ -365,6 +381,7 @@ void bind_open(py::module_& module) {
         return found ? std::optional(std::pair(found->value, found->from)) : std::nullopt;
     });
     module.def("open_path", &open_path);
+    module.def("memory_array", &memory_array, py::keep_alive<0, 1>());
     module.def("create_array", &create_array);
     module.def("create_group", &create_group);
     module.def("save", &save);

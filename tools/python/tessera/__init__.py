@@ -14,7 +14,7 @@ Open an array, index it like a NumPy array, and write to it safely from many pro
 ``.ra`` and MLDF. The result is an :class:`Array`, a :class:`Group`, or the :class:`Members` of a file.
 
 =====================  ==========================================================
-opening and making     open, open_array, open_group, create, create_group, save, load
+opening and making     open, open_array, open_group, create, zeros, full, create_group, save, load
 copying                copy, convert, refs
 computing              calc, reduce, coarsen, regrid, pyramid, stack, concat, unstack
 checking               verify, repair, seal, fixity, digest, diff, stats, info
@@ -32,7 +32,7 @@ while it works, and Ctrl-C ends long work.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._array import Array, Cached, Edit
 from ._attrs import Attributes
@@ -40,21 +40,24 @@ from ._calls import in_words
 from ._compute import calc, coarsen, concat, pyramid, reduce, regrid, stack, unstack
 from ._data_set import DataSet
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
-                      OverBudget, Recorded, Sealed, Unsupported)
+                      OverBudget, Recorded, Sealed, Unfinished, Unsupported)
 from ._extensions import add_codec, add_store
 from ._group import Group, GroupEdit, Members
 from ._dask_store import store
 from ._indexing import Converted
-from ._jobs import Job, Unit, UnitDone, dask_run, plan
+from ._jobs import Job, dask_run, plan
 from ._picture import Picture, thumbnails
 from ._serve import Server, Shown, serve
 from ._tessera import version as __version__
 from ._to_zarr import to_zarr
-from ._results import (ArrayInfo, Difference, FileInfo, Finding, GroupInfo, Repair, Result, Seal, Statistics,
-                       Verification)
 from ._safety import fixity, remove_snapshot, repair, restore, seal, snapshot, snapshots, undo, verify
-from ._commands import (convert, copy, create, create_group, diff, digest, info, load, open, open_array, open_group,
-                     read_in_process, refs, save, stats)
+from ._commands import (convert, copy, create, create_group, diff, digest, full, info, load, open, open_array, open_group,
+                     read_in_process, refs, save, stats, zeros)
+from . import types
+# Where they were before.
+from .types import (ArrayInfo as ArrayInfo, Difference as Difference, FileInfo as FileInfo, Finding as Finding,
+                    GroupInfo as GroupInfo, Repair as Repair, Result as Result, Seal as Seal, Statistics as Statistics,
+                    Unit as Unit, UnitDone as UnitDone, Verification as Verification)
 
 if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
@@ -62,22 +65,21 @@ if TYPE_CHECKING:
 __all__ = [
     "Array", "Cached", "Converted", "DataSet", "Edit", "Group", "GroupEdit", "Job", "KeyStore", "Members", "Picture", "Server", "Shown",
     "ZarrView",
-    "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Repair", "Result", "Seal", "Statistics", "Unit", "UnitDone", "Verification",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
-    "OverBudget", "Recorded", "Sealed", "Unsupported",
+    "OverBudget", "Recorded", "Sealed", "Unfinished", "Unsupported",
     "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "digest", "fixity",
-    "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid", "remove_snapshot", "repair", "restore",
-    "save", "seal", "serve", "snapshot", "snapshots",
-    "stack", "stats", "thumbnails", "store", "to_zarr", "undo", "unstack", "verify", "zarr_view",
+    "full", "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid",
+    "remove_snapshot", "repair", "restore", "save", "seal", "serve", "snapshot", "snapshots",
+    "stack", "stats", "thumbnails", "store", "to_zarr", "types", "undo", "unstack", "verify", "zarr_view", "zeros",
 ]
 
 
 in_words(Attributes)
-for _name in sorted(set(globals()) & set(__all__)):
+for _name in sorted(set(globals()) & set(__all__) - {"types"}):
     globals()[_name] = in_words(globals()[_name])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """The bridge to zarr is loaded when it is asked for: its classes are stores of zarr, where that is installed."""
     if name in ("KeyStore", "ZarrView", "zarr_view"):
         from . import _zarr
@@ -96,4 +98,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -13,7 +13,7 @@ from ._closing import Committing
 from ._indexing import Decoded, Indexed
 from ._options import ProgressCallback, memory
 from ._picture import Picture, selection_text
-from ._results import ArrayInfo
+from .types import ArrayInfo
 from ._sel import sel_text
 from ._serve import Shown, show
 from ._types import Values

@@ -80,6 +80,8 @@ def _fits(value: object, kind: Any) -> bool:
         return True
     if origin is Union:
         return any(_fits(value, part) for part in parts)
+    if origin is typing.Literal:
+        return isinstance(value, type(parts[0]))
     if origin is int:
         return _is(operator.index, value)
     if origin is float:
@@ -101,6 +103,8 @@ def _words(kind: Any) -> str:
     if origin is Union:
         words = list(dict.fromkeys(_words(part) for part in typing.get_args(kind)))
         return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    if origin is typing.Literal:
+        return _words(type(typing.get_args(kind)[0]))
     if origin in (collections.abc.Sequence, tuple):
         return "a list"
     return _WORDS.get(origin) or f"{origin.__module__.partition('.')[0]}.{origin.__qualname__}"

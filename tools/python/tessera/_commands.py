@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _tessera
 from ._array import Array
 from ._calls import warn
-from ._errors import InvalidArgument
-from ._group import Group, Members
+from ._errors import AlreadyExists, InvalidArgument, NotFound
+from ._group import Group, Members, require_same
 from ._making import DEFAULT, Path, as_stored, creation_options, json_fill, new_place
-from ._node import KINDS, open_node
-from ._options import (ConversionOptions, CopyOptions, CreationOptions, Lengths, ProgressCallback, absolute, over_network,
-                       over_network_of_node, place_options, without_work, work)
-from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
-from ._types import Attrs, DTypeLike, Document, Remote, Values
+from ._names import translated
+from ._node import KINDS, Node, open_node
+from ._options import (ConversionOptions, CopyOptions, CreationOptions, Lengths, MadeOptions, NewLengths, PlacedOptions,
+                       ProgressCallback, SynonymOptions, absolute, over_network, over_network_of_node, place_options, remote, without_work, work)
+from .types import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
+from ._types import Attrs, DTypeLike, Document, Format, Mode, Reduction, Remote, Values
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,9 +41,63 @@ def _given(**options: tuple[object, object]) -> Document:
     return {name: value for name, (value, usual) in options.items() if value != usual}
 
 
-def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
+_MADE = ("a", "w", "w-")
+
+
+def _removed(place: str, opening: Document) -> None:
+    """Removes the array or group at a place, if one is there."""
+    above, _, name = place.rstrip("/").rpartition("/")
+    try:
+        open_node(place, "r+", **opening)
+    except NotFound:
+        return
+    above_it: Group = open_node(above, "r+", **opening)
+    above_it.remove(name, recursive=True)
+
+
+def _make(path: Path, mode: str, is_array: bool, overwrite: bool, opening: Document, wanted: Any) -> Node:
+    """What the modes "w" and "w-" make, and "a" where nothing is."""
+    asked = dict(wanted)
+    shape, dtype = asked.pop("shape", None), asked.pop("dtype", None)
+    if mode == "w" and not overwrite:
+        raise InvalidArgument(f'{os.fspath(path)!r}: mode "w" removes what is there: say so by overwrite=True, or take mode "w-" or "a"')
+    own = {name: value for name, value in opening.items() if name in ("durability", "locks", "storage_options")}
+    if is_array or shape is not None or asked.get("data") is not None:
+        return create(path, shape, dtype, overwrite=mode == "w", **own, **asked)
+    attrs = translated(asked).get("attrs")
+    unknown = set(asked) - {"attrs", "attributes", "format"}
+    if unknown:
+        raise TypeError(f"a group has no {sorted(unknown)[0]}; an array takes shape and dtype")
+    if mode == "w":
+        _removed(absolute(path), opening)
+    return create_group(path, asked.get("format") or "v3", attrs, opening.get("storage_options"))
+
+
+def _opened_or_made(path: Path, mode: str, is_array: bool, overwrite: bool, opening: Document, wanted: Any) -> Any:
+    """What the modes of zarr say: "a" opens what is there, and makes what is not."""
+    if mode not in ("r", "r+", *_MADE):
+        raise InvalidArgument(f'mode {mode!r}: expected "r" to read, "r+" to read and write, "a" to make it where nothing is, '
+                              '"w-" to make it, or "w" with overwrite=True to make it anew')
+    if mode in ("r", "r+") and (wanted or overwrite):
+        raise InvalidArgument(f'{next(iter(wanted), "overwrite")}: only what is made has it: mode "a", "w-" or "w"')
+    if mode != "a":
+        return _make(path, mode, is_array, overwrite, opening, wanted) if mode in _MADE else \
+            open_node(absolute(path), mode, **opening)
+    try:
+        found = open_node(absolute(path), "r+", **opening)
+    except NotFound:
+        try:
+            return _make(path, mode, is_array, overwrite, opening, wanted)
+        except AlreadyExists:  # by another process meanwhile
+            found = open_node(absolute(path), "r+", **opening)
+    if wanted.get("shape") is not None and wanted.get("dtype") is not None:
+        require_same(found, wanted["shape"], wanted["dtype"])
+    return found
+
+
+def open(path: Path, mode: Mode = "r", *, overwrite: bool = False, durability: Optional[str] = None, locks: bool = True,
          follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
-         storage_options: Remote = None) -> Opened:
+         storage_options: Remote = None, **made: Unpack[MadeOptions]) -> Opened:
     """Open the array, group or file at a path.
 
     Parameters
@@ -50,8 +105,15 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
     path : str or os.PathLike
         An array or group in a directory or a zip (``data.zarr.zip/group/array``), an array file, or
         ``file.npz::member``.
-    mode : {"r", "r+"}
+    mode : {"r", "r+", "a", "w-", "w"}
         For reading, or for reading and writing. Of the array files, only ``.npy`` and ``.ra`` can be changed in place.
+        "a" also makes what is not there, "w-" makes what must not be there, and "w", which takes `overwrite`, replaces
+        what is there.
+    overwrite : bool
+        With mode "w": that what is there may go.
+    **made
+        Of what is made: `shape`, `dtype`, `data` and the options of :func:`create`; without shape and data it is a group.
+        In mode "a" an array that is there has to have the given shape and dtype.
     durability : {"none", "commit", "each"}
         Which data are on the disk when a write returns; see the program's ``--durability``. By default ``"commit"``, or
         what the settings say (``TESSERA_DURABILITY``).
@@ -89,40 +151,46 @@ def open(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks
     >>> tessera.open("plain.npy")[1:3]
     array([1, 2])
     """
-    if mode not in ("r", "r+"):
-        raise InvalidArgument(f'mode {mode!r}: expected "r" to read or "r+" to read and write; create() makes arrays')
     options = _given(durability=(durability, None), locks=(locks, True), follow_links=(follow_links, False),
                      break_seal=(break_seal, False), max_memory=(max_memory, 0),
-                     storage_options=(storage_options, None))
-    found: Opened = open_node(absolute(path), mode, **options)
+                     storage_options=(remote(storage_options), None))
+    found: Opened = _opened_or_made(path, mode, False, overwrite, options, made)
     return found
 
 
-def open_array(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
+def open_array(path: Path, mode: Mode = "r", *, overwrite: bool = False, durability: Optional[str] = None, locks: bool = True,
                follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
-               storage_options: Remote = None) -> Array:
-    """Open an array, as :func:`open` does; raises InvalidArgument for a group, and for a file of several arrays."""
-    return _array(open(path, mode, durability=durability, locks=locks, follow_links=follow_links,
-                       break_seal=break_seal, max_memory=max_memory, storage_options=storage_options))
+               storage_options: Remote = None, **made: Unpack[MadeOptions]) -> Array:
+    """Open or make an array, as :func:`open` does; raises InvalidArgument for a group, and for a file of several arrays."""
+    options = _given(durability=(durability, None), locks=(locks, True), follow_links=(follow_links, False),
+                     break_seal=(break_seal, False), max_memory=(max_memory, 0),
+                     storage_options=(remote(storage_options), None))
+    return _array(_opened_or_made(path, mode, True, overwrite, options, made))
 
 
-def open_group(path: Path, mode: str = "r", *, durability: Optional[str] = None, locks: bool = True,
+def open_group(path: Path, mode: Mode = "r", *, overwrite: bool = False, durability: Optional[str] = None, locks: bool = True,
                follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0,
-               storage_options: Remote = None) -> Group:
-    """Open a group, as :func:`open` does; raises InvalidArgument for anything else."""
-    found = open(path, mode, durability=durability, locks=locks, follow_links=follow_links, break_seal=break_seal,
-                 max_memory=max_memory, storage_options=storage_options)
+               storage_options: Remote = None, attrs: Attrs = None, format: Optional[Format] = None) -> Group:
+    """Open or make a group, as :func:`open` does; raises InvalidArgument for anything else.
+
+    `attrs` and `format`: of a group that is made, as in :func:`create_group`.
+    """
+    options = _given(durability=(durability, None), locks=(locks, True), follow_links=(follow_links, False),
+                     break_seal=(break_seal, False), max_memory=(max_memory, 0),
+                     storage_options=(remote(storage_options), None))
+    made = _given(attrs=(attrs, None), format=(format, None))
+    found = _opened_or_made(path, mode, False, overwrite, options, made)
     if not isinstance(found, Group):
         raise InvalidArgument(f"{found.path}: expected a group, found an array or a file")
     return found
 
 
-def create(path: Path, shape: Lengths = None, dtype: DTypeLike = None, chunks: Lengths = None, *, data: object = None,
-           fill_value: object = DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
+def create(path: Path, shape: Lengths = None, dtype: DTypeLike = None, chunks: NewLengths = None, *, data: object = None,
+           fill_value: object = DEFAULT, shards: NewLengths = None, codec: Optional[str] = None, format: Optional[Format] = None, order: Optional[str] = "C",
            separator: Optional[str] = None, structures: Optional[str] = None, dims: Optional[Sequence[Optional[str]]] = None,
            attrs: Attrs = None,
            overwrite: bool = False, durability: Optional[str] = None, locks: bool = True,
-           storage_options: Remote = None) -> Array:
+           storage_options: Remote = None, **synonyms: Unpack[SynonymOptions]) -> Array:
     """Make a new array.
 
     Parameters
@@ -134,18 +202,19 @@ def create(path: Path, shape: Lengths = None, dtype: DTypeLike = None, chunks: L
     dtype : dtype_like
         By default that of `data`. NumPy's, or one that NumPy lacks: ``"bfloat16"``, or ``str`` or ``bytes`` for elements
         of any length.
-    chunks : int or tuple of int or bool, optional
-        The lengths of a chunk; by default, and with True, a chunk has about 1 MiB. False: one chunk. v3: where chunks
-        differ in length along a dimension, a list of all lengths: ``chunks=[[10, 10, 5] * 4, 32]``, or as a text
-        ``"[10,10,5]*4,32"``.
+    chunks : int, tuple of int, dict or bool, optional
+        The lengths of a chunk; by default, and with True or "auto", a chunk has about 1 MiB. False: one chunk. One number
+        is that of every dimension, and -1 or None that of a whole dimension: ``(-1, 10)``. A dict has lengths by `dims`;
+        other dimensions are whole. v3: where chunks differ in length along a dimension, a list of all lengths:
+        ``chunks=[[10, 10, 5] * 4, 32]``, or as a text ``"[10,10,5]*4,32"``.
     data : array_like, optional
         The elements, broadcast to `shape` and converted to `dtype`, if these are given. The array appears together with
         them. :func:`copy` copies an array that does not fit into memory.
     fill_value : optional
         The value of elements that were never written; None leaves it undefined. The default is the format's: 0, or an
         empty text; in v2 with `dims`, None, because xarray takes elements that equal v2's fill for missing ones.
-    shards : tuple of int, optional
-        v3: the lengths of a shard, one file for many chunks; they may differ as those of chunks.
+    shards : int, tuple of int or dict, optional
+        v3: the lengths of a shard, one file for many chunks, as those of chunks; they may differ as those of chunks.
     codec : str, optional
         ``"blosc:zstd:5:shuffle"``, ``"zstd:3"``, ``"delta,zstd:3"``, ``"none"``; ``tessera formats`` lists them.
     format : {"zmeta", "v1", "v2", "v3"}, optional
@@ -165,6 +234,9 @@ def create(path: Path, shape: Lengths = None, dtype: DTypeLike = None, chunks: L
         Replace an existing array, in one step.
     durability, locks, storage_options
         As in :func:`open`.
+    **synonyms
+        zarr's names: `attributes` and `dimension_names`; `filters` and `compressors` (or `compressor`) in place of `codec`:
+        codecs of zarr or numcodecs, their documents, lists of these, "auto", or None for none of them.
 
     Returns
     -------
@@ -186,13 +258,13 @@ def create(path: Path, shape: Lengths = None, dtype: DTypeLike = None, chunks: L
     'v3'
     """
     options: Document = {"chunks": chunks, "shards": shards, "codec": codec, "format": format, "order": order,
-               "separator": separator, "structures": structures, "dims": dims, "attrs": attrs}
+               "separator": separator, "structures": structures, "dims": dims, "attrs": attrs, **synonyms}
     if fill_value is not DEFAULT:
         options["fill_value"] = fill_value
     if data is None and (shape is None or dtype is None):
         raise TypeError("create() needs shape and dtype, or data")
     place = new_place(path, file=False)
-    opening = _given(durability=(durability, None), locks=(locks, True), storage_options=(storage_options, None))
+    opening = _given(durability=(durability, None), locks=(locks, True), storage_options=(remote(storage_options), None))
     around = _tessera.PlaceOptions(False, **opening)
     if data is None:
         return Array(_tessera.create_array(place, creation_options(shape, dtype, options), around, overwrite), place,
@@ -202,7 +274,31 @@ def create(path: Path, shape: Lengths = None, dtype: DTypeLike = None, chunks: L
     return open_array(place, "r+", **opening)
 
 
-def create_group(path: Path, format: str = "v3", attrs: Attrs = None,
+def zeros(path: Path, shape: Lengths, dtype: DTypeLike = "f8", **options: Unpack[PlacedOptions]) -> Array:
+    """Make an array of zeros, as :func:`create` does; nothing is stored but that.
+
+    Examples
+    --------
+    >>> tessera.zeros("zeros.zarr", (2, 3), chunks=-1)[1]
+    array([0., 0., 0.])
+    """
+    kind = _tessera.numpy_dtype(dtype)
+    zero: object = "" if kind == object else 0 if kind == np.dtype("V2") else np.zeros((), kind)[()]  # text; bfloat16
+    return create(path, shape, dtype, fill_value=zero, **options)
+
+
+def full(path: Path, shape: Lengths, fill_value: object, dtype: DTypeLike = None, **options: Unpack[PlacedOptions]) -> Array:
+    """Make an array of one value, as :func:`create` does; nothing is stored but that. `dtype`: by default that of the value.
+
+    Examples
+    --------
+    >>> tessera.full("sevens.zarr", 3, 7)[:]
+    array([7, 7, 7])
+    """
+    return create(path, shape, np.asarray(fill_value).dtype if dtype is None else dtype, fill_value=fill_value, **options)
+
+
+def create_group(path: Path, format: Format = "v3", attrs: Attrs = None,
                  storage_options: Remote = None) -> Group:
     """Make a group for arrays and further groups. `storage_options` as in :func:`open`.
 
@@ -212,7 +308,7 @@ def create_group(path: Path, format: str = "v3", attrs: Attrs = None,
         An array or a group is there.
     """
     place = absolute(path)
-    opening = _given(storage_options=(storage_options, None))
+    opening = _given(storage_options=(remote(storage_options), None))
     handle = _tessera.create_group(place, format, dict(attrs or {}), _tessera.PlaceOptions(False, **opening))
     return Group(handle, place, "r+", opening)
 
@@ -276,14 +372,16 @@ def load(path: Path, progress: ProgressCallback = None,
     return np.asarray(_array(path, storage_options).read(..., progress=progress))
 
 
-def _opened(given: Place, storage_options: Remote = None,
+def _opened(given: Union[Place, Values], storage_options: Remote = None,
             max_memory: Union[int, str] = 0) -> Opened:
     if isinstance(given, (Array, Group, Members)):
         return given
+    if isinstance(given, np.ndarray):
+        return Array(_tessera.memory_array(given), "a NumPy array", "r", {})
     return open(given, max_memory=max_memory, storage_options=storage_options)
 
 
-def _array(array: Place, storage_options: Remote = None,
+def _array(array: Union[Place, Values], storage_options: Remote = None,
            max_memory: Union[int, str] = 0) -> Array:
     opened = _opened(array, storage_options, max_memory)
     if not isinstance(opened, Array):
@@ -295,7 +393,7 @@ def _path_of(node: Place) -> str:
     return node.path if isinstance(node, (Array, Group, Members)) else absolute(node)
 
 
-def copy(source: Place, destination: Path, sel: object = None,
+def copy(source: Union[Place, Values], destination: Path, sel: object = None,
          **options: Unpack[CopyOptions]) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
 
@@ -304,7 +402,7 @@ def copy(source: Place, destination: Path, sel: object = None,
 
     Parameters
     ----------
-    source : path, Array, Group or Members
+    source : path, Array, Group, Members or numpy.ndarray
         For a group, a folder or a zip of arrays, or a file of several arrays, everything in it is copied.
     destination : path
         A directory; or a ``.zip`` or an array file by its extension. The extension of another kind of file, such as
@@ -401,7 +499,7 @@ def copy(source: Place, destination: Path, sel: object = None,
     return _tessera.copy(asked, picked, opened, new_place(destination), place, running)
 
 
-def convert(source: Place, destination: Path, format: str,
+def convert(source: Place, destination: Path, format: Format,
             **options: Unpack[ConversionOptions]) -> list[str]:
     """Copy an array or a hierarchy into another format: ``convert("old.zarr", "new.zarr", "v3")``. Options as in :func:`copy`."""
     return copy(source, destination, format=format, **options)
@@ -462,7 +560,7 @@ def refs(path: Place, out: Optional[Path] = None, *, skip_bad: bool = False,
 
 
 @over_network_of_node
-def digest(array: Union[Path, Array, Group], *, threads: int = 0, max_memory: Union[int, str] = 0,
+def digest(array: Union[Path, Array, Group, Values], *, threads: int = 0, max_memory: Union[int, str] = 0,
            progress: ProgressCallback = None, storage_options: Remote = None) -> str:
     """One hash of dtype, shape and content, whatever the chunks, the codecs and the format. That of a group, or of a file of
     several arrays, is a hash of the paths and digests of all arrays below. `storage_options` as in :func:`open`.
@@ -474,13 +572,15 @@ def digest(array: Union[Path, Array, Group], *, threads: int = 0, max_memory: Un
     >>> tessera.digest("plain.npy") == tessera.digest("three.zarr")
     True
     """
+    if isinstance(array, np.ndarray):
+        array = _array(array)
     if isinstance(array, Array):
         return _tessera.digest(array._handle, work(threads, max_memory, progress))
     return _tessera.digest_at(_path_of(array), work(threads, max_memory, progress))
 
 
 @over_network
-def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10, raw: bool = False,
+def diff(a: Union[Path, Array, Values], b: Union[Path, Array, Values], *, atol: float = 0, rtol: float = 0, places: int = 10, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
          storage_options: Remote = None) -> Difference:
     """Compare two arrays element by element, by what elements stand for.
@@ -508,7 +608,7 @@ def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol:
 
 
 @over_network
-def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence[str]] = (), raw: bool = False, threads: int = 0,
+def stats(array: Union[Path, Array, Values], *, bins: int = 32, how: Union[Reduction, Sequence[Reduction]] = (), raw: bool = False, threads: int = 0,
           max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
           storage_options: Remote = None) -> Statistics:
     """Minimum, maximum, mean, deviation and histogram in one parallel pass, without missing elements and NaN.
@@ -539,7 +639,7 @@ def stats(array: Union[Path, Array], *, bins: int = 32, how: Union[str, Sequence
     """
     opened = _array(array, max_memory=max_memory)
     found = _tessera.statistics(opened._handle, bins, raw, work(threads, max_memory, progress))
-    words = [how] if isinstance(how, str) else list(how)
+    words: list[str] = [how] if isinstance(how, str) else list(how)
     further = _tessera.further_statistics(opened._handle, words, raw, work(threads, max_memory, progress))
     whole: Document = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size, "further": further,
                              "stored_dtype": opened._handle.dtype_text,

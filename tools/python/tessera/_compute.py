@@ -19,7 +19,7 @@ from ._options import (ComputedOptions, JoinedOptions, JoiningOptions, LevelOpti
                        without_work, work)
 from ._commands import open, open_array
 from ._group import Group
-from ._types import DTypeLike, Document, Remote, Values
+from ._types import Coarsening, DTypeLike, Document, Reduction, Remote, Values
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -151,24 +151,36 @@ def calc(destination: Union[None, Path, Array], expression: Optional[str] = None
 
 
 @overload
-def reduce(array: Group, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+def reduce(array: Group, destination: None = None, *, how: Reduction, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            dims: Union[None, str, Sequence[str]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
            min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[SetOptions]) -> DataSet: ...
 @overload
-def reduce(array: OneOperand, destination: None = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+def reduce(array: Group, destination: Reduction, *, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+           dims: Union[None, str, Sequence[str]] = None,
+           by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           **options: Unpack[SetOptions]) -> DataSet: ...
+@overload
+def reduce(array: OneOperand, destination: Reduction, *, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            dims: Union[None, str, Sequence[str]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
            min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[ResultOptions]) -> Values: ...
 @overload
-def reduce(array: Operand, destination: Path, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+def reduce(array: OneOperand, destination: None = None, *, how: Reduction, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+           dims: Union[None, str, Sequence[str]] = None,
+           by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           **options: Unpack[ResultOptions]) -> Values: ...
+@overload
+def reduce(array: Operand, destination: Path, *, how: Reduction, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
            min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
            **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
-def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
+def reduce(array: Operand, destination: Optional[Path] = None, *, how: Optional[Reduction] = None, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
            min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None,
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
@@ -181,7 +193,8 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
         Of a group or a file of several arrays, each that has the dimensions is reduced; the others are copied. Without a
         destination the result is a :class:`DataSet` then.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
-        As in :func:`calc`, and `sel`: compute with this part alone.
+        As in :func:`calc`, and `sel`: compute with this part alone. Without `how`, the second argument is that:
+        ``reduce(a, "mean")``.
     how : {"min", "max", "sum", "mean", "std", "var", "count", "argmin", "argmax", "any", "all", "median", "p95"}
         A percentile is "p" and a number from 0 to 100, such as "p2.5": NumPy's linear method, exact in any memory.
     axis : int, str or a tuple of them, optional
@@ -209,6 +222,10 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     >>> tessera.reduce("plain.npy", how="mean", axis=0)
     array([1.5, 2.5, 3.5])
     """
+    if how is None:
+        if not isinstance(destination, str):
+            raise TypeError('reduce(): how: expected such as "mean": reduce(a, "mean") or reduce(a, "new.zarr", how="mean")')
+        how, destination = destination, None  # type: ignore[assignment]
     if axis is None and by is None and rolling is None and not keepdims:
         named: Any = options.pop("dims", None)  # as xarray calls it: the result has no dimensions to be named
         axis = named
@@ -222,16 +239,16 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
 
 
 @overload
-def coarsen(array: Group, destination: None = None, *, by: object, how: str = "mean",
+def coarsen(array: Group, destination: None = None, *, by: object, how: Coarsening = "mean",
             keep_missing: bool = False, raw: bool = False, **options: Unpack[SetOptions]) -> DataSet: ...
 @overload
-def coarsen(array: OneOperand, destination: None = None, *, by: object, how: str = "mean",
+def coarsen(array: OneOperand, destination: None = None, *, by: object, how: Coarsening = "mean",
             keep_missing: bool = False, raw: bool = False, **options: Unpack[ResultOptions]) -> Values: ...
 @overload
-def coarsen(array: Operand, destination: Path, *, by: object, how: str = "mean",
+def coarsen(array: Operand, destination: Path, *, by: object, how: Coarsening = "mean",
             keep_missing: bool = False, raw: bool = False, **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
-def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, how: str = "mean",
+def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, how: Coarsening = "mean",
             keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None, overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
             progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Union[Values, DataSet, None]:
     """Downsample by whole factors: one element for each block.
@@ -419,7 +436,7 @@ def unstack(array: Union[Path, Array, Group], pattern: str, *, axis: Union[int, 
 
 @over_network
 def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] = 2, levels: Optional[int] = None,
-            how: str = "mean", keep_missing: bool = False, raw: bool = False, axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
+            how: Coarsening = "mean", keep_missing: bool = False, raw: bool = False, axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
             units: Optional[Sequence[Optional[str]]] = None, format: Optional[str] = None, ome: Optional[str] = None,
             geo: bool = False, crs: Optional[str] = None, transform: Optional[Sequence[float]] = None, overwrite: bool = False,
             dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,

@@ -11,7 +11,7 @@ from . import _bfloat16, _ml_types, _tessera
 from ._attrs import Attributes
 from ._node import Node
 from ._picture import thumbnail_html
-from ._results import ArrayInfo
+from .types import ArrayInfo
 from ._types import DType, Document
 
 BRIEF = _tessera.WorkOptions()

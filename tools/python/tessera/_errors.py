@@ -50,5 +50,16 @@ class Recorded(Error, RuntimeError):
     """A batch is recorded and will take effect, but is not in place yet: do not repeat it."""
 
 
+class Unfinished(Error, RuntimeError):
+    """Units of a job are missing; `state` is what :meth:`Job.state` tells."""
+
+    def __init__(self, message: str, state: object = None):
+        super().__init__(message, state)
+        self.state = state
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class Sealed(Error, PermissionError):
     """A change to a sealed array or group; opening it with ``break_seal=True`` allows the change."""

@@ -16,8 +16,8 @@ from ._errors import AlreadyExists, Error, InvalidArgument, NotFound
 from ._making import as_stored, creation_options, new_place
 from ._node import Node, open_node
 from ._options import CreationOptions, Lengths, place_options
-from ._results import GroupInfo
-from ._types import Attrs, DTypeLike, Document
+from .types import GroupInfo
+from ._types import Attrs, DTypeLike, Document, Format
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,6 +26,20 @@ if TYPE_CHECKING:
 def _require_name(name: object) -> None:
     if not isinstance(name, str):
         raise TypeError(f"a group has names, not {name!r}")
+
+
+def require_same(found: Node, shape: Lengths, dtype: DTypeLike) -> Array:
+    """What was found, if it is an array of this shape and dtype; else raises InvalidArgument."""
+    wanted = _tessera.numpy_dtype(dtype)
+    lengths = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    if not isinstance(found, Array):
+        raise InvalidArgument(f"{found.path}: expected an array, found a group")
+    kept = "bytes" if dtype in (bytes, "bytes") else "string" if wanted == object else found._handle.dtype_text
+    if found.shape != lengths or found.dtype.newbyteorder("=") != wanted.newbyteorder("=") \
+            or found._handle.dtype_text != kept:
+        raise InvalidArgument(f"{found.path}: is an array of {found._handle.dtype_text} and shape {found.shape}; "
+                              f"expected {kept if wanted == object else wanted} and {lengths}")
+    return found
 
 
 class Group(Node, Mapping[str, Any]):
@@ -103,6 +117,17 @@ class Group(Node, Mapping[str, Any]):
         """The groups directly below, by name."""
         return self._below("group")
 
+    def array_keys(self) -> list[str]:
+        """The names of the arrays directly below. Opens none of them."""
+        return [name for name, kind, _ in self._handle.nodes(False) if kind == "array"]
+
+    def group_keys(self) -> list[str]:
+        """The names of the groups directly below."""
+        return [name for name, kind, _ in self._handle.nodes(False) if kind == "group"]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def walk(self) -> Iterator[tuple[str, str, Optional[str]]]:
         """All nodes below: path, ``"array"`` or ``"group"``, and format. Opens no node, so none is refused."""
         return iter(self._handle.nodes(True))
@@ -160,16 +185,7 @@ class Group(Node, Mapping[str, Any]):
                 return self.create_array(name, shape, dtype, **options)
             except AlreadyExists:  # by another process meanwhile
                 found = self[name]
-        wanted = _tessera.numpy_dtype(dtype)
-        lengths = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        if not isinstance(found, Array):
-            raise InvalidArgument(f"{self._place(name)}: expected an array, found a group")
-        kept = "bytes" if dtype in (bytes, "bytes") else "string" if wanted == object else found._handle.dtype_text
-        if found.shape != lengths or found.dtype.newbyteorder("=") != wanted.newbyteorder("=") \
-                or found._handle.dtype_text != kept:
-            raise InvalidArgument(f"{found.path}: is an array of {found._handle.dtype_text} and shape {found.shape}; "
-                                  f"expected {kept if wanted == object else wanted} and {lengths}")
-        return found
+        return require_same(found, shape, dtype)
 
     def __setitem__(self, name: str, value: object) -> None:
         """``group["x"] = values`` makes an array, as :meth:`create_array` does, or replaces one in one step.
@@ -189,7 +205,7 @@ class Group(Node, Mapping[str, Any]):
         asked = {"do": "copy", "array": value, "format": self.format, "overwrite": True}
         _tessera.copy(asked, None, self._around(), new_place(place + "/"), self._around(), self._work())
 
-    def create_group(self, name: str, attrs: Attrs = None, format: str = "v3") -> "Group":
+    def create_group(self, name: str, attrs: Attrs = None, format: Format = "v3") -> "Group":
         """Make a group below this group, in its format (`format` is used only below a plain folder)."""
         self._require_writable()
         _require_name(name)
@@ -383,6 +399,9 @@ class Members(Node, Mapping[str, Array]):
             raise NotFound(f"{name}: not in {self._display}; there are: {', '.join(self._handle)}")
         member: Array = open_node(f"{self._path}::{name}", **self._options)
         return member
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._handle)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._handle)

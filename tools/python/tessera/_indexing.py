@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import threading
 import warnings
 from typing import Any, Callable, Iterator, Optional, Union
@@ -391,6 +393,61 @@ class OIndex:
         write_picks(self._array, Picks.orthogonal(rest, self._array.shape), value, fields)
 
 
+class Blocks:
+    """Chunks by their indices; see :attr:`Array.blocks`.
+
+    Examples
+    --------
+    >>> a = tessera.create("grid.zarr", shape=(3, 5), dtype="<i4", chunks=(2, 2), overwrite=True)
+    >>> a.blocks[0, 1:] = 7
+    >>> a.blocks[:, -1], a.blocks.shape
+    (array([[7],
+           [7],
+           [0]], dtype=int32), (2, 3))
+    """
+
+    def __init__(self, array: "Indexed"):
+        self._array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of chunks along each dimension."""
+        return tuple(map(len, self._array.chunk_lengths))
+
+    def _key(self, key: object) -> tuple[slice, ...]:
+        """The elements of chunks."""
+        indices = list(key) if isinstance(key, tuple) else [key]
+        ndim = self._array.ndim
+        if sum(index is Ellipsis for index in indices) == 1:
+            at = indices.index(Ellipsis)
+            indices[at:at + 1] = [slice(None)] * (ndim - len(indices) + 1)
+        if len(indices) > ndim:
+            raise IndexError(f"too many indices for an array: {len(indices)} for {ndim} dimensions")
+        indices += [slice(None)] * (ndim - len(indices))
+        return tuple(map(self._along, indices, self._array.chunk_lengths))
+
+    def _along(self, index: Any, lengths: tuple[int, ...]) -> slice:
+        ends = [0, *itertools.accumulate(lengths)]
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise IndexError(f"chunks are taken one after the other, found {index}")
+            first, end, _ = index.indices(len(lengths))
+            return slice(ends[first], ends[max(first, end)])
+        if not hasattr(index, "__index__") or isinstance(index, (bool, np.bool_)):
+            raise IndexError(f"only integers, slices (`:`) and ellipsis (`...`) are valid indices of chunks, found {index!r}")
+        number = operator.index(index)
+        if not -len(lengths) <= number < len(lengths):
+            raise IndexError(f"chunk {number} is out of bounds for {len(lengths)} chunks")
+        number %= len(lengths)
+        return slice(ends[number], ends[number + 1])
+
+    def __getitem__(self, key: object) -> Any:
+        return self._array[self._key(key)]
+
+    def __setitem__(self, key: object, value: object) -> None:
+        self._array[self._key(key)] = value
+
+
 def require_copy(copy: Optional[bool]) -> None:
     """Raises where NumPy 2 asks for an array's own memory: elements in chunks have none."""
     if copy is False:
@@ -536,6 +593,16 @@ class Indexed(Described):
         values = np.asarray(self[...])
         return values if dtype is None else np.asarray(self._astype(values, dtype))
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """The elements, read into memory of the machine's byte order, for ``torch.from_dlpack`` and its like."""
+        if options.get("copy") is False:
+            raise BufferError("elements are read into new memory, so that copy=False is impossible")
+        values = np.asarray(self[...])
+        return values.astype(values.dtype.newbyteorder("="), copy=False).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # the processor's memory
+
     def _astype(self, values: Values, dtype: DTypeLike) -> Any:
         """What was read, as another dtype: bfloat16 by its value."""
         return _bfloat16.astype(values, self._bfloat16 if self._shown is None else None, dtype)
@@ -559,6 +626,14 @@ class Indexed(Described):
         first in the result: ``a.vindex[:, rows, columns]`` has shape ``(len(rows), a.shape[0])``.
         """
         return VIndex(self)
+
+    @property
+    def blocks(self) -> Blocks:
+        """Chunks by their indices, for reading and assigning: ``a.blocks[0, 2:]``. All dimensions are kept.
+
+        Within shards they are still chunks, not shards.
+        """
+        return Blocks(self)
 
     @property
     def oindex(self) -> OIndex:

@@ -8,35 +8,19 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, Iterator, NamedTuple, Optional, Union, overload
+from typing import Any, Iterator, Literal, Optional, Union, get_args, overload
 
 import numpy as np
 
 from . import _tessera
 from ._compute import Operand
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, Unfinished
 from ._making import Path, json_fill, new_place
 from ._options import ProgressCallback, absolute, work
 from ._types import Document
+from .types import JobState, Unit, UnitDone
 
 _local = threading.local()
-
-
-class Unit(NamedTuple):
-    """A unit of a job: what it is of, and its number. It can be sent to any machine that sees the same folders."""
-
-    job: str
-    number: int
-
-
-class UnitDone(NamedTuple):
-    """The result of :meth:`Job.run`."""
-
-    unit: int
-    before: bool  #: it had been done already
-    files: int  #: chunks or shards that hold more than the fill value
-    bytes: int  #: stored
-    seconds: float
 
 
 class _Units(Sequence[Unit]):
@@ -132,28 +116,36 @@ class Job:
             threads, max_memory = _share_of_dask()
         return UnitDone(number, *_worker(self.path).run(number, work(threads, max_memory, None)))
 
-    def state(self) -> Document:
+    def state(self) -> JobState:
         """How far it is, as ``tessera job --json`` says."""
-        found: Document = json.loads(_tessera.job_state(self.path))
-        return found
+        return JobState(json.loads(_tessera.job_state(self.path)))
 
-    def finish(self, *, read: bool = False, threads: int = 0, max_memory: Union[int, str] = 0) -> Document:
-        """Compare every unit with its record, and open the target if none is missing.
+    def finish(self, *, read: bool = False, threads: int = 0, max_memory: Union[int, str] = 0) -> JobState:
+        """Compare every unit with its record, and open the target.
 
-        Returns what :meth:`state` does: look at ``["finished"]``, or ``["missing_units"]``. With `read`, all that is
-        stored is read again.
+        With `read`, all that is stored is read again.
+
+        Raises
+        ------
+        Unfinished
+            Units are missing. Its `state` says which, and how those that ran failed; :meth:`run` does them.
         """
         place = _tessera.PlaceOptions(read_only=False)
-        found: Document = json.loads(
-            _tessera.finish_job(self.path, read, place, work(threads, max_memory, None)))
+        found = JobState(json.loads(_tessera.finish_job(self.path, read, place, work(threads, max_memory, None))))
+        if not found.finished:
+            parts = f" (parts {found.missing_parts})" if found.missing_parts else ""
+            failures = f"; unit {found.failures[0]['unit']} failed: {found.failures[0]['message']}" if found.failures else ""
+            raise Unfinished(f"{self.path}: {found.units - found.units_done} of {found.units} units are missing: "
+                             f"{found.missing_units}{parts}{failures}", found)
         return found
 
 
 _RECIPES = {"stack": "join", "concat": "join", "rechunk": "copy"}
-_COMMANDS = ("copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "regrid", "pyramid")
+Command = Literal["copy", "rechunk", "stack", "concat", "calc", "reduce", "coarsen", "regrid", "pyramid"]
+_COMMANDS = get_args(Command)
 
 
-def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, *, out: Path, parts: int = 0,
+def plan(command: Command, source: Union[Operand, Sequence[Operand]], target: Path, *, out: Path, parts: int = 0,
          sel: Optional[str] = None, overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
          progress: ProgressCallback = None, **options: object) -> Job:
     """Divide a copy or computation into units for many processes, and begin its target.
@@ -183,11 +175,13 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     >>> job = tessera.plan("rechunk", "a.zarr", "by_column.zarr", out="job.json", chunks=(10, 10))
     >>> for unit in job.units():
     ...     done = job.run(unit)
-    >>> job.finish()["finished"]
+    >>> job.finish().finished
     True
     """
     if command not in _COMMANDS:
         raise InvalidArgument(f"command: expected {', '.join(_COMMANDS[:-1])} or {_COMMANDS[-1]}, found {command}")
+    if any(isinstance(one, np.ndarray) for one in (source if isinstance(source, (list, tuple)) else [source])):
+        raise InvalidArgument("source: an array in memory, which other processes do not see: save it first")
     name = _RECIPES.get(command, command)
     member = "expression" if command == "calc" else "arrays" if name == "join" else "array"
     asked: Document = {"do": name, member: source, "sel": sel, "overwrite": overwrite, **options}
@@ -203,7 +197,7 @@ def plan(command: str, source: Union[Operand, Sequence[Operand]], target: Path, 
     return Job(out)
 
 
-def dask_run(job: Job, client: Any, *, retries: int = 3, progress: bool = False, **map_options: object) -> Document:
+def dask_run(job: Job, client: Any, *, retries: int = 3, progress: bool = False, **map_options: object) -> JobState:
     """Run all units of a job on the workers of a dask client, and finish it.
 
     Parameters
@@ -220,8 +214,8 @@ def dask_run(job: Job, client: Any, *, retries: int = 3, progress: bool = False,
 
     Returns
     -------
-    dict
-        As :meth:`Job.finish`. The error of a unit is raised once all others have ended.
+    JobState
+        As of :meth:`Job.finish`. The error of a unit is raised once all others have ended.
     """
     distributed = importlib.import_module("distributed")
 

@@ -10,6 +10,7 @@ import numpy as np
 from . import _bfloat16, _ml_types, _tessera
 from ._calls import shown
 from ._errors import InvalidArgument
+from ._names import lengths, translated
 from ._options import CreationOptions, absolute
 from ._types import DTypeLike, Document, Values
 
@@ -66,13 +67,22 @@ def _json_element(element: Any, given: Values) -> Any:
 
 def creation_options(shape: object, dtype: object, options: Mapping[str, object]) -> Document:
     """The options that the library takes to create an array."""
+    options = translated(options)
     known = set(CreationOptions.__annotations__)
     unknown = sorted(set(options) - known)
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}; there are: {', '.join(sorted(known))}")
     if isinstance(options.get("chunks"), (bool, np.bool_)):  # as in zarr-python
-        whole = shape if isinstance(shape, (tuple, list)) else (shape,)
-        options = {**options, "chunks": None if options["chunks"] else tuple(max(1, int(n)) for n in whole)}
+        options["chunks"] = None if options["chunks"] else -1
+    if isinstance(shape, np.ndarray):
+        shape = shape.tolist()
+    if isinstance(options.get("dims"), np.ndarray):
+        options["dims"] = list(options["dims"])
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    for name in ("chunks", "shards"):
+        if options.get(name) is not None:
+            unit = options.get("chunks") if name == "shards" else None
+            options[name] = lengths(name, options[name], sizes, options.get("dims"), unit)
     dtype = _ml_types.given(dtype)
     made = {"shape": shape, "dtype": dtype}
     made.update({name: value for name, value in options.items() if value is not None or name == "fill_value"})

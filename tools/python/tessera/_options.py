@@ -10,12 +10,14 @@ from typing import Any, Callable, Mapping, Optional, Sequence, TypedDict, TypeVa
 from . import _tessera
 from ._calls import shown
 from ._errors import InvalidArgument
-from ._types import Attrs, DTypeLike, Document, Remote
+from ._types import Attrs, DTypeLike, Document, Format, Remote
 
 ProgressCallback = Union[None, bool, Callable[[int, int], object]]
 
 Lengths = Union[None, int, str, Sequence[Union[int, Sequence[int]]]]
 NamedLengths = Union[Lengths, Mapping[str, int]]
+# Of new arrays, whose shape is known: -1 and None are whole dimensions.
+NewLengths = Union[NamedLengths, Sequence[Union[None, int, Sequence[int]]]]
 
 
 def absolute(path: Any) -> str:
@@ -28,6 +30,13 @@ def absolute(path: Any) -> str:
     except TypeError:
         raise TypeError(f"expected a path, found {shown(path)}") from None
     return os.path.abspath(text) if _tessera.is_local(text) else text
+
+
+def remote(storage_options: Any) -> Any:
+    """Storage options as dicts, which can be pickled, whatever mappings they are."""
+    if not isinstance(storage_options, Mapping):
+        return storage_options
+    return {name: remote(value) for name, value in storage_options.items()}
 
 
 def place_options(options: Document) -> Document:
@@ -76,7 +85,7 @@ class StorageOptions(TypedDict, total=False):
     shards: Lengths
     fill_value: object
     codec: Optional[str]
-    format: Optional[str]
+    format: Optional[Format]
     order: Optional[str]
     separator: Optional[str]
     structures: Optional[str]
@@ -88,11 +97,49 @@ class _OfDataSet(TypedDict, total=False):
     exclude: Union[str, Sequence[str], None]
 
 
-class CreationOptions(StorageOptions, total=False):
+class SynonymOptions(TypedDict, total=False):
+    """Options of new arrays under zarr's names; see :func:`tessera.create`."""
+
+    attributes: Attrs
+    dimension_names: Optional[Sequence[Optional[str]]]
+    filters: object
+    compressors: object
+    compressor: object
+
+
+class _NewOptions(SynonymOptions, total=False):
+    chunks: NewLengths
+    shards: NewLengths
+    codec: Optional[str]
+    format: Optional[Format]
+    order: Optional[str]
+    separator: Optional[str]
+    structures: Optional[str]
+    dims: Optional[Sequence[Optional[str]]]
+    attrs: Attrs
+
+
+class CreationOptions(_NewOptions, total=False):
     """Options of new arrays; see :func:`tessera.create`."""
 
-    chunks: Lengths
-    attrs: Attrs
+    fill_value: object
+
+
+class PlacedOptions(_NewOptions, total=False):
+    """Options of new arrays of one value, and of their places; see :func:`tessera.create`."""
+
+    overwrite: bool
+    durability: Optional[str]
+    locks: bool
+    storage_options: Remote
+
+
+class MadeOptions(CreationOptions, total=False):
+    """What is made by :func:`tessera.open`; see :func:`tessera.create`."""
+
+    shape: Lengths
+    dtype: DTypeLike
+    data: object
 
 
 class ComputedOptions(StorageOptions, _OfDataSet, total=False):
@@ -185,7 +232,7 @@ class _HowToCopy(_HowToWork, total=False):
 class StepOptions(_HowToCopy, total=False):
     """Options of each step of :func:`tessera.unstack`; see :func:`tessera.copy`."""
 
-    format: Optional[str]
+    format: Optional[Format]
 
 
 class _Copied(_HowToCopy, _Viewed, _OfDataSet, total=False):
@@ -202,7 +249,7 @@ class _Copied(_HowToCopy, _Viewed, _OfDataSet, total=False):
 class CopyOptions(_Copied, total=False):
     """Options of :func:`tessera.copy`."""
 
-    format: Optional[str]
+    format: Optional[Format]
 
 
 class ConversionOptions(_Copied, total=False):

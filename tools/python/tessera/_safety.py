@@ -10,7 +10,7 @@ from ._errors import InvalidArgument
 from ._group import Group
 from ._making import Path
 from ._options import ProgressCallback, absolute, over_network_of_node, work
-from ._results import Finding, Repair, Seal, Verification, verification
+from .types import Finding, Repair, Seal, Verification
 from ._commands import Place, _path_of, _place, open
 from ._types import Document, Remote
 
@@ -51,8 +51,9 @@ def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool
     >>> tessera.verify(a).sound
     True
     """
-    return verification(_tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, geo=geo, for_seal=False,
-                                        record=record, options=work(threads, max_memory, progress)))
+    found = _tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, geo=geo, for_seal=False, record=record,
+                            options=work(threads, max_memory, progress))
+    return Verification(found, findings=[Finding(finding) for finding in found["findings"]])
 
 
 def fixity(path: Place) -> Document:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from ._types import Document
+
+__all__ = ["ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "JobState", "Repair", "Result", "Seal", "Statistics",
+           "Unit", "UnitDone", "Verification"]
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -269,6 +272,54 @@ class Statistics(Result):
     fields: list["Statistics"]
 
 
-def verification(found: Document) -> Verification:
-    """A report of the extension with its findings."""
-    return Verification(found, findings=[Finding(finding) for finding in found["findings"]])
+@dataclass(init=False, repr=False, eq=False)
+class JobState(Result):
+    """How far a job is; see :meth:`Job.state` and :meth:`Job.finish`.
+
+    Attributes
+    ----------
+    path, target : str
+        The file of the job, and what it makes.
+    finished : bool
+        Whether the target is open.
+    units, units_done : int
+    missing_units, missing_parts : str
+        Ranges of numbers: ``"0,4-7"``; no parts where the job was planned without.
+    failures : list of dict
+        Each with `unit` and `message`.
+    bytes, bytes_done, stored_bytes : int
+        Of elements, of those that are done, and as these are stored.
+    bytes_a_second, seconds_left : float or None
+        None until something is known.
+    """
+
+    path: str
+    target: str
+    finished: bool
+    units: int
+    units_done: int
+    missing_units: str
+    missing_parts: Optional[str]
+    failures: list[Document]
+    bytes: int
+    bytes_done: int
+    stored_bytes: int
+    bytes_a_second: Optional[float]
+    seconds_left: Optional[float]
+
+
+class Unit(NamedTuple):
+    """A unit of a job: what it is of, and its number. It can be sent to any machine that sees the same folders."""
+
+    job: str
+    number: int
+
+
+class UnitDone(NamedTuple):
+    """The result of :meth:`Job.run`."""
+
+    unit: int
+    before: bool  #: it had been done already
+    files: int  #: chunks or shards that hold more than the fill value
+    bytes: int  #: stored
+    seconds: float
