@@ -23,6 +23,45 @@ std::optional<Value> load_document(const PlaceView& place) {
     return get_object(place.store, place.key(v3_document_name));
 }
 
+constexpr std::string_view blanks = " \t\r\n";
+
+/// The end of the text that begins after the quote before `at`: its closing quote, or npos.
+std::size_t end_of_text(std::string_view json, std::size_t at) {
+    while ((at = json.find_first_of("\"\\", at)) != std::string_view::npos && json[at] == '\\') at += 2;
+    return at;
+}
+
+/// The JSON of a member of the outermost object as it is written; nullopt if there is none, or if the object does not
+/// end. Builds no values: consolidated metadata of a large group take far longer to parse than to skip.
+std::optional<std::string_view> outer_member(std::string_view json, std::string_view name) {
+    std::optional<std::string_view> found;
+    std::size_t begin = 0;  // of the member's value, while that is not over
+    int depth = 0;
+    for (std::size_t at = json.find_first_not_of(blanks); at < json.size(); ++at) {
+        const char c = json[at];
+        if (depth == 0 && c != '{') return {};
+        if (depth == 1 && begin != 0 && (c == ',' || c == '}')) {
+            found = json.substr(begin, at - begin);
+            begin = 0;
+        }
+        if (c == '"') {
+            const std::size_t end = end_of_text(json, at + 1);
+            if (end == std::string_view::npos) return {};
+            const std::size_t after = json.find_first_not_of(blanks, end + 1);
+            if (depth == 1 && !found && after < json.size() && json[after] == ':' &&
+                json.substr(at + 1, end - at - 1) == name) {
+                begin = after + 1;
+            }
+            at = end;
+        } else if (c == '{' || c == '[') {
+            ++depth;
+        } else if ((c == '}' || c == ']') && --depth == 0) {
+            return json.find_first_not_of(blanks, at + 1) == std::string_view::npos ? found : std::nullopt;
+        }
+    }
+    return {};
+}
+
 void put_document(const PlaceRef& place, const Value& document) {
     put_object(place.store, place.key(v3_document_name), document, zarr3_json_style);
 }
@@ -89,9 +128,8 @@ constexpr V3 v3;
 
 bool V3::is_group(std::string_view text) const {
     try {
-        const Value object = Value::parse(text);
-        const Value* type = object.find("node_type");
-        return type != nullptr && *type == Value("group");
+        const auto type = outer_member(text, "node_type");
+        return type && Value::parse(*type) == Value("group");
     } catch (const Error&) {
         return false;
     }
@@ -112,12 +150,18 @@ bool V3::probe(const PlaceView& place) const {
 }
 
 std::optional<Value> V3::load_attributes(const PlaceView& place) const {
-    const auto document = load_document(place);
-    const Value* attributes = document ? document->find("attributes") : nullptr;
-    if (attributes == nullptr) return {};
-    return reading(place.name_of(v3_document_name), [&] {
-        (void)in_member("attributes", [&] { return attributes->as_object().size(); });
-        return *attributes;
+    Buffer document;
+    if (!place.store.get(place.key(v3_document_name), document, metadata_limit)) return {};
+    return reading(place.name_of(v3_document_name), [&]() -> std::optional<Value> {
+        const auto written = outer_member(text_of(document), "attributes");
+        if (!written) {
+            const Value whole = Value::parse(text_of(document));  // damaged, or without attributes
+            (void)whole.as_object();
+            return {};
+        }
+        Value attributes = Value::parse(*written);
+        (void)in_member("attributes", [&] { return attributes.as_object().size(); });
+        return attributes;
     });
 }
 

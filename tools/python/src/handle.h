@@ -127,6 +127,8 @@ class GroupHandle {
 public:
     using Open = std::function<std::unique_ptr<Group>()>;
     explicit GroupHandle(Open open) : open_(std::move(open)), group_(opened()) {}
+    /// The same with the group open already.
+    GroupHandle(std::unique_ptr<Group> group, Open open) : open_(std::move(open)), group_(std::move(group)) {}
     /// This process's group: a forked child reopens it.
     [[nodiscard]] Group& group() {
         if (group_.inherited()) group_ = Held<Group>(opened());

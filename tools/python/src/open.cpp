@@ -6,6 +6,7 @@
 #include <tessera/array_plan.h>
 #include <tessera/codec.h>
 #include <tessera/copy.h>
+#include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/npy.h>
@@ -13,6 +14,7 @@
 #include <tessera/quantities.h>
 #include <tessera/raw_array.h>
 #include <tessera/remote_options.h>
+#include <tessera/store_kind.h>
 
 #include <fmt/format.h>
 
@@ -20,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "convert.h"
 #include "handle.h"
@@ -59,37 +62,45 @@ std::unique_ptr<ArrayParts> open_file_parts(const ArrayPath& path, const ArrayFi
     return parts;
 }
 
+std::unique_ptr<Group> open_group(const std::string& path, const PlaceOptions& options) {
+    return at_place(path, options.store(), [](const Place& at) { return std::make_unique<Group>(Group::open(at)); });
+}
+
+/// A group where it was found, or where it is now if its directory was replaced meanwhile.
+std::unique_ptr<Group> located_group(const Located& at, const std::string& path, const PlaceOptions& options) {
+    try {
+        return std::make_unique<Group>(Group::open(*at.place));
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::not_found) throw;
+        return open_group(path, options);
+    }
+}
+
 /// The thing that a path names.
 struct Found {
     std::unique_ptr<ArrayParts> array;
+    std::unique_ptr<Group> group;
     bool several = false;              ///< an array file of a format for several arrays, without exactly one
     std::vector<std::string> members;  ///< members of such a file
 };
 
-/// Without `array` and members, it is a group.
 Found find(const std::string& path, const PlaceOptions& options) {
     const Located at = locate(path, options.store());
     // The error for a file that is not there is that of its kind.
     const ArrayFileFormat* const format = at.kind == PathKind::nothing ? named_array_file_format(path) : at.format;
     if (!at.file.member && at.place) {
-        Found found;
-        if (at.kind != PathKind::array) return found;
-        found.array = chunked(at.array());
-        return found;
+        if (at.kind == PathKind::array) return {chunked(at.array()), nullptr, false, {}};
+        return {nullptr, located_group(at, path, options), false, {}};
     }
     if (!at.file.member) {
         if (format == nullptr) static_cast<void>(find_place(path, options.store()));  // throws, naming what is there
         if (format != nullptr) {
             std::vector<std::string> members = array_members(*format, at.file);
             const bool one = members.size() == 1 || !format->holds_several();
-            if (!one) return {nullptr, true, std::move(members)};
+            if (!one) return {nullptr, nullptr, true, std::move(members)};
         }
     }
-    return {open_file_parts(at.file, format, options), false, {}};
-}
-
-std::unique_ptr<Group> open_group(const std::string& path, const PlaceOptions& options) {
-    return at_place(path, options.store(), [](const Place& at) { return std::make_unique<Group>(Group::open(at)); });
+    return {open_file_parts(at.file, format, options), nullptr, false, {}};
 }
 
 /// An ArrayHandle, a GroupHandle, or the list of a file's members.
@@ -101,11 +112,54 @@ py::object open_path(const py::object& path, const PlaceOptions& options, const 
         for (const std::string& member : found.members) names.append(text_to_python(member));
         return names;
     }
-    if (!found.array) {
-        return py::cast(std::make_unique<GroupHandle>([text, options] { return open_group(text, options); }));
+    if (found.group) {
+        return py::cast(std::make_unique<GroupHandle>(std::move(found.group),
+                                                      [text, options] { return open_group(text, options); }));
     }
     return py::cast(
         std::make_unique<ArrayHandle>(std::move(found.array), [text, options] { return find(text, options).array; }));
+}
+
+/// An array of a group, with what engines of other programs ask of each.
+struct Member {
+    std::string name;
+    std::unique_ptr<ArrayParts> parts;
+    Value attributes;
+    Value codecs;
+};
+
+/// The arrays directly below a group that can be opened.
+std::vector<Member> members_of(const Group& group) {
+    std::vector<Member> members;
+    for (const Node& node : group.children()) {
+        if (node.kind != NodeKind::array) continue;
+        try {
+            Array array = group.open_array(node.path);
+            Value codecs = Value::array();
+            for (const CodecConfig& codec : array.metadata().codecs) codecs.push_back(codec_to_json(codec));
+            Value attributes = array.attributes().all();
+            members.push_back({node.path, chunked(std::move(array)), std::move(attributes), std::move(codecs)});
+        } catch (const Error&) {
+            continue;  // as Group.arrays() leaves them out
+        }
+    }
+    return members;
+}
+
+/// Names, handles, attributes, and codecs as a text of JSON; all in one call, because each has its price.
+py::list open_arrays(GroupHandle& handle, const std::string& path, const PlaceOptions& options,
+                     const WorkOptions& work) {
+    const Group& group = handle.group();
+    std::vector<Member> members = Work(work).run([&](const IoOptions&) { return members_of(group); });
+    py::list list;
+    for (Member& member : members) {
+        const std::string place = path_below(path, member.name);
+        auto array = std::make_unique<ArrayHandle>(std::move(member.parts),
+                                                   [place, options] { return find(place, options).array; });
+        list.append(py::make_tuple(text_to_python(member.name), py::cast(std::move(array)),
+                                   value_to_python(member.attributes), member.codecs.dump({.ascii = true})));
+    }
+    return list;
 }
 
 /// The dialect of the group around a path; null if there is none. Over the network this takes time: without the GIL.
@@ -381,6 +435,7 @@ void bind_open(py::module_& module) {
         return found ? std::optional(std::pair(found->value, found->from)) : std::nullopt;
     });
     module.def("open_path", &open_path);
+    module.def("open_arrays", &open_arrays);
     module.def("memory_array", &memory_array, py::keep_alive<0, 1>());
     module.def("create_array", &create_array);
     module.def("create_group", &create_group);

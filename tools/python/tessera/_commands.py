@@ -235,7 +235,7 @@ def create(path: Path, shape: Lengths = None, dtype: DTypeLike = None, chunks: N
     durability, locks, storage_options
         As in :func:`open`.
     **synonyms
-        zarr's names: `attributes` and `dimension_names`; `filters` and `compressors` (or `compressor`) in place of `codec`:
+        zarr's names: `attributes` and `dimension_names`; `filters`, `serializer` and `compressors` (or `compressor`) in place of `codec`:
         codecs of zarr or numcodecs, their documents, lists of these, "auto", or None for none of them.
 
     Returns

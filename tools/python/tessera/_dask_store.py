@@ -35,6 +35,56 @@ def _write(target: Array, begin: tuple[int, ...], values: object) -> int:
     return int(values.size)
 
 
+class Blocks:
+    """A dask array in blocks that end where chunks or shards of its target do.
+
+    They are written one by one by :meth:`write`, in this process, or all by :meth:`delayed`, in any. It pickles.
+    """
+
+    def __init__(self, source: Any, array: Array, region: Optional[Sequence[slice]] = None):
+        array._require_writable()
+        given = region if region is not None else (slice(None),) * array.ndim
+        if len(given) != array.ndim or any(part.step not in (None, 1) for part in given):
+            raise InvalidArgument(f"region: expected {array.ndim} slices with step 1, found {region}")
+        bounds = [part.indices(length)[:2] for part, length in zip(given, array.shape)]
+        lengths = tuple(max(0, end - begin) for begin, end in bounds)
+        if lengths != source.shape:
+            raise InvalidArgument(f"{array.path}: an array of shape {source.shape} does not fit into {lengths}")
+        if not np.can_cast(source.dtype, array.dtype, "same_kind"):
+            raise InvalidArgument(f"{array.path}: {source.dtype} would lose values in {array.dtype}: convert it before, by astype()")
+        self._array = array
+        starts = [begin for begin, _ in bounds]
+        self._blocks = source.rechunk(_lengths(source, array, bounds))
+        self._offsets = [np.cumsum([start, *lengths[:-1]]).tolist() for start, lengths in zip(starts, self._blocks.chunks)]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of blocks along each dimension."""
+        return tuple(map(len, self._offsets))
+
+    def _begin(self, index: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self._offsets[axis][number] for axis, number in enumerate(index))
+
+    def write(self, index: tuple[int, ...]) -> int:
+        """Computes and writes a block. Returns how many elements it has."""
+        return _write(self._array, self._begin(index), self._blocks.blocks[index].compute())
+
+    def delayed(self) -> Any:
+        """All of them as one task of dask."""
+        task: Any = importlib.import_module("dask").delayed
+        written = task(_write, pure=False)
+        return task(sum)([written(self._array, self._begin(index), block)
+                          for index, block in np.ndenumerate(np.asarray(self._blocks.to_delayed(), dtype=object))])
+
+
+def _lengths(source: Any, array: Array, bounds: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    """The lengths of blocks along each dimension."""
+    if array._handle.differs():
+        return tuple(_cut(*bound, along) for bound, along in zip(bounds, array._handle.chunk_lengths(True)))
+    units = array.shards or array.chunks or (1,) * array.ndim
+    return tuple(_aligned(begin, lengths, unit) for (begin, _), lengths, unit in zip(bounds, source.chunks, units))
+
+
 def store(source: Any, target: Union[Array, Path], *, region: Optional[Sequence[slice]] = None,
           compute: bool = True, **options: Any) -> Any:
     """Write a dask array, in blocks that are first made to end where chunks or shards of the target do.
@@ -61,8 +111,6 @@ def store(source: Any, target: Union[Array, Path], *, region: Optional[Sequence[
     >>> float(tessera.load("ones.zarr").sum())
     100.0
     """
-    delayed: Any = importlib.import_module("dask").delayed
-
     if not hasattr(source, "to_delayed") or not hasattr(source, "chunks"):
         raise TypeError(f"store(): source: expected a dask array, found {shown(source)}")
     if any(np.isnan(length) for lengths in source.chunks for length in lengths):
@@ -77,30 +125,7 @@ def store(source: Any, target: Union[Array, Path], *, region: Optional[Sequence[
         if 0 not in source.shape:
             options.setdefault("chunks", source.chunksize)
         array = create(target, shape=source.shape, dtype=source.dtype, **options)
-    array._require_writable()
-    given = region if region is not None else (slice(None),) * array.ndim
-    if len(given) != array.ndim or any(part.step not in (None, 1) for part in given):
-        raise InvalidArgument(f"region: expected {array.ndim} slices with step 1, found {region}")
-    bounds = [part.indices(length)[:2] for part, length in zip(given, array.shape)]
-    lengths = tuple(max(0, end - begin) for begin, end in bounds)
-    if lengths != source.shape:
-        raise InvalidArgument(f"{array.path}: an array of shape {source.shape} does not fit into {lengths}")
-    if not np.can_cast(source.dtype, array.dtype, "same_kind"):
-        raise InvalidArgument(f"{array.path}: {source.dtype} would lose values in {array.dtype}: convert it before, by astype()")
-    stored = array._handle.chunk_lengths(True) if array._handle.differs() else None
-    units = array.shards or array.chunks or (1,) * array.ndim
-    starts = [begin for begin, _ in bounds]
-    if stored is None:
-        wanted = tuple(_aligned(*each) for each in zip(starts, source.chunks, units))
-    else:
-        wanted = tuple(_cut(*bound, along) for bound, along in zip(bounds, stored))
-    blocks_of = source.rechunk(wanted)
-    offsets = [np.cumsum([start, *lengths[:-1]]).tolist() for start, lengths in zip(starts, blocks_of.chunks)]
-    tasks = []
-    for index, block in np.ndenumerate(np.asarray(blocks_of.to_delayed(), dtype=object)):
-        begin = tuple(offsets[d][i] for d, i in enumerate(index))
-        tasks.append(delayed(_write, pure=False)(array, begin, block))
-    written = delayed(sum)(tasks)
+    written = Blocks(source, array, region).delayed()
     if not compute:
         return written
     written.compute()

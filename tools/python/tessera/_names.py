@@ -13,7 +13,7 @@ from ._errors import InvalidArgument
 from ._types import Document
 
 _SAME = {"attributes": "attrs", "dimension_names": "dims"}
-_CODECS = ("filters", "compressors", "compressor")
+_CODECS = ("filters", "serializer", "compressors", "compressor")
 # What a new array has if only its filters are said.
 _USUAL = {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle"}}
 _PLAIN = ("blosc", "zstd", "gzip", "crc32c")  # those of numcodecs that v3 has under the same name
@@ -53,6 +53,10 @@ def _codecs(given: Any) -> list[Document]:
     return [_codec(one) for one in ([given] if isinstance(given, Mapping) or not isinstance(given, Sequence) else given)]
 
 
+def _unless_usual(given: Any) -> Any:
+    return None if isinstance(given, str) and given == "auto" else given
+
+
 def _codec_text(options: Mapping[str, Any]) -> Optional[str]:
     """The `codec` that filters and compressors make; None for the usual one."""
     given = {name: options[name] for name in _CODECS if name in options}
@@ -60,9 +64,8 @@ def _codec_text(options: Mapping[str, Any]) -> Optional[str]:
         raise InvalidArgument("compressor, compressors: say one of them")
     if options.get("codec") is not None:
         raise InvalidArgument(f"codec, {next(iter(given))}: say one of them")
-    filters = given.pop("filters", None)
+    first = [codec for name in ("filters", "serializer") for codec in _codecs(_unless_usual(given.pop(name, None)))]
     packed = next(iter(given.values()), "auto")
-    first = [] if isinstance(filters, str) and filters == "auto" else _codecs(filters)
     if isinstance(packed, str) and packed == "auto":
         return json.dumps([*first, _USUAL]) if first else None
     return json.dumps([*first, *_codecs(packed)])

@@ -103,6 +103,7 @@ class SynonymOptions(TypedDict, total=False):
     attributes: Attrs
     dimension_names: Optional[Sequence[Optional[str]]]
     filters: object
+    serializer: object
     compressors: object
     compressor: object
 

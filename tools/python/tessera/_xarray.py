@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import base64
+import itertools
+import json
 import os
 import struct
 import sys
-from typing import Iterable, Optional
+from typing import Iterator, NamedTuple, Optional
 
 import numpy as np
-from xarray import Dataset, Variable
+from xarray import Dataset, Variable, conventions
 from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.coding import strings
@@ -18,11 +20,12 @@ from xarray.core import indexing
 
 from . import _tessera
 from ._array import Array
-from ._errors import Unsupported
+from ._errors import InvalidArgument, Unsupported
 from ._group import Group, Members
 from ._commands import open as open_path
 from ._node import Node
-from ._types import DType, Document, Remote
+from ._options import place_options
+from ._types import DType, Document, Remote, Values
 
 _NULL_FILL = "_TESSERA_FILL_VALUE"
 _OWN = ("_ARRAY_DIMENSIONS", _NULL_FILL)
@@ -55,13 +58,6 @@ def _stated(value: object, dtype: DType) -> object:
     return value
 
 
-def _fill(array: Array, attributes: Document, is_mark: bool) -> object:
-    """The value that marks missing elements; None if there is none. `is_mark`: it is the array's fill, if it has one."""
-    stated = attributes.pop("_FillValue", None)
-    fill = array.fill_value if is_mark and attributes.get(_NULL_FILL) != "null" else None
-    return _stated(stated, array.dtype) if fill is None else fill
-
-
 def _numcodecs(configuration: Optional[Document]) -> object:
     try:
         import numcodecs
@@ -70,45 +66,90 @@ def _numcodecs(configuration: Optional[Document]) -> object:
     return None if configuration is None else numcodecs.get_codec(dict(configuration))
 
 
-def _codecs(array: Array) -> Document:
-    """Codecs and shards as xarray's engine for Zarr keeps them, so that `to_zarr` writes the same.
-
-    zarr-python 3 writes v3 by default, and refuses codecs of v2 there: beside it only arrays of v3 keep their codecs.
-    """
-    modern = "zarr" in sys.modules and not sys.modules["zarr"].__version__.startswith("2.")
-    if modern and array.format == "v3":
+def _codec_objects(array: Array, is_v3: bool, modern: bool) -> Document:
+    if modern:
         try:
             shown = array.as_zarr()
-            return {name: getattr(shown, name) for name in ("compressors", "filters", "serializer", "shards")}
+            names = ("compressors", "filters", "serializer") if is_v3 else ("compressors", "filters")
+            return {name: getattr(shown, name) for name in names}
         except (ImportError, KeyError, TypeError, ValueError):  # codecs that zarr lacks
-            return {"shards": array.shards}
+            return {}
     stored = _tessera.ZarrKeys(array._handle, 2).document()
-    decoded = stored["compressor"] is None and not stored["filters"] and array.codec != "none"  # Zarr v2 lacks a codec
-    if decoded or modern:
-        return {"shards": array.shards}
+    if stored["compressor"] is None and not stored["filters"] and array.codec != "none":
+        return {}  # Zarr v2 lacks a codec
     try:
         # zarr adds the codec of text and bytes by itself: twice, if it is among the filters.
-        filters = [_numcodecs(one) for one in stored["filters"] or [] if not one["id"].startswith("vlen-")]
-        return {"compressor": _numcodecs(stored["compressor"]), "filters": filters or None, "shards": array.shards}
+        filters = tuple(_numcodecs(one) for one in stored["filters"] or [] if not one["id"].startswith("vlen-"))
+        return {"compressor": _numcodecs(stored["compressor"]), "filters": filters or None}
     except (TypeError, ValueError):  # a codec that is not installed
-        return {"shards": array.shards}
+        return {}
 
 
-def _variable(name: str, array: Array, fill_is_mark: Optional[bool]) -> Variable:
-    attributes = array.attrs.asdict()
-    is_mark = array.format == "v2" if fill_is_mark is None else fill_is_mark
-    fill = _fill(array, attributes, is_mark)
+_KNOWN: dict[tuple[object, ...], Document] = {}
+
+
+def _codecs(array: Array, codecs: str) -> Document:
+    """Codecs as xarray's engine for Zarr keeps them. Most arrays of a data set have the same."""
+    modern = "zarr" in sys.modules and not sys.modules["zarr"].__version__.startswith("2.")
+    is_v3 = array.format == "v3"
+    key = (codecs, array._handle.dtype_text, array.ndim, is_v3, modern)
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) >= 256:
+            _KNOWN.clear()
+        known = _KNOWN[key] = _codec_objects(array, is_v3, modern)
+    return known
+
+
+class _Member(NamedTuple):
+    """An array with what was read together with it."""
+
+    name: str
+    array: Array
+    attributes: Document
+    codecs: str
+
+
+def _variable(member: _Member, fill_is_mark: Optional[bool]) -> Variable:
+    name, array, attributes = member.name, member.array, dict(member.attributes)
+    format = array.format
+    is_mark = format == "v2" if fill_is_mark is None else fill_is_mark
+    stored_fill = array.fill_value
+    null = attributes.get(_NULL_FILL) == "null"
+    stated = attributes.pop("_FillValue", None)
+    fill = stored_fill if is_mark and not null and stored_fill is not None else _stated(stated, array.dtype)
     dims = array.dims or (None,) * array.ndim
     names = [dim if dim is not None else f"{name}_dim_{axis}" for axis, dim in enumerate(dims)]
-    attributes = {key: value for key, value in attributes.items() if key not in _OWN}
+    for own in _OWN:
+        attributes.pop(own, None)
     if fill is not None:
         attributes["_FillValue"] = fill
     encoding: Document = {}
-    if array.chunks is not None:
-        encoding = {"chunks": array.chunks, "preferred_chunks": dict(zip(names, array.chunks)), **_codecs(array)}
-        if array.format == "v3" and not is_mark:
-            encoding["fill_value"] = array.fill_value
+    chunks = array.chunks
+    if chunks is not None:
+        encoding = {"chunks": chunks, "preferred_chunks": dict(zip(names, chunks)), "shards": array.shards,
+                    **_codecs(array, member.codecs)}
+        if format == "v3" and not is_mark:
+            encoding["fill_value"] = stored_fill
     return Variable(names, indexing.LazilyIndexedArray(_Elements(array)), attributes, encoding)
+
+
+def _member(name: str, array: Array) -> _Member:
+    codecs = array._handle.facts(array.path).get("codecs") if array.chunks is not None else None
+    return _Member(name, array, array.attrs.asdict(), json.dumps(codecs))
+
+
+def _members(node: Node) -> Iterator[_Member]:
+    """The arrays of a node, each looked at once."""
+    if isinstance(node, Array):
+        place, _, member = node.path.partition("::")
+        yield _member(member or os.path.splitext(os.path.basename(place))[0], node)
+    elif isinstance(node, Group):
+        options = _tessera.PlaceOptions(node.mode == "r", **place_options(node._options))
+        for name, handle, attributes, codecs in _tessera.open_arrays(node._handle, node._path, options, node._work()):
+            yield _Member(name, Array(handle, node._place(name), node.mode, node._options), attributes, codecs)
+    else:
+        yield from itertools.starmap(_member, node.items())
 
 
 class _Store(AbstractDataStore):  # type: ignore
@@ -118,20 +159,19 @@ class _Store(AbstractDataStore):  # type: ignore
         self._node = node
         self._fill_is_mark = fill_is_mark
 
-    def _arrays(self) -> Iterable[tuple[str, Array]]:
-        if isinstance(self._node, Array):
-            place, _, member = self._node.path.partition("::")
-            yield member or os.path.splitext(os.path.basename(place))[0], self._node
-        elif isinstance(self._node, Group):
-            yield from self._node.arrays()
-        else:
-            yield from self._node.items()
-
     def load(self) -> tuple[dict[str, Variable], Document]:
         """Variables, and the attributes of the data set."""
-        variables = {name: _variable(name, array, self._fill_is_mark) for name, array in self._arrays()}
+        variables = {member.name: _variable(member, self._fill_is_mark) for member in _members(self._node)}
         attributes = self._node.attrs.asdict() if isinstance(self._node, Group) and self._node.format else {}
         return variables, attributes
+
+
+def coordinate(group: Group, dim: str) -> Values:
+    """The values of a group's coordinate, decoded as xarray does."""
+    array = group[dim]
+    if not isinstance(array, Array) or array.ndim != 1:
+        raise InvalidArgument(f"{array.path}: no coordinate of one dimension")
+    return conventions.decode_cf_variable(dim, _variable(_member(dim, array), None)).values
 
 
 class TesseraBackend(BackendEntrypoint):  # type: ignore
