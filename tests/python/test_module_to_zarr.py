@@ -200,6 +200,14 @@ def test_encodings():
     assert not os.path.exists("wrong.zarr") and not [name for name in os.listdir(".") if name.startswith(".")]
 
 
+def test_a_variable_without_a_name():
+    data = xarray.Dataset({None: ("x", [1.0, 2.0])})
+    tessera.to_zarr(data, "none.zarr")
+    assert opened("none.zarr").identical(data) and list(tessera.open("none.zarr")) == ["__values__"]
+    if THEIRS:
+        assert xarray.open_zarr("none.zarr").identical(data)
+
+
 def test_what_was_read_keeps_its_shards():
     written(chunks={"time": 2, "x": 5}, shards={"time": 4, "x": 10})
     tessera.to_zarr(xarray.open_dataset("set.zarr", engine="tessera"), "again.zarr")

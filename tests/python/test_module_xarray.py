@@ -133,6 +133,63 @@ def test_what_a_fill_marks_goes_with_a_copy_to_v3_and_back():
     assert opened("c.zarr").identical(found)
 
 
+def test_trees_and_groups():
+    """As xarray's engine for Zarr opens them."""
+    if not hasattr(xarray, "DataTree"):
+        print("  left out: no DataTree in this xarray")
+        return
+    data = dataset()
+    tree = xarray.DataTree.from_dict({"/": data[["flag"]], "/fine": data.drop_vars("label"), "/coarse/x2": data.isel(x=slice(None, None, 2)), "/empty": xarray.Dataset()})
+    for options in ({"zarr_format": 2}, {"zarr_format": 3}) if MODERN else ({},):
+        tree.to_zarr("tree.zarr", mode="w", **options)
+        theirs = xarray.open_datatree("tree.zarr", engine="zarr", chunks=None)
+        ours = xarray.open_datatree("tree.zarr", engine="tessera")
+        assert ours.identical(theirs) and list(ours.subtree_with_keys) != [], (ours, theirs)
+        groups = xarray.open_groups("tree.zarr", engine="tessera")
+        assert {path: found.load() for path, found in groups.items()}.keys() == xarray.open_groups("tree.zarr", engine="zarr").keys()
+        assert groups["/coarse/x2"].identical(opened("tree.zarr", group="coarse/x2"))
+        assert xarray.open_datatree("tree.zarr", engine="tessera", group="coarse").identical(xarray.open_datatree("tree.zarr", engine="zarr", group="coarse", chunks=None))
+        codecs = {name: variable.encoding.get("compressors") for name, variable in opened("tree.zarr", group="fine").variables.items()}
+        assert codecs == {name: variable.encoding.get("compressors") for name, variable in xarray.open_zarr("tree.zarr", group="fine").variables.items()}
+    with module.raises(tessera.Unsupported, "has no group"):
+        xarray.open_dataset("tree.zarr/flag", engine="tessera", group="x")
+
+
+def test_coroutines_read():
+    import asyncio
+
+    data = write("a.zarr")
+    if not hasattr(data, "load_async"):
+        print("  left out: no load_async in this xarray")
+        return
+
+    async def read():
+        lazy = [opened("a.zarr"), opened("a.zarr").isel(y=[2, 0], x=slice(1, 4)), opened("a.zarr").isel(x=xarray.DataArray([0, 3], dims="p"), y=xarray.DataArray([1, 1], dims="p"))]
+        return await asyncio.gather(*(part.load_async() for part in lazy))
+
+    whole, outer, points = asyncio.run(read())
+    assert whole.identical(data) and outer.identical(data.isel(y=[2, 0], x=slice(1, 4)))
+    assert points.identical(data.isel(x=xarray.DataArray([0, 3], dims="p"), y=xarray.DataArray([1, 1], dims="p")))
+
+
+def test_codecs_are_looked_up_once():
+    """Most arrays of a data set have the same."""
+    write("a.zarr")
+    opened("a.zarr")
+    backend = sys.modules["tessera._xarray"]
+    original, asked = backend._codec_objects, []
+    backend._codec_objects = lambda array, *rest: asked.append(array.path) or original(array, *rest)
+    try:
+        first = opened("a.zarr")
+        assert asked == []
+        shared = first["t"].encoding.get("filters")
+        if isinstance(shared, list):
+            shared.append("of the caller")
+        assert "of the caller" not in (opened("a.zarr")["t"].encoding.get("filters") or [])
+    finally:
+        backend._codec_objects = original
+
+
 def test_is_lazy_and_indexes():
     data = write("a.zarr")
     found = opened("a.zarr")

@@ -438,6 +438,38 @@ TEST(V3, groups_and_consolidated_metadata) {
     EXPECT_EQ(probe_dialect({*store, "m"}), &v3.dialect);
 }
 
+TEST(V3, a_member_is_found_in_the_outermost_object_alone) {
+    const auto store = memory_store();
+    const auto is_group = [&](const std::string& document) {
+        put_text(*store, "g/zarr.json", document);
+        return probe_group_dialect({*store, "g"}) != nullptr;
+    };
+    for (const char* const text : {R"({"node_type": "group"})", " \n{ \"node_type\" :\t\"group\" }\n",
+                                   R"({"a": {"node_type": "array"}, "node_type": "group"})",
+                                   R"({"node_type":"group","a":[{"node_type":"array"}]})",
+                                   R"({"a": "\\\"}{", "node_type": "group", "b": "]\\"})",
+                                   R"({"a": "node_type", "node_type": "group"})", R"({"node_type": "gr\u006fup"})"}) {
+        EXPECT_TRUE(is_group(text)) << text;
+    }
+    for (const char* const text :
+         {R"({"node_type": "array"})", R"({"a": {"node_type": "group"}})", R"(["node_type", "group"])",
+          R"({"a": "\"node_type\": \"group\""})", R"({"node_type": ["group"]})",
+          R"({"node_type": {"node_type": "group"}})", R"({"node_type": "group")", R"({"node_type": "group)",
+          R"({"node_type": "group"}})", R"({"node_type": "group"} x)", R"({"node_type":)", R"("node_type": "group")",
+          R"({"node_type": "group", "a": [)", ""}) {
+        EXPECT_FALSE(is_group(text)) << text;
+    }
+    put_text(*store, "g/zarr.json",
+             R"({"a": {"attributes": {"x": 0}}, "attributes": {"x": [1, "}"], "attributes": 2}, "b": 3})");
+    EXPECT_EQ(v3.dialect.load_attributes({*store, "g"}), Value::parse(R"({"x": [1, "}"], "attributes": 2})"));
+    put_text(*store, "g/zarr.json", R"({"node_type": "group"})");
+    EXPECT_EQ(v3.dialect.load_attributes({*store, "g"}), std::nullopt);
+    for (const char* const text : {R"({"attributes": {"x": 1})", R"({"attributes": {"x": }})", "[]", ""}) {
+        put_text(*store, "g/zarr.json", text);
+        expect_error(ErrorCode::corrupt, "g/zarr.json", [&] { (void)v3.dialect.load_attributes({*store, "g"}); });
+    }
+}
+
 TEST(V3, owns_what_it_writes) {
     const ArrayMetadata m = v3.load(Changes{});
     for (const char* name : {"zarr.json", "c"}) EXPECT_TRUE(v3.dialect.owns(m, name)) << name;

@@ -46,6 +46,12 @@ def _plain(value: object) -> object:
     return value
 
 
+def _encoded(dataset: Any) -> tuple[dict[str, "Variable"], Document]:
+    """The variables of a data set by the names of their arrays, and its attributes."""
+    variables, attributes = importlib.import_module("xarray").conventions.encode_dataset_coordinates(dataset)
+    return {"__values__" if name is None else name: variable for name, variable in variables.items()}, attributes
+
+
 def _as_stored(variable: "Variable", array: Array) -> "Variable":
     """The variable, to be encoded as the array's elements are."""
     attributes = array.attrs.asdict()
@@ -212,12 +218,11 @@ def _appearing(place: str) -> Iterator[str]:
 def _write_new(nodes: Mapping[str, Any], place: str, format: Format, template: _Template, storage_options: Remote) -> dict[str, Any]:
     """Makes groups and arrays. Returns what is left to compute, by paths."""
     left: dict[str, Any] = {}
-    conventions = importlib.import_module("xarray").conventions
     encodings = _require_known(nodes, template.encoding)
     with _appearing(place) as at:
         root: Optional[Group] = None
         for path, dataset in nodes.items():
-            variables, attributes = conventions.encode_dataset_coordinates(dataset)
+            variables, attributes = _encoded(dataset)
             attributes = {key: _plain(value) for key, value in attributes.items()}
             if root is None:
                 group = root = create_group(at, format, attributes, storage_options=storage_options)
@@ -278,7 +283,7 @@ def _require_fitting(array: Array, variable: "Variable", written: set[str], appe
 def _parts(group: Group, path: str, dataset: Any, append_dim: Optional[str], region: Optional[Mapping[str, slice]]) -> Iterator[_Part]:
     """What is written, looked at before anything is."""
     conventions = importlib.import_module("xarray").conventions
-    variables, _ = conventions.encode_dataset_coordinates(dataset)
+    variables, _ = _encoded(dataset)
     written = {append_dim} if append_dim is not None else set(region or {})
     for name, variable in variables.items():
         below = f"{path}/{name}" if path else name

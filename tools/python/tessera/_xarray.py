@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import itertools
 import json
@@ -28,6 +29,7 @@ from ._options import place_options
 from ._types import DType, Document, Remote, Values
 
 _NULL_FILL = "_TESSERA_FILL_VALUE"
+_NAMES = {"__values__": None}  # of a variable without a name, as xarray writes it
 _OWN = ("_ARRAY_DIMENSIONS", _NULL_FILL)
 
 
@@ -42,6 +44,13 @@ class _Elements(BackendArray):  # type: ignore
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Values:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Values:
+        """As reading by a key, in a thread: other coroutines go on."""
+        async def read(picked: tuple[object, ...]) -> Values:
+            return await asyncio.to_thread(self._read, picked)
+
+        return await indexing.async_explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, read)
 
     def _read(self, key: tuple[object, ...]) -> Values:
         if all(isinstance(item, (int, np.integer, slice)) for item in key):
@@ -79,7 +88,7 @@ def _codec_objects(array: Array, is_v3: bool, modern: bool) -> Document:
         return {}  # Zarr v2 lacks a codec
     try:
         # zarr adds the codec of text and bytes by itself: twice, if it is among the filters.
-        filters = tuple(_numcodecs(one) for one in stored["filters"] or [] if not one["id"].startswith("vlen-"))
+        filters = [_numcodecs(one) for one in stored["filters"] or [] if not one["id"].startswith("vlen-")]
         return {"compressor": _numcodecs(stored["compressor"]), "filters": filters or None}
     except (TypeError, ValueError):  # a codec that is not installed
         return {}
@@ -98,7 +107,7 @@ def _codecs(array: Array, codecs: str) -> Document:
         if len(_KNOWN) >= 256:
             _KNOWN.clear()
         known = _KNOWN[key] = _codec_objects(array, is_v3, modern)
-    return known
+    return {name: list(value) if isinstance(value, list) else value for name, value in known.items()}
 
 
 class _Member(NamedTuple):
@@ -161,7 +170,7 @@ class _Store(AbstractDataStore):  # type: ignore
 
     def load(self) -> tuple[dict[str, Variable], Document]:
         """Variables, and the attributes of the data set."""
-        variables = {member.name: _variable(member, self._fill_is_mark) for member in _members(self._node)}
+        variables = {_NAMES.get(member.name, member.name): _variable(member, self._fill_is_mark) for member in _members(self._node)}
         attributes = self._node.attrs.asdict() if isinstance(self._node, Group) and self._node.format else {}
         return variables, attributes
 
@@ -174,10 +183,22 @@ def coordinate(group: Group, dim: str) -> Values:
     return conventions.decode_cf_variable(dim, _variable(_member(dim, array), None)).values
 
 
+def _node(given: object, group: Optional[str], storage_options: Remote) -> Node:
+    """What is opened."""
+    node = given if isinstance(given, (Array, Group, Members)) else open_path(os.fspath(given), storage_options=storage_options)
+    if group and group.strip("/"):
+        if isinstance(node, Array):
+            raise Unsupported(f"{node.path}: is an array, and has no group {group!r}")
+        node = node[group]
+    return node
+
+
 class TesseraBackend(BackendEntrypoint):  # type: ignore
     """Opens every format that Tessera opens, each array as a lazily read variable."""
 
     description = "Open arrays and groups of every Zarr format, .npy, .npz, .ra and MLDF, with Tessera"
+
+    supports_groups = True
 
     def open_dataset(self, filename_or_obj: object, *, drop_variables: object = None, group: Optional[str] = None,
                      mask_and_scale: bool = True, decode_times: bool = True, concat_characters: bool = True,
@@ -190,14 +211,26 @@ class TesseraBackend(BackendEntrypoint):  # type: ignore
         By default only that of Zarr v2 does; in every other format the attribute `_FillValue`. `storage_options`: as of
         `tessera.open`.
         """
-        node = filename_or_obj
-        if not isinstance(node, (Array, Group, Members)):
-            node = open_path(os.fspath(node), storage_options=storage_options)
-        if group:
-            if isinstance(node, Array):
-                raise Unsupported(f"{node.path}: is an array, and has no group {group!r}")
-            node = node[group]
         return StoreBackendEntrypoint().open_dataset(
-            _Store(node, use_zarr_fill_value_as_mask), mask_and_scale=mask_and_scale, decode_times=decode_times,
-            concat_characters=concat_characters, decode_coords=decode_coords, drop_variables=drop_variables,
-            use_cftime=use_cftime, decode_timedelta=decode_timedelta)
+            _Store(_node(filename_or_obj, group, storage_options), use_zarr_fill_value_as_mask), mask_and_scale=mask_and_scale,
+            decode_times=decode_times, concat_characters=concat_characters, decode_coords=decode_coords,
+            drop_variables=drop_variables, use_cftime=use_cftime, decode_timedelta=decode_timedelta)
+
+    def open_groups_as_dict(self, filename_or_obj: object, *, group: Optional[str] = None, use_zarr_fill_value_as_mask: Optional[bool] = None,
+                            storage_options: Remote = None, **decoding: object) -> dict[str, Dataset]:
+        """Open a group (or the one below it that `group` names) and all groups below it as data sets by their paths.
+
+        The options are those of `open_dataset`.
+        """
+        top = _node(filename_or_obj, group, storage_options)
+        nodes = {"/": top}
+        if isinstance(top, Group):
+            nodes.update((f"/{path}", top[path]) for path, kind, _ in top.walk() if kind == "group")
+        return {path: StoreBackendEntrypoint().open_dataset(_Store(node, use_zarr_fill_value_as_mask), **decoding)
+                for path, node in nodes.items()}
+
+    def open_datatree(self, filename_or_obj: object, **options: object) -> object:
+        """Open a group and all groups below it as a tree. The options are those of `open_dataset`."""
+        from xarray.backends.common import datatree_from_dict_with_io_cleanup
+
+        return datatree_from_dict_with_io_cleanup(self.open_groups_as_dict(filename_or_obj, **options))
