@@ -430,6 +430,37 @@ class DataSets(ProgramTest):
         with xr.open_dataset("b.nc") as other:
             np.testing.assert_allclose(self.opened("sum.nc").t, (self.a.t.values + other.t.values) / 2)
 
+    def test_a_reduction_alone_keeps_names_and_coordinates(self):
+        wanted = self.a.mean("time")
+        for source, only in ("a.nc::t", []), ("a.nc", ["--only", "t"]), ("a.nc", ["--only", "t,u"]):
+            program("calc", "mean.nc", "mean(t, time)", f"t={source}", "--overwrite", *only)
+            made = self.opened("mean.nc")
+            self.assertEqual(made.t.dims, ("time", "lat", "lon"))
+            np.testing.assert_allclose(made.t[0], wanted.t, rtol=1e-6)
+            np.testing.assert_array_equal(made.time, [self.a.time.mean().values])
+            np.testing.assert_array_equal(made.lat, self.a.lat)
+            self.assertNotIn("time_bounds", made)
+            made.close()
+        program("calc", "mean.zarr", "mean(t, time) * 2", "t=a.nc::t", "--format", "v3")
+        self.assertEqual(json.loads(program("info", "mean.zarr", "--json"))["dimension_names"], ["time", "lat", "lon"])
+
+    def test_both_words_for_months(self):
+        days("years.nc", 0, 500)
+        with xr.open_dataset("years.nc") as data:
+            each, all_of_them = data.t.resample(time="MS").mean(), data.t.groupby("time.month").mean()
+            for word, wanted in ("month", each), ("year-month", each), ("month-of-year", all_of_them):
+                program("reduce", "years.nc::t", "o.npy", "--with", "mean", "--by", word, "--overwrite")
+                np.testing.assert_allclose(np.load("o.npy"), wanted, rtol=1e-6)
+            month, year_month = data.t.groupby("time.month"), data.t.groupby(data.time.dt.strftime("%Y-%m"))
+            for word, groups, noted in ("month", month, True), ("month-of-year", month, False), ("year-month", year_month, False):
+                done = subprocess.run([PROGRAM, "calc", "o.npy", f"t - mean(t, by={word})", "t=years.nc::t", "--overwrite"],
+                                      capture_output=True, text=True)
+                self.assertEqual((done.returncode, "all Januaries" in done.stderr), (0, noted), done.stderr)
+                np.testing.assert_allclose(np.load("o.npy"), groups - groups.mean(), atol=1e-4)
+        # In one year both are the same.
+        done = subprocess.run([PROGRAM, "calc", "o.npy", "mean(t, by=month)", "t=a.nc::t", "--overwrite"], capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+
     def test_what_does_not_fit_is_refused_and_leaves_nothing(self):
         for words, says in ((["reduce", "a.nc", "o.nc", "--with", "mean", "--axis", "0"], "name the dimension"),
                             (["reduce", "a.nc", "o.nc", "--with", "mean", "--axis", "depth"], "depth"),

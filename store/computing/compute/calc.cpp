@@ -199,10 +199,19 @@ std::unique_ptr<ArraySource> source_of_tree(std::string_view text, const Express
 
 std::unique_ptr<ArraySource> calc_source(std::string_view expression, std::vector<CalcOperand> operands,
                                          const std::optional<Shape>& shape, std::int64_t reducing) {
+    std::vector<Note> notes;
     const auto tree = parse_expression(expression);
     replace_text_comparisons(*tree, operands);
-    if (reducing > 0) replace_reductions(expression, *tree, operands, reducing);
+    if (reducing > 0) replace_reductions(expression, *tree, operands, reducing, notes);
     return source_of_tree(expression, *tree, std::move(operands), shape);
+}
+
+std::unique_ptr<ArraySource> noted_calc_source(std::string_view expression, std::vector<CalcOperand> operands,
+                                               std::int64_t reducing, std::vector<Note>& notes) {
+    const auto tree = parse_expression(expression);
+    replace_text_comparisons(*tree, operands);
+    replace_reductions(expression, *tree, operands, reducing, notes);
+    return source_of_tree(expression, *tree, std::move(operands), std::nullopt);
 }
 
 std::vector<std::string_view> calc_functions() {

@@ -126,8 +126,9 @@ struct Reduced {
 
 class ReplacingReductions {
 public:
-    ReplacingReductions(std::string_view text, std::vector<CalcOperand>& operands, std::int64_t memory)
-        : text_(text), operands_(operands), memory_(memory) {}
+    ReplacingReductions(std::string_view text, std::vector<CalcOperand>& operands, std::int64_t memory,
+                        std::vector<Note>& notes)
+        : text_(text), operands_(operands), memory_(memory), notes_(notes) {}
 
     void replace(Expression& node) {
         for (const auto& argument : node.arguments) replace(*argument);
@@ -236,29 +237,34 @@ private:
         }
     }
 
-    static std::shared_ptr<const Grouping> groups(const ArraySource& like, const std::vector<int>& axes,
-                                                  const std::string& by) {
+    std::shared_ptr<const Grouping> groups(const ArraySource& like, const std::vector<int>& axes,
+                                           const std::string& by) const {
         if (axes.size() > 1)
             throw invalid_argument("groups are made along one dimension, and {} are named", axes.size());
         const int axis = axes.empty() ? time_dimension(like) : axes[0];
         // In arithmetic a month is what recurs: an anomaly is the distance from all Januaries.
-        const std::string_view word = by == "month"        ? "month-of-year"
-                                      : by == "year-month" ? "month"
-                                                           : std::string_view(by);
+        const std::string_view word = by == "month" ? std::string_view("month-of-year") : std::string_view(by);
+        if (by == "month" && notes_.empty() && group_by_time(like, axis, "year")->count > 1) {
+            notes_.emplace_back(
+                fmt::format("'{}': the times of {} lie in several years, and by=month takes all Januaries together, as "
+                            "month-of-year; each month of each year is year-month",
+                            text_, like.name()));
+        }
         return group_by_time(like, axis, word);
     }
 
     std::string_view text_;
     std::vector<CalcOperand>& operands_;
     std::int64_t memory_;
+    std::vector<Note>& notes_;
     std::vector<std::string> reduced_ = {};
 };
 
 }  // namespace
 
 void replace_reductions(std::string_view text, Expression& tree, std::vector<CalcOperand>& operands,
-                        std::int64_t memory) {
-    ReplacingReductions replacing(text, operands, memory);
+                        std::int64_t memory, std::vector<Note>& notes) {
+    ReplacingReductions replacing(text, operands, memory, notes);
     replacing.replace(tree);
     replacing.drop(tree);
 }

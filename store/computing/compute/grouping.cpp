@@ -79,13 +79,14 @@ void require_countable(const ArraySource& array, std::int64_t length) {
 }  // namespace
 
 const std::vector<std::string_view>& grouping_words() {
-    static const std::vector<std::string_view> words{"year",        "month",  "month-of-year", "day-of-year",
-                                                     "hour-of-day", "season", "dayofyear",     "hour"};
+    static const std::vector<std::string_view> words{
+        "year", "month", "month-of-year", "day-of-year", "hour-of-day", "season", "dayofyear", "hour", "year-month"};
     return words;
 }
 
 std::string_view grouping_name(std::string_view word) {
     // As xarray calls them.
+    if (word == "year-month") return "month";
     return word == "dayofyear" ? "day-of-year" : word == "hour" ? "hour-of-day" : word;
 }
 
@@ -113,8 +114,8 @@ std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis
     const std::string_view by = grouping_name(word);
     const auto& words = grouping_words();
     if (std::ranges::find(words, by) == words.end()) {
-        throw invalid_argument("expected year, month, month-of-year, day-of-year, hour-of-day or season, found '{}'",
-                               by);
+        throw invalid_argument(
+            "expected year, month (or year-month), month-of-year, day-of-year, hour-of-day or season, found '{}'", by);
     }
     const DimensionNames names = dimension_names_of(array);
     const std::optional<Coordinate> coordinate = times_along(array, axis, names);

@@ -490,29 +490,53 @@ private:
             if (ingredient.array || ingredient.path == set_.path()) continue;
             if (auto set = DataSet::at(ingredient.path)) others.emplace_back(operand, *std::move(set));
         }
-        bool any = false;
+        std::set<std::string> reduced;
         for (const std::string& name : names_) {
-            if (!is_data(name)) {
-                carry(name);
-                continue;
-            }
-            require_numbers(name, "computed with");
-            CalcRecipe one = r;
-            for (auto& [operand, ingredient] : one.operands) {
-                if (!ingredient.array && ingredient.path == set_.path()) ingredient.path = set_.path_of(name);
-            }
-            for (const auto& [operand, set] : others) {
-                if (!set.has(name)) {
-                    throw invalid_argument("{}: it has no array {}, which {} has", set.path(), name, set_.path())
-                        .advising(Action::leave_out, "leaves it out", name);
-                }
-                const auto found = std::ranges::find(one.operands, operand, &NamedIngredients::value_type::first);
-                found->second.path = set.path_of(name);
-            }
-            any = true;
-            add(name, std::move(one));
+            if (is_data(name)) calculate(r, others, name, reduced);
         }
-        require_some(any, "holds data");
+        require_some(!divided_.arrays.empty(), "holds data");
+        for (const std::string& name : names_) {
+            if (!is_data(name)) beside_calculated(name, reduced);
+        }
+    }
+
+    /// `reduced` gets the dimensions of which the expression leaves one index.
+    void calculate(const CalcRecipe& r, const std::vector<std::pair<std::string, DataSet>>& others,
+                   const std::string& name, std::set<std::string>& reduced) {
+        require_numbers(name, "computed with");
+        CalcRecipe one = r;
+        for (auto& [operand, ingredient] : one.operands) {
+            if (!ingredient.array && ingredient.path == set_.path()) ingredient.path = set_.path_of(name);
+        }
+        for (const auto& [operand, set] : others) {
+            if (!set.has(name)) {
+                throw invalid_argument("{}: it has no array {}, which {} has", set.path(), name, set_.path())
+                    .advising(Action::leave_out, "leaves it out", name);
+            }
+            const auto found = std::ranges::find(one.operands, operand, &NamedIngredients::value_type::first);
+            found->second.path = set.path_of(name);
+        }
+        add(name, std::move(one));
+        if (r.expression.find('(') == std::string::npos) return;
+        const OpenedRecipe opened = open_recipe(divided_.arrays.back().recipe);
+        const Shape shape = opened.source->info().shape;
+        const DimensionNames& names = opened.from.dimension_names;
+        for (int d = 0; std::cmp_equal(names.size(), shape.rank()) && d < shape.rank(); ++d) {
+            const auto& dimension = names[static_cast<std::size_t>(d)];
+            const auto axis = dimension ? member(name).axis(*dimension) : std::nullopt;
+            if (axis && shape[d] == 1 && member(name).shape[*axis] > 1) reduced.insert(*dimension);
+        }
+    }
+
+    /// As with dimensions that `reduce` keeps: a coordinate is the mean, and what else lies along one goes.
+    void beside_calculated(const std::string& name, const std::set<std::string>& reduced) {
+        ReduceRecipe mean{.source = {.path = set_.path_of(name)}, .with = "mean", .keep_dimensions = true};
+        for (const auto& dimension : member(name).dimensions) {
+            if (dimension && reduced.contains(*dimension)) mean.axes.push_back(*dimension);
+        }
+        if (mean.axes.empty()) return carry(name);
+        if (set_.is_coordinate(name) && is_number(member(name).dtype))
+            add(name, Recipe{.make = std::move(mean)}, set_, name);
     }
 
     void make(const LabelsRecipe& /*recipe*/) { throw unsupported("labels are of one coordinate"); }

@@ -38,6 +38,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "calc_reductions.h"
 #include "calc_times.h"
 #include "coarse_bounds.h"
 #include "converted_source.h"
@@ -179,7 +180,7 @@ private:
         const bool lossy = recipe_.dtype && DType::parse(*recipe_.dtype).kind() == Kind::real;
         const std::vector<CalcOperand> kept = open_operands(r, open_, lossy, recipe_.selection);
         for (const CalcOperand& operand : kept) opened_.kept.push_back(operand.array);
-        auto source = calc_source(r.expression, kept, std::nullopt, computing_memory(io_));
+        auto source = noted_calc_source(r.expression, kept, computing_memory(io_), opened_.notes);
         opened_.from = calculated_from(kept, source->info());
         opened_.source = converted(std::move(source));
     }

@@ -34,12 +34,17 @@ bool says_names(const ArraySource& array) {
            (chunked != nullptr && chunked->metadata().spelling.find("dimension_names") != nullptr);
 }
 
+/// Whether a result has an operand's dimensions, of which reductions leave one index.
+bool has_dimensions_of(const Shape& operand, const Shape& result) {
+    return std::ranges::equal(operand, result, [](auto length, auto made) { return made == length || made == 1; });
+}
+
 }  // namespace
 
 ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArrayInfo& result) {
     ComputedFrom from{.like = operands.empty() ? nullptr : operands.front().array.get(), .chunks = result.chunks};
     for (const CalcOperand& operand : operands) {
-        if (!from.dimension_names.empty() || operand.array->info().shape != result.shape) continue;
+        if (!from.dimension_names.empty() || !has_dimensions_of(operand.array->info().shape, result.shape)) continue;
         from.dimension_names = dimension_names_of(*operand.array);
         from.named = says_names(*operand.array);
     }

@@ -83,7 +83,8 @@ def calc(destination: Union[None, Path, Array], expression: Optional[str] = None
     expression : str
         In NumPy's notation: ``"where(a < 0, 0, a * 0.1 + b)"``; ``tessera help calc`` lists the functions. What
         :func:`reduce` computes may stand in it, with names of dimensions or parts of time: ``"t - mean(t, by=month)"``,
-        ``"(t - mean(t, time)) / std(t, time)"``. Missing elements are left out there, and ``month`` is that of the year.
+        ``"(t - mean(t, time)) / std(t, time)"``. Missing elements are left out there, and ``month`` is that of the year;
+        ``year-month`` is each month of each year.
     operands : dict
         The arrays by their names in the expression: paths, open arrays, or NumPy arrays. They are broadcast.
     dtype, cast
@@ -201,6 +202,7 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: Optional[
         The dimensions to reduce, by number or name; by default all. `dims` is the same.
     by : {"year", "month", "month-of-year", "day-of-year", "hour-of-day", "season"} or array, optional
         A result for each group of indices along one axis: by the calendar of its coordinate, or by an array of labels.
+        "month" is each month of each year, as "year-month", which :func:`calc` has, too.
     weights : "area", name of a dimension, or array, optional
         How much each element counts in a mean, sum, std or var: the area of its cell on the earth; the cosine of the
         dimension's coordinate in degrees (``"latitude"``); or an array, or its path, that has some of the reduced

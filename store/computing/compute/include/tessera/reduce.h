@@ -30,11 +30,11 @@ struct Grouping {
 [[nodiscard]] std::string_view grouping_name(std::string_view word);
 
 /// Groups by the times of a dimension's coordinate (parse_selection() says which array that is), in its calendar:
-/// `by` is "year", "month" (each month of each year), "month-of-year", "day-of-year" (or "dayofyear"), "hour-of-day"
-/// (or "hour") or "season" (DJF, JJA, MAM, SON, each over all years). Years and months follow each other without a gap,
-/// as in xarray's resample, so that some may be empty; of the others there are those that occur, sorted, as in xarray's
-/// groupby. Indices without a time are in no group. Throws invalid_argument for another word, and for a dimension
-/// without a coordinate that holds times.
+/// `by` is "year", "month" or "year-month" (each month of each year), "month-of-year", "day-of-year" (or "dayofyear"),
+/// "hour-of-day" (or "hour") or "season" (DJF, JJA, MAM, SON, each over all years). Years and months follow each other
+/// without a gap, as in xarray's resample, so that some may be empty; of the others there are those that occur, sorted,
+/// as in xarray's groupby. Indices without a time are in no group. Throws invalid_argument for another word, and for a
+/// dimension without a coordinate that holds times.
 [[nodiscard]] std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis, std::string_view by);
 
 /// Groups by a one-dimensional array of integers, texts, booleans, times or floats, one for each index along the axis:

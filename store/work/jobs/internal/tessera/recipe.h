@@ -236,8 +236,9 @@ void visit_options(R& r, const Visit& visit) {
            "min, max, sum, mean, std, var, count, argmin, argmax, any, all, median or a percentile: p95, p2.5", true},
           r.with);
     visit({"by", "by", "--by", "WORD|PATH",
-           "a result for each year, month, month-of-year, day-of-year, hour-of-day or season of its times,\n"
-           "or for each label in an array: labels.zarr"},
+           "a result for each year, month (of each year: year-month, too), month-of-year, day-of-year, hour-of-day or "
+           "season\n"
+           "of its times, or for each label in an array: labels.zarr"},
           r.by);
     visit({"weights", "weights", "--weights", "NAME|PATH",
            "of mean, sum, std and var: area (of cells on the earth), a dimension such as latitude (the cosine of its\n"

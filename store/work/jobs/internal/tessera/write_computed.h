@@ -27,7 +27,8 @@ struct ComputedFrom {
     std::optional<Value> fill = std::nullopt;                      ///< nullopt: the default one
 };
 
-/// The names of the first operand that has the result's shape, and the chunks of the result.
+/// The names of the first operand that has the result's dimensions, also where reductions leave one index of them, and
+/// the chunks of the result.
 [[nodiscard]] ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArrayInfo& result);
 /// The names of the dimensions that are left.
 [[nodiscard]] ComputedFrom reduced_from(const ArraySource& array, const ReduceOptions& options);
