@@ -108,7 +108,7 @@ class Help(ProgramTest):
     def test_manual_pages(self):
         self.assertIn(".TH tessera 1", self.tessera("help", "man"))
         for command in self.commands():
-            self.assertIn(f"tessera\\-{command} (1)", self.tessera("help", "man"))
+            self.assertIn("tessera\\-" + command.replace("-", "\\-") + " (1)", self.tessera("help", "man"))
             page = self.tessera("help", "man", command)
             for option in self.options(command):
                 self.assertIn(option.replace("-", "\\-"), page)

@@ -2,7 +2,6 @@
 
 #include <tessera/byte_io.h>
 #include <tessera/dimensions.h>
-#include <tessera/meaning.h>
 #include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <algorithm>
@@ -152,8 +151,7 @@ void match_names(const std::vector<std::string>& a, const std::vector<std::strin
 
 void compare_arrays(const ArraySource& a, const ArraySource& b, const std::string& name, const Comparing& how,
                     const IoOptions& io, TreeDifference& result) {
-    const bool alike =
-        dimension_names_of(a) == dimension_names_of(b) && meaning_of(a).attributes == meaning_of(b).attributes;
+    const bool alike = comparable_attributes(a) == comparable_attributes(b);
     if (!alike) result.attributes.push_back(name);
     const auto compare = how.raw ? difference : difference_by_meaning;
     Difference found = compare(a, b, how.tolerance, how.places, io);

@@ -11,7 +11,9 @@
 #include <tessera/array.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
+#include <tessera/meaning.h>
 
+#include "fill_attribute.h"
 #include "hierarchy_plan.h"
 
 namespace tessera {
@@ -63,6 +65,13 @@ std::vector<std::string> words_in(const std::string& text) {
     std::vector<std::string> words;
     take_words(text, words);
     return words;
+}
+
+Value comparable_attributes(const ArraySource& array) {
+    Value attributes = meaning_of(array).attributes;
+    fill_attribute_as_number(array.info().dtype, attributes);
+    erase_nan_mark(attributes);
+    return attributes;
 }
 
 std::optional<DataSet> DataSet::at(const std::string& path) {

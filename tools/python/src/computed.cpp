@@ -58,7 +58,7 @@ std::pair<py::object, std::vector<std::string>> set_in_memory(const Asked& asked
     std::vector<std::string> notes = sentences(parts.notes);
     HierarchyOptions options;
     // As in a file, where the names of dimensions are an attribute.
-    const std::string like_file = ".nc";
+    const std::string like_file = "memory.nc";
     about_keywords(asked, [&] {
         Work(work).run([&](const IoOptions& io) {
             options.io = io;
