@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +61,33 @@ bool ArrayPath::is_elsewhere() const {
 
 std::vector<std::string> array_members(const ArrayFileFormat& format, const ArrayPath& path) {
     return format.members == nullptr ? std::vector<std::string>{} : format.members(path);
+}
+
+std::vector<ArrayFileMember> array_file_members(const ArrayFileFormat& format, const ArrayPath& path) {
+    std::vector<ArrayFileMember> members;
+    try {
+        if (format.listed != nullptr) members = format.listed(path);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;  // or one member is to blame, which is then found
+    }
+    if (members.empty()) {
+        for (const std::string& name : array_members(format, path)) {
+            ArrayFileMember& member = members.emplace_back(ArrayFileMember{.name = name, .info = {}, .error = {}});
+            try {
+                member.info = format.open({path.path, name, path.opened}, {})->info();
+            } catch (const Error& e) {
+                if (e.code() == ErrorCode::cancelled) throw;
+                member.error = e;
+            }
+        }
+    }
+    std::unordered_set<std::string_view> later;
+    for (auto member = members.rbegin(); member != members.rend(); ++member) {
+        if (!later.insert(member->name).second) {
+            member->error = corrupt("one of two members of this name; only the last can be read");
+        }
+    }
+    return members;
 }
 
 namespace {

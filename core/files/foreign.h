@@ -9,6 +9,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
+#include <tessera/error.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -20,6 +21,7 @@ enum class ForeignLibrary : std::uint8_t { hdf5, tiff };
 enum class ForeignTask : std::uint64_t {
     // One file of HDF5; each begins with a ForeignFile.
     hdf5_members,   ///< → names
+    hdf5_listed,    ///< → ForeignMembers
     hdf5_groups,    ///< → ArrayFileGroups
     hdf5_packed,    ///< → PackedArrays
     hdf5_chunked,   ///< → a PackedArray or none
@@ -86,6 +88,29 @@ struct ForeignArray {
     std::optional<std::vector<std::byte>> absent;
 
     static void fields(auto& x, auto& visit) { visit(x.version, x.name, x.info, x.attributes, x.offset, x.absent); }
+};
+
+/// An Error.
+struct ForeignError {
+    ErrorCode code{};
+    std::string text;
+    std::vector<Advice> advice;
+
+    static void fields(auto& x, auto& visit) { visit(x.code, x.text, x.advice); }
+};
+[[nodiscard]] inline ForeignError foreign_error(const Error& e) {
+    return {.code = e.code(), .text = e.what(), .advice = e.advice()};
+}
+/// Throws corrupt if it is none.
+[[nodiscard]] Error error_of(const ForeignError& error);
+
+/// One of both.
+struct ForeignMember {
+    std::string name;
+    std::optional<ArrayInfo> info;
+    std::optional<ForeignError> error;
+
+    static void fields(auto& x, auto& visit) { visit(x.name, x.info, x.error); }
 };
 
 struct ForeignOutput {

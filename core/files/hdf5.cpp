@@ -239,6 +239,23 @@ std::vector<std::string> hdf5_names(const ArrayPath& path) {
     return ask_for<std::vector<std::string>>(ForeignTask::hdf5_members, path);
 }
 
+std::vector<ArrayFileMember> hdf5_all_listed(const ArrayPath& path) {
+    std::vector<ArrayFileMember> members;
+    for (ForeignMember& member : ask_for<std::vector<ForeignMember>>(ForeignTask::hdf5_listed, path)) {
+        ArrayFileMember& made =
+            members.emplace_back(ArrayFileMember{.name = std::move(member.name), .info = {}, .error = {}});
+        if (member.info) {
+            (void)byte_count(member.info->shape, member.info->dtype.size());
+            made.info = *std::move(member.info);
+        } else if (member.error) {
+            made.error = error_of(*member.error);
+        } else {
+            throw corrupt("{}: what the helper says of {} says nothing", path.path.string(), made.name);
+        }
+    }
+    return members;
+}
+
 std::vector<ArrayFileGroup> hdf5_all_groups(const ArrayPath& path) {
     return ask_for<std::vector<ArrayFileGroup>>(ForeignTask::hdf5_groups, path);
 }
@@ -353,6 +370,7 @@ extern constinit const ArrayFileFormat hdf5_format{
     .adds_members = true,
     .recognise = hdf5_recognise,
     .members = hdf5_names,
+    .listed = hdf5_all_listed,
     .groups = hdf5_all_groups,
     .packed = hdf5_all_packed,
     .chunked = hdf5_as_chunks,

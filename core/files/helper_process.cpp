@@ -160,18 +160,14 @@ struct HelperFiles {
     }
 };
 
-Error error_of(ByteSpan bytes) {
-    WireReader in(bytes);
-    const auto code = in.next<ErrorCode>();
-    if (code < ErrorCode{} || code > ErrorCode::sealed) throw corrupt("an error is of no kind");
-    Error error(code, in.next<std::string>());
-    for (const Advice& advice : in.next<std::vector<Advice>>()) {
-        error = error.advising(advice.action, advice.effect, advice.value);
-    }
-    return error;
-}
-
 }  // namespace
+
+Error error_of(const ForeignError& error) {
+    if (error.code < ErrorCode{} || error.code > ErrorCode::sealed) throw corrupt("an error is of no kind");
+    Error made(error.code, error.text);
+    for (const Advice& advice : error.advice) made = made.advising(advice.action, advice.effect, advice.value);
+    return made;
+}
 
 /// A helper of this process. Thread rule: one thread at a time.
 class HelperProcess {
@@ -308,7 +304,7 @@ private:
         }
         if (reply.kind != ForeignHead::Kind::answer && reply.kind != ForeignHead::Kind::error) refuse();
         Buffer bytes = receive_bytes(reply.size, wish);
-        if (reply.kind == ForeignHead::Kind::error) error = error_of(bytes);
+        if (reply.kind == ForeignHead::Kind::error) error = error_of(WireReader(bytes).next<ForeignError>());
         return bytes;
     }
 

@@ -66,22 +66,23 @@ TreeNode file_array_node(std::string name, const ArrayFileFormat& format, const 
 }
 
 TreeNode file_node(std::string name, const ArrayFileFormat& format, const ArrayPath& path) {
-    std::vector<std::string> members;
+    std::vector<ArrayFileMember> members;
     try {
-        members = array_members(format, path);
+        members = array_file_members(format, path);
     } catch (const Error& e) {
         return {.name = std::move(name), .leaf = Leaf{.format = std::string(format.name), .error = message_of(e)}};
     }
     if (members.empty()) return file_array_node(std::move(name), format, path);
     TreeNode node{.name = std::move(name), .is_file = true};
-    for (auto member = members.begin(); member != members.end(); ++member) {
-        if (std::find(std::next(member), members.end(), *member) != members.end()) {
-            Leaf leaf{.format = std::string(format.name),
-                      .error = "one of two members of this name; only the last can be read"};
-            node.children.push_back({.name = *member, .leaf = std::move(leaf)});
+    for (ArrayFileMember& member : members) {
+        Leaf leaf{.format = std::string(format.name)};
+        if (member.error) {
+            leaf.error = message_of(*member.error);
         } else {
-            node.children.push_back(file_array_node(*member, format, {path.path, *member, path.opened}));
+            leaf.dtype = member.info.dtype;
+            leaf.shape = member.info.shape;
         }
+        node.children.push_back({.name = std::move(member.name), .leaf = std::move(leaf)});
     }
     return node;
 }

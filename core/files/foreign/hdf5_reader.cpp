@@ -38,16 +38,20 @@ Hdf5Id open_hdf5_file(const ArrayPath& path) {
 /// One dataset.
 class Hdf5Source final : public ArraySource {
 public:
-    Hdf5Source(const ArrayPath& path, const std::string& member)
-        : name_(fmt::format("{}::{}", path.path.native(), member)),
-          elsewhere_(path.is_elsewhere()),
-          file_(open_hdf5_file(path)) {
+    Hdf5Source(const ArrayPath& path, const std::string& member) : Hdf5Source(path, member, open_hdf5_file(path)) {
         in_context([&] { return name_; },
                    [&] {
-                       open(member);
                        absent_ = Hdf5Absent::find(file_.get(), dataset_.get(), *path.bytes(), type_, stored_);
                        if (stored_ != info_.shape) beyond_ = Hdf5Absent::all(dataset_.get(), type_, info_.shape);
                    });
+        rethrow_hdf5();
+    }
+    /// By its header alone: no elements are read by way of it.
+    Hdf5Source(const ArrayPath& path, const std::string& member, Hdf5Id file)
+        : name_(fmt::format("{}::{}", path.path.native(), member)),
+          elsewhere_(path.is_elsewhere()),
+          file_(std::move(file)) {
+        in_context([&] { return name_; }, [&] { open(member); });
         rethrow_hdf5();
     }
     ArrayInfo info() const override { return info_; }
@@ -261,6 +265,22 @@ std::vector<std::string> hdf5_members(const ArrayPath& path) {
     return tree_of(path).arrays;
 }
 
+std::vector<ArrayFileMember> hdf5_listed(const ArrayPath& path) {
+    const Hdf5Id file = open_hdf5_file(path);
+    std::vector<ArrayFileMember> members;
+    for (const std::string& name : hdf5_tree(file.get()).arrays) {
+        ArrayFileMember& member = members.emplace_back(ArrayFileMember{.name = name, .info = {}, .error = {}});
+        try {
+            H5Iinc_ref(file.get());
+            member.info = Hdf5Source(path, name, Hdf5Id(file.get(), H5Fclose)).info();
+        } catch (const Error& e) {
+            member.error = e;
+        }
+    }
+    rethrow_hdf5();
+    return members;
+}
+
 std::vector<ArrayFileGroup> hdf5_groups(const ArrayPath& path) {
     const Hdf5Id file = open_hdf5_file(path);
     std::vector<ArrayFileGroup> groups;
@@ -415,9 +435,26 @@ private:
         read_fill(std::cmp_less(array_.stored.size(), grid.chunk_count()));
     }
 
+    /// HDF5's shuffle leaves bytes behind the last whole element as they are, and Zarr's refuses them. `size` is that
+    /// of a chunk before this codec; it becomes that after it, or nullopt if chunks differ.
+    static void require_whole_elements(const Value& codec, std::optional<std::int64_t>& size) {
+        constexpr std::int64_t checksum = 4;
+        if (codec.at("id") == Value("shuffle")) {
+            const std::int64_t item = std::max<std::int64_t>(codec.at("elementsize").as_int64(), 1);
+            if (item > 1 && (!size || *size % item != 0)) {
+                throw unsupported("its chunks are shuffled after a filter that changes their size");
+            }
+        } else if (codec.at("id") == Value("fletcher32")) {
+            if (size) *size += checksum;
+        } else {
+            size.reset();
+        }
+    }
+
     /// Filter i is not one of the array's if bit i of `left_out` is set.
     bool read_filters(std::uint32_t left_out) {
         std::vector<Value> codecs;
+        std::optional<std::int64_t> size = byte_count(array_.chunks, array_.dtype.size());
         array_.filters = array_.compressor = Value();
         for (int i = 0; i < H5Pget_nfilters(list_.get()); ++i) {
             if (i < 32 && (left_out >> i & 1U) != 0) continue;
@@ -429,6 +466,7 @@ private:
             const std::vector<unsigned> given(
                 values.begin(), values.begin() + static_cast<std::ptrdiff_t>(std::min(count, values.size())));
             codecs.push_back(codec_of_filter(id, given, array_.dtype.size()));
+            require_whole_elements(codecs.back(), size);
         }
         const bool any = !codecs.empty();
         const auto only_filters = [](const Value& codec) {

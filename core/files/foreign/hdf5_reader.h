@@ -12,6 +12,7 @@
 namespace tessera {
 
 [[nodiscard]] std::vector<std::string> hdf5_members(const ArrayPath& path);
+[[nodiscard]] std::vector<ArrayFileMember> hdf5_listed(const ArrayPath& path);
 [[nodiscard]] std::vector<ArrayFileGroup> hdf5_groups(const ArrayPath& path);
 [[nodiscard]] std::vector<PackedArray> hdf5_packed(const ArrayPath& path);
 [[nodiscard]] std::optional<PackedArray> hdf5_chunked(const ArrayPath& path);

@@ -150,6 +150,15 @@ void close_array(ForeignCall& call) {
     std::erase_if(open_arrays(), [&](const OpenArray& a) { return a.id == id; });
 }
 
+void put_members(ForeignCall& call) {
+    std::vector<ForeignMember> members;
+    for (const ArrayFileMember& member : hdf5_listed(asked_file(call).path)) {
+        ForeignMember& made = members.emplace_back(ForeignMember{.name = member.name, .info = {}, .error = {}});
+        member.error ? (void)made.error.emplace(foreign_error(*member.error)) : (void)made.info.emplace(member.info);
+    }
+    call.answer(members);
+}
+
 /// Answers with what a function of the file says.
 template <auto function>
 void put(ForeignCall& call) {
@@ -162,6 +171,7 @@ void put(ForeignCall& call) {
 std::span<const ForeignRow> hdf5_tasks() {
     static constexpr std::array rows{
         ForeignRow{ForeignTask::hdf5_members, put<hdf5_members>},
+        ForeignRow{ForeignTask::hdf5_listed, put_members},
         ForeignRow{ForeignTask::hdf5_groups, put<hdf5_groups>},
         ForeignRow{ForeignTask::hdf5_packed, put<hdf5_packed>},
         ForeignRow{ForeignTask::hdf5_chunked, put<hdf5_chunked>},

@@ -102,7 +102,7 @@ ForeignFunction function_of(std::uint64_t task) {
 }
 
 Buffer error_bytes(const Error& e) {
-    return wired(e.code(), std::string_view(e.what()), e.advice());
+    return wired(foreign_error(e));
 }
 
 /// Answers one request.

@@ -72,6 +72,13 @@ struct ArrayFileGroup {
 /// is not written as an attribute.
 inline constexpr const char* unlimited_attribute = "_UNLIMITED_DIMENSIONS";
 
+/// A member of a file, by its header alone.
+struct ArrayFileMember {
+    std::string name;
+    ArrayInfo info;              ///< unless there is an error
+    std::optional<Error> error;  ///< why it cannot be opened
+};
+
 /// Receives findings while a file of several arrays is checked.
 class ArrayFileChecker {
 public:
@@ -140,6 +147,8 @@ struct ArrayFileFormat {
     bool (*recognise)(ByteSpan first_bytes);
     /// Members that "::" can name; nullptr for formats of one array.
     std::vector<std::string> (*members)(const ArrayPath& path) = nullptr;
+    /// What array_file_members() returns, where that is quicker than to open each member.
+    std::vector<ArrayFileMember> (*listed)(const ArrayPath& path) = nullptr;
     /// For formats whose files are groups, even of a single array: the groups, each before those in it. Arrays in them
     /// that cannot be read are left out of a copy, as in any hierarchy.
     std::vector<ArrayFileGroup> (*groups)(const ArrayPath& path) = nullptr;
@@ -175,6 +184,9 @@ struct ArrayFileFormat {
 [[nodiscard]] std::span<const ArrayFileFormat> array_file_formats();
 /// The members that "::" can name; empty for a format of one array. Ignores path.member.
 [[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const ArrayPath& path);
+/// The same members, in this order, with what open() would say of each; of two of one name only the last can be read.
+/// Throws if the file cannot be read, or on a request to stop.
+[[nodiscard]] std::vector<ArrayFileMember> array_file_members(const ArrayFileFormat& format, const ArrayPath& path);
 /// By the extension of a path's name, without access to the file; nullptr if none fits. A "::member" may follow.
 [[nodiscard]] const ArrayFileFormat* named_array_file_format(std::string_view path);
 /// Throws invalid_argument if a path where a directory would be made has the extension of a file format that is not
