@@ -15,6 +15,10 @@ try:
 except ImportError:
     h5py = None
 try:
+    import numcodecs
+except ImportError:
+    numcodecs = None
+try:
     import fsspec
 except ImportError:
     fsspec = None
@@ -129,6 +133,7 @@ class Chunks(ProgramTest):
 
     def test_filters_in_any_order(self):
         """HDF5's shuffle takes chunks that are no whole elements, as they are after a checksum; Zarr's does not."""
+        others = not isinstance(zarr, program.Absent) and "fletcher32" in numcodecs.registry.codec_registry
         for dtype in "u1", "<u2", "<f4", "<f8", ">i8", "S5":
             values = np.arange(70).astype(dtype)
             for order in itertools.permutations(("fletcher32", "shuffle", "deflate")):
@@ -141,9 +146,9 @@ class Chunks(ProgramTest):
                     made.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
                 with self.subTest(dtype=dtype, order=order):
                     np.testing.assert_array_equal(self.read("x.h5::d"), values)
-                    self.tessera("copy", "x.h5::d", "d.zarr", "--overwrite", "--quiet")
+                    self.tessera("copy", "x.h5::d", "d.zarr", "--format", "v2", "--overwrite", "--quiet")
                     np.testing.assert_array_equal(self.read("d.zarr"), values)
-                    if not isinstance(zarr, program.Absent):
+                    if others:
                         np.testing.assert_array_equal(zarr.open_array(self.path("d.zarr"), mode="r")[...], values)
 
     def test_a_damaged_index_is_no_fill(self):

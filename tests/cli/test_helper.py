@@ -1,5 +1,6 @@
 """libhdf5 and libtiff in helpers: a filter and a libtiff that crash, find no end, or take all memory, on purpose."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -264,6 +265,19 @@ class Helpers(ProgramTest):
                                  says=[name, "libhdf5 crashed", "signal 11"])
             self.assertEqual((self.folder / "old.h5").read_bytes(), old)
             self.assertEqual(sorted(os.listdir(self.folder)), ["a.npy", "bad.so", "old.h5"])
+
+    def test_a_full_disk(self):
+        """Wherever it is full: in the header, in the elements, when the file is closed, or when the parent moves it."""
+        self.save("a.npy", np.random.default_rng(1).random((300, 300)))
+        place = self.folder / "full"
+        place.mkdir()
+        for size, deflate in itertools.product((4, 8, 16, 64, 200, 700, 708, 720, 1000), (0, 1)):
+            with self.subTest(size=size, deflate=deflate):
+                done = self.in_namespace(f"mount -t tmpfs -o size={size}k none {place}", "sh", "-c",
+                                         f'"$0" export a.npy full/new.h5 --deflate {deflate} --quiet; echo $?; ls -A full', PROGRAM)
+                self.assertEqual(done.stdout, "2\n", done.stderr)
+                self.assertIn("full/new.h5", done.stderr)
+                self.assertIn("No space left on device", done.stderr)
 
     def test_no_room(self):
         self.save("a.npy", np.random.default_rng(1).random((300, 300)))
