@@ -189,6 +189,24 @@ private:
             }
             return true;
         });
+        if (needed_.size() > 1 && is_far(source_)) ask_together();
+    }
+
+    /// Asks for the needed blocks at once, unless these are very many bytes.
+    void ask_together() const {
+        constexpr std::uint64_t most = std::uint64_t{8} << 20;
+        std::vector<ByteSource::Extent> extents;
+        std::uint64_t bytes = 0;
+        for (const std::size_t block : needed_) {
+            const ByteSource::Extent next{starts_[block], starts_[block + 1]};
+            bytes += next.end - next.begin;
+            if (!extents.empty() && extents.back().end == next.begin) {
+                extents.back().end = next.end;
+            } else {
+                extents.push_back(next);
+            }
+        }
+        if (bytes <= most) source_.expect(extents);
     }
 
     /// The encoded bytes of a block. Reads them together with the needed blocks that directly follow.

@@ -88,7 +88,8 @@ struct CodecPipeline::State {
     std::vector<Stage<BytesToBytesCodec>> bytes_to_bytes;
     /// sizes[i] is the most bytes that go into bytes_to_bytes[i]; the last one is the most that a chunk encodes to.
     std::vector<std::uint64_t> sizes;
-    bool bounded = true;  ///< whether sizes follow from the codecs, not from unsized_limit
+    bool bounded = true;     ///< whether sizes follow from the codecs, not from unsized_limit
+    bool in_blocks = false;  ///< only the needed blocks of a chunk are read
 
     /// The input of array→array codec `stage`; after the last of them, the input of the array→bytes codec.
     [[nodiscard]] const ChunkSpec& spec(std::size_t stage) const {
@@ -145,6 +146,8 @@ struct CodecPipeline::State {
                                array_to_bytes.name == "bytes" ? innermost().dtype.size() : std::int64_t{1};
                            bytes_to_bytes.push_back({config.name, made(config, row, row.bytes_to_bytes, item)});
                            sizes.push_back(bytes_to_bytes.back().codec->encoded_bound(sizes.back()));
+                           in_blocks =
+                               bytes_to_bytes.size() == 1 && (row.name == "blosc" || row.name == "numcodecs.blosc");
                            return;
                        }
                        if (array_to_bytes.codec) {
@@ -350,6 +353,18 @@ struct CodecPipeline::State {
         return true;
     }
 
+    /// A few elements, where each read is a request over the network. Returns false if there are many, or none is.
+    [[nodiscard]] static bool read_together(const ByteSource& in, std::span<const ElementPlace> places,
+                                            std::size_t size) {
+        constexpr std::size_t few = 256;
+        if (places.size() > few || !is_far(in)) return false;
+        std::vector<ByteSource::Extent> extents;
+        for (const ElementPlace& place : places) extents.push_back({place.from, place.from + size});
+        in.expect(extents);
+        for (const ElementPlace& place : places) in.read(place.from, {place.to, size});
+        return true;
+    }
+
     /// The single elements of uncompressed bytes; `sorted` if there are few. Returns false if the bytes are compressed
     /// or their number is wrong.
     [[nodiscard]] bool copy_elements_alone(const ByteSource& in, const ByteRuns& runs,
@@ -361,6 +376,7 @@ struct CodecPipeline::State {
             return true;
         }
         const std::size_t end = sorted ? places.back().from + runs.size() : static_cast<std::size_t>(sizes.front());
+        if (sorted && runs.swapped() == 0 && read_together(in, places, runs.size())) return true;
         if (runs.swapped() != 0 || end / places.size() < in.worth_skipping()) {
             scratch.encoded.reset(end);
             in.read(0, scratch.encoded.span());
@@ -534,6 +550,30 @@ std::optional<Strides> CodecPipeline::element_steps(const DType& dtype) const {
     Strides steps = packed;
     for (int d = 0; d < axes->rank(); ++d) steps[static_cast<int>((*axes)[d])] = packed[d];
     return steps;
+}
+
+std::optional<ByteSource::Extent> CodecPipeline::first_read(std::uint64_t begin, std::uint64_t end) const {
+    constexpr std::uint64_t front = 4096;
+    constexpr std::uint64_t longest = std::uint64_t{1} << 20;
+    const State& s = *state_;
+    if (s.array_to_bytes.codec->memory_dtype() == nullptr || !s.all_axes()) return std::nullopt;
+    if (s.in_blocks) return ByteSource::Extent{0, front};
+    if (!s.bytes_to_bytes.empty()) return std::nullopt;
+    return ByteSource::Extent{begin, end - begin > longest ? std::min(end, begin + front) : end};
+}
+
+std::optional<ByteSource::Extent> CodecPipeline::first_read(const Region& part) const {
+    const State& s = *state_;
+    const DType* memory = s.array_to_bytes.codec->memory_dtype();
+    const auto steps = memory == nullptr ? std::nullopt : element_steps(*memory);
+    if (!steps || part.empty()) return std::nullopt;
+    std::int64_t begin = 0;
+    std::int64_t end = memory->size();
+    for (int d = 0; d < steps->rank(); ++d) {
+        begin += part.start[d] * (*steps)[d];
+        end += (part.start[d] + part.extent[d] - 1) * (*steps)[d];
+    }
+    return first_read(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end));
 }
 
 std::optional<ArrayView> CodecPipeline::elements_in(ByteSpan encoded) const {

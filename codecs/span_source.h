@@ -2,12 +2,18 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
 #include <tessera/byte_io.h>
 
 namespace tessera {
+
+/// Whether each read is a request over the network, so that it pays to expect() what is wanted.
+inline bool is_far(const ByteSource& source) {
+    return source.worth_skipping() > std::uint64_t{1} << 20;
+}
 
 class SpanSource final : public ByteSource {
 public:

@@ -1,4 +1,4 @@
-#include <tessera/parallel.h>
+#include <tessera/parallel_waiting.h>
 
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
@@ -156,16 +156,19 @@ void outside_of_jobs(const std::function<void()>& body) {
     if (failed) std::rethrow_exception(failed);
 }
 
-void parallel_in_memory(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
-    auto threads = static_cast<int>(std::min<std::int64_t>(count, thread_count(options)));
-    if (threads <= 1 || inside_job || !MemoryAccount::current()) return parallel_for(count, options, job);
+namespace {
+
+/// Calls job(i) once for each i in [0, count) by run(threads, body), which calls body(n) in that many threads; with
+/// fewer of them after a job threw Error(budget), which runs again alone.
+template <class Run>
+void in_rounds(std::int64_t count, const IoOptions& options, int threads, const Run& run,
+               const std::function<void(std::int64_t)>& job) {
     std::atomic<std::int64_t> next{0};
-    for (IoOptions round = options; next < count; threads = std::max(1, threads / 2)) {
-        round.threads = threads;
+    for (; next < count; threads = std::max(1, threads / 2)) {
         std::atomic<bool> ended = false;
         std::mutex mutex;
         std::vector<std::int64_t> again;
-        parallel_for(threads, round, [&](std::int64_t) {
+        run(threads, [&](std::int64_t) {
             for (std::int64_t n = 0; !ended && (n = next++) < count;) {
                 try {
                     if (options.stop.stop_requested()) throw cancelled("stopped on request");
@@ -183,6 +186,33 @@ void parallel_in_memory(std::int64_t count, const IoOptions& options, const std:
         });
         for (const std::int64_t n : again) job(n);
     }
+}
+
+}  // namespace
+
+void parallel_in_memory(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
+    const auto threads = static_cast<int>(std::min<std::int64_t>(count, thread_count(options)));
+    if (threads <= 1 || inside_job || !MemoryAccount::current()) return parallel_for(count, options, job);
+    const auto run = [&](int some, const std::function<void(std::int64_t)>& body) {
+        IoOptions round = options;
+        round.threads = some;
+        parallel_for(some, round, body);
+    };
+    in_rounds(count, options, threads, run, job);
+}
+
+void parallel_waiting(std::int64_t count, const IoOptions& options, int waiters,
+                      const std::function<void(std::int64_t)>& job) {
+    const auto threads = static_cast<int>(std::min<std::int64_t>(count, waiters));
+    if (threads <= thread_count(options) || inside_job) return parallel_in_memory(count, options, job);
+    const auto run = [&](int some, const std::function<void(std::int64_t)>& body) {
+        Shared shared;
+        shared.begun.store(1, std::memory_order_release);
+        run_in_own_threads(some, [&] { work(shared, some, options, body); });
+        (void)shared.ended.load(std::memory_order_acquire);
+        if (shared.first) std::rethrow_exception(shared.first);
+    };
+    in_rounds(count, options, threads, run, job);
 }
 
 }  // namespace tessera

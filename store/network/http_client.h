@@ -119,6 +119,10 @@ public:
     /// Takes the memory of a body that was read, for the next.
     void reuse(HttpResponse response);
 
+    /// How many bytes come from a URL's host in the time of one more request, by the answers that came from there;
+    /// without any, by what is usual.
+    [[nodiscard]] std::uint64_t worth_a_request(const std::string& url) const;
+
     [[nodiscard]] HttpCounts counts() const;
 
     static constexpr int most_in_flight = 256;

@@ -17,6 +17,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -125,6 +126,16 @@ public:
     }
 
     [[nodiscard]] HttpCounts counts() const { return {requests_.load(), bytes_.load()}; }
+    [[nodiscard]] std::uint64_t worth_a_request(const std::string& host) {
+        constexpr double least = 256 << 10;
+        constexpr double most = 16 << 20;
+        Pace pace;
+        {
+            const std::lock_guard guard(mutex_);
+            if (const auto found = paces_.find(host); found != paces_.end()) pace = found->second;
+        }
+        return static_cast<std::uint64_t>(std::clamp(pace.round_trip * pace.bytes_per_second, least, most));
+    }
     [[nodiscard]] RemoteActivity activity() {
         constexpr std::chrono::seconds patience{3};
         RemoteActivity result{.requests = requests_, .bytes = bytes_};
@@ -135,6 +146,35 @@ public:
 
 private:
     using Shared = std::shared_ptr<Work>;
+
+    /// Of the answers of one host, the latest weighing most.
+    struct Pace {
+        double round_trip = 0.03;        ///< seconds until an answer begins
+        double bytes_per_second = 50e6;  ///< of one answer, once it has begun
+        bool measured = false;
+    };
+
+    void note_pace(const Work& work) {
+        constexpr curl_off_t least = 256 << 10;  // of a shorter body most comes at once
+        curl_off_t sent = 0;
+        curl_off_t begun = 0;
+        curl_off_t ended = 0;
+        curl_off_t bytes = 0;
+        curl().easy_getinfo(work.easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
+        curl().easy_getinfo(work.easy, CURLINFO_STARTTRANSFER_TIME_T, &begun);
+        curl().easy_getinfo(work.easy, CURLINFO_TOTAL_TIME_T, &ended);
+        curl().easy_getinfo(work.easy, CURLINFO_SIZE_DOWNLOAD_T, &bytes);
+        if (begun <= sent || work.request.body != nullptr) return;
+        constexpr double weight = 0.25;
+        const double round_trip = static_cast<double>(begun - sent) / 1e6;
+        const std::lock_guard guard(mutex_);
+        Pace& pace = paces_[work.home];
+        pace.round_trip = pace.measured ? pace.round_trip + weight * (round_trip - pace.round_trip) : round_trip;
+        pace.measured = true;
+        if (bytes < least || ended <= begun) return;
+        const double rate = static_cast<double>(bytes) * 1e6 / static_cast<double>(ended - begun);
+        pace.bytes_per_second += weight * (rate - pace.bytes_per_second);
+    }
 
     [[noreturn]] void run() {
         for (;;) {
@@ -237,6 +277,7 @@ private:
         const bool framed = is_framed(work);
         bytes_ += work.response.body.size();
         if (work.request.log && !work.abandoned) tell(work, code);
+        if (code == CURLE_OK && work.redirects == 0) note_pace(work);
         close(work);
         if (work.abandoned) return;
         try {
@@ -415,6 +456,7 @@ private:
     Shared oldest_;  ///< of those under way
     Clock::time_point last_answer_ = Clock::now();
     std::deque<Shared> ended_;
+    std::map<std::string, Pace> paces_;  ///< by host
     HttpSpares spares_;
     bool runs_after_ = false;  ///< the thread for what follows an answer has begun
     std::atomic<std::uint64_t> requests_ = 0;
@@ -422,7 +464,7 @@ private:
     // ---- the thread's own
     std::deque<Shared> waiting_;
     std::vector<Shared> running_;
-    double window_ = 16;  ///< how many may run at once
+    double window_ = 64;  ///< how many may run at once
     bool slow_start_ = true;
     std::minstd_rand random_{std::random_device{}()};
 };
@@ -627,6 +669,10 @@ HttpResponse HttpClient::wait(HttpTicket ticket) {
 
 void HttpClient::reuse(HttpResponse response) {
     if (response.fetched && !response.counted) loop_->reuse(std::move(response.body));
+}
+
+std::uint64_t HttpClient::worth_a_request(const std::string& url) const {
+    return loop_->worth_a_request(host_of(url));
 }
 
 HttpCounts HttpClient::counts() const {

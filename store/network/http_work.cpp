@@ -28,11 +28,6 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(begin, std::max(end, begin) - begin);
 }
 
-std::string host_of(std::string_view url) {
-    const std::size_t begin = url.find("://") + 3;
-    return std::string(url.substr(0, std::min(url.find_first_of("/?", begin), url.size())));
-}
-
 std::size_t take_header(char* text, std::size_t size, std::size_t count, void* user) {
     auto& work = *static_cast<HttpWork*>(user);
     work.header_bytes += size * count;
@@ -131,6 +126,11 @@ int rewind_body(void* user, curl_off_t offset, int /*origin*/) {
 }
 
 }  // namespace
+
+std::string host_of(std::string_view url) {
+    const std::size_t begin = url.find("://") + 3;
+    return std::string(url.substr(0, std::min(url.find_first_of("/?", begin), url.size())));
+}
 
 HttpWork::HttpWork(HttpRequest asked) : request(std::move(asked)), url(request.url), home(host_of(request.url)) {}
 

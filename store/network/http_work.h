@@ -112,6 +112,8 @@ struct ContentRange {
 /// Whether an answer says where its body ends.
 [[nodiscard]] bool is_framed(const HttpWork& work);
 
+/// Scheme and host.
+[[nodiscard]] std::string host_of(std::string_view url);
 /// Of where the last try was sent.
 [[nodiscard]] Nearness nearness_of(const HttpWork& work);
 /// Throws unsupported for a redirection that leads further inside than where it comes from.

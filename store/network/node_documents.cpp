@@ -38,6 +38,8 @@ constexpr std::chrono::seconds document_age{2};
 /// How often this process has written each.
 std::array<std::atomic<std::uint64_t>, documents.size()> documents_written{};
 
+std::atomic<std::uint64_t> all_written = 0;
+
 /// The number of the document that a key names; that of documents if it names none.
 std::size_t number_of(std::string_view key) {
     const auto* const found = std::ranges::find_if(documents, [&](const Document& document) {
@@ -54,11 +56,17 @@ std::optional<std::string_view> document_name(std::string_view key) {
     return number == documents.size() ? std::nullopt : std::optional(documents[number].name);
 }
 
+std::uint64_t values_written() {
+    return all_written;
+}
+
 void note_written(std::string_view key) {
+    ++all_written;
     if (const std::size_t number = number_of(key); number < documents.size()) ++documents_written[number];
 }
 
 void note_documents_written() {
+    ++all_written;
     for (auto& written : documents_written) ++written;
 }
 

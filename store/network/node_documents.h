@@ -27,7 +27,9 @@ inline constexpr std::array<std::string_view, 6> root_documents{
 [[nodiscard]] std::optional<std::string_view> document_name(std::string_view key);
 /// To be called after a value was set or erased: no store of this process answers with what such a document was before.
 void note_written(std::string_view key);
-/// The same for whatever was written.
+/// How often this process has written any value.
+[[nodiscard]] std::uint64_t values_written();
+/// The same as note_written() for whatever was written.
 void note_documents_written();
 
 /// Answers for documents, which serve whoever opens the node in the next seconds. Thread rule: every member may be

@@ -3,6 +3,7 @@
 #include <tessera/error_text.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -151,6 +152,26 @@ bool RemoteChanges::put_if(Change& change, std::string_view key, std::shared_ptr
         throw;
     }
 }
+
+void RemoteChanges::note_found(const RemoteVersion& version) {
+    constexpr int absences_wanted = 4;
+    const std::lock_guard guard(mutex_);
+    looked_ = true;
+    doubt_ = version.etag.empty() ? std::max(doubt_ - 1, 0) : absences_wanted;
+}
+
+std::pair<RemoteVersion, bool> RemoteChanges::found_before(std::string_view key) {
+    std::unique_lock first(first_look_, std::defer_lock);
+    if (!looked_) first.lock();  // what it finds spares the others a look
+    {
+        const std::lock_guard guard(mutex_);
+        if (doubt_ == 0) return {RemoteVersion(), true};
+    }
+    RemoteVersion version = writer_.version(key);
+    note_found(version);
+    return {std::move(version), false};
+}
+
 void RemoteChanges::put(std::string_view key, std::shared_ptr<const Buffer> body) {
     const std::uint64_t size = body->size();
     const auto conflict = [&] {
@@ -166,7 +187,8 @@ void RemoteChanges::put(std::string_view key, std::shared_ptr<const Buffer> body
         expected = seen.version;
     }
     const ServerConduct::Holds holds = writer_.conduct().holds;
-    if (!expected && holds == ServerConduct::Holds::full) expected = writer_.version(key);
+    bool guessed = false;
+    if (!expected && holds == ServerConduct::Holds::full) std::tie(expected, guessed) = found_before(key);
     const bool on_condition = holds == ServerConduct::Holds::full ||
                               (holds == ServerConduct::Holds::create_only && expected && expected->etag.empty());
     renew_lease_of(service_.request(key).name);
@@ -174,7 +196,11 @@ void RemoteChanges::put(std::string_view key, std::shared_ptr<const Buffer> body
         writer_.finish(writer_.start_put(key, std::move(body)), key);
         return;
     }
-    const bool set = put_if(*change, key, std::move(body), *expected);
+    bool set = put_if(*change, key, body, *expected);
+    if (!set && guessed) {
+        note_found(*expected);
+        set = put_if(*change, key, std::move(body), *expected);
+    }
     const std::lock_guard guard(mutex_);
     Seen& seen = change->of(key);
     if (!set) {

@@ -53,6 +53,10 @@ private:
     /// Puts a value unless another writer changed it since `expected`, which becomes the new version. Returns false if
     /// one did.
     bool put_if(Change& change, std::string_view key, std::shared_ptr<const Buffer> body, RemoteVersion& expected);
+    /// What is there in place of a value of which nothing is kept, or, where values were absent of late, a guess that
+    /// this is, too (second: true), which the condition of the write holds against the server.
+    [[nodiscard]] std::pair<RemoteVersion, bool> found_before(std::string_view key);
+    void note_found(const RemoteVersion& version);
     /// With the mutex; null if there is none.
     [[nodiscard]] Change* change_of(std::string_view key) const;
 
@@ -62,6 +66,9 @@ private:
     std::atomic<int> count_ = 0;
     mutable std::mutex mutex_;
     std::vector<Change*> changes_;
+    std::mutex first_look_;
+    std::atomic<bool> looked_ = false;
+    int doubt_ = 1;  ///< so many values have to be found absent before it is guessed, with mutex_
 };
 
 }  // namespace tessera

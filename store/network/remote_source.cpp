@@ -11,6 +11,9 @@ namespace {
 
 // Ranges of one value that lie so close together are one request of at most so many bytes.
 constexpr std::uint64_t widest_gap = std::uint64_t{1} << 20;
+/// As long as there are few: more requests at once then take no longer than one.
+constexpr std::uint64_t gap_of_few = std::uint64_t{64} << 10;
+constexpr std::size_t few_ranges = 32;
 constexpr std::uint64_t longest_request = std::uint64_t{16} << 20;
 /// Fetched before anybody asked, of one value, at most.
 constexpr std::uint64_t most_ahead = std::uint64_t{64} << 20;
@@ -53,17 +56,18 @@ void RemoteSource::expect(std::span<const Extent> extents) const {
     // The rest is for who reads.
     const std::uint64_t room = std::min(memory_left() / 4, most_ahead);
     std::uint64_t bytes = 0;
+    const std::uint64_t gap = extents.size() <= few_ranges ? gap_of_few : widest_gap;
     for (std::size_t i = 0; i < extents.size() && bytes < room;) {
         const std::uint64_t begin = extents[i].begin;
         std::uint64_t end = extents[i].end;
         for (++i; i < extents.size(); ++i) {
             const Extent& next = extents[i];
-            if (next.begin < begin || next.begin > end + widest_gap || next.end > begin + longest_request) break;
+            if (next.begin < begin || next.begin > end + gap || next.end > begin + longest_request) break;
             if (next.end - begin > room - bytes) break;
             end = std::max(end, next.end);
         }
         if (end - begin > room - bytes) break;
-        if (end > size() || begin >= size() - std::min<std::uint64_t>(size(), tail_.body.size())) continue;
+        if (end > size() || (begin >= tail_.first && end <= tail_.first + tail_.body.size())) continue;
         try {
             held_.add(end - begin);
         } catch (const Error&) {  // another thread has that room now
@@ -97,6 +101,7 @@ HttpResponse RemoteSource::finish(HttpTicket ticket) const {
     const bool other = (response.total != tail_.total && response.status < 300) ||
                        (!tail_.etag().empty() && response.etag() != tail_.etag() && response.status < 300);
     if (response.status == 412 || response.status == 404 || response.status == 416 || other) {
+        if (replaced_ != nullptr) ++*replaced_;
         throw Error(ErrorCode::io, name_ + ": was replaced while it was read; read again");
     }
     (void)service_->is_absent(response, key_);

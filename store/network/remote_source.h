@@ -3,6 +3,7 @@
 
 #include <tessera/memory_account.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,9 +20,15 @@ namespace tessera {
 /// Thread rule: every member may be called from several threads at once.
 class RemoteSource final : public RangedSource {
 public:
-    /// `tail` is the answer to a GET of the last bytes, or of all.
-    RemoteSource(std::shared_ptr<const RemoteService> service, std::string key, std::string name, HttpResponse tail)
-        : service_(std::move(service)), key_(std::move(key)), name_(std::move(name)), tail_(std::move(tail)) {}
+    /// `tail` is the answer to a GET of the last bytes, of the first ones, or of all. `replaced` counts reads that fail
+    /// because the value is another by then; may be null.
+    RemoteSource(std::shared_ptr<const RemoteService> service, std::string key, std::string name, HttpResponse tail,
+                 std::shared_ptr<std::atomic<std::uint64_t>> replaced)
+        : service_(std::move(service)),
+          key_(std::move(key)),
+          name_(std::move(name)),
+          tail_(std::move(tail)),
+          replaced_(std::move(replaced)) {}
 
     [[nodiscard]] std::uint64_t size() const override { return tail_.total; }
     [[nodiscard]] const std::string& name() const override { return name_; }
@@ -45,6 +52,7 @@ private:
     std::string key_;
     std::string name_;
     HttpResponse tail_;
+    std::shared_ptr<std::atomic<std::uint64_t>> replaced_;
     mutable std::mutex mutex_;
     mutable std::vector<std::shared_ptr<Fetched>> ahead_;
     mutable MemoryHold held_;  ///< for these

@@ -84,16 +84,17 @@ public:
         options_.remote = remote_options_of(options);  // also for what is opened beside it later on
     }
 
-    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override { return open_from(key, {}); }
+    [[nodiscard]] std::unique_ptr<ByteSource> open_from(std::string_view key, ByteSource::Extent first) const override {
         require_key(key);
         sent_.settle(key);
         if (const auto known = document(key)) return small_source(*known, key);
         if (const auto kept = kept_value(key)) return open_kept(*kept, key);
         HttpResponse response;
-        if (!fetch_opened(key, response)) return nullptr;
+        if (!fetch_opened(key, first, response)) return nullptr;
         const std::string name = join_key(name_, key);
-        if (response.first == 0) return memory_source(std::move(response.body), name);
-        return std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(response));
+        if (is_all(response)) return memory_source(std::move(response.body), name);
+        return std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(response), replaced_);
     }
 
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
@@ -202,6 +203,10 @@ public:
         return std::make_unique<Keep>(*this, whole);
     }
     [[nodiscard]] const FarStore* far() const override { return this; }
+    [[nodiscard]] std::uint64_t worth_a_request() const override {
+        return HttpClient::shared().worth_a_request(service_->request("").url);
+    }
+    [[nodiscard]] std::uint64_t replaced() const override { return *replaced_; }
     [[nodiscard]] SeenTimes seen_times() const override { return times_->seen(); }
     [[nodiscard]] StoreOptions options_beside() const override { return tessera::to_read(options_); }
     [[nodiscard]] bool lists() const override { return service_->lists(); }
@@ -405,10 +410,13 @@ private:
         if (is_absent(response, key)) return std::nullopt;
         return ValueStamp{.size = response.total, .id = version_id(response.etag())};
     }
-    [[nodiscard]] HttpTicket start_tail(std::string_view key, bool held = false) const {
+    /// Asks for the bytes `first`; if these are none, for the last ones.
+    [[nodiscard]] HttpTicket start_part(std::string_view key, ByteSource::Extent first, bool held = false) const {
         HttpRequest request = to_read(key);
-        request.range = HttpRange{.length = tail_bytes, .suffix = true};
-        if (held) request.held = tail_bytes;
+        const std::uint64_t length = first.end - first.begin;
+        request.range = length == 0 ? HttpRange{.length = tail_bytes, .suffix = true}
+                                    : HttpRange{.first = first.begin, .length = length};
+        if (held) request.held = request.range->length;
         return HttpClient::shared().start(std::move(request));
     }
     [[nodiscard]] HttpTicket start_whole(std::string_view key, std::uint64_t limit, bool gives_up = false) const {
@@ -485,15 +493,15 @@ private:
         const std::lock_guard guard(kept.mutex);
         if (kept.opened) return kept.value == nullptr ? nullptr : std::make_unique<KeptSource>(kept.value);
         HttpResponse response;
-        if (!fetch_opened(key, response)) {
+        if (!fetch_opened(key, {}, response)) {
             kept.opened = true;
             return nullptr;
         }
         const std::string name = join_key(name_, key);
         Buffer all;
-        if (response.first == 0) all = std::move(response.body);
+        if (is_all(response)) all = std::move(response.body);
         const std::uint64_t size = response.total;
-        auto source = std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(response));
+        auto source = std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(response), replaced_);
         bool whole = false;
         std::shared_ptr<KeptFile> file;
         {
@@ -519,15 +527,20 @@ private:
     }
 
     /// The answer to who opens a value, for which it may have been announced; false if there is no value.
-    [[nodiscard]] bool fetch_opened(std::string_view key, HttpResponse& response) const {
+    [[nodiscard]] bool fetch_opened(std::string_view key, ByteSource::Extent first, HttpResponse& response) const {
         HttpTicket ticket = announced(key);
-        response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_tail(key));
+        response = HttpClient::shared().wait(ticket ? std::move(ticket) : start_part(key, first));
         if (is_absent(response, key)) return false;
-        if (response.body.empty() && response.total > 0) {  // announced whole, and longer than it should be
-            response = HttpClient::shared().wait(start_tail(key));
+        // Announced whole, and longer than it should be; or shorter than the part that was asked for.
+        if (response.body.empty() && response.total > 0) {
+            response = HttpClient::shared().wait(start_part(key, {}));
             if (is_absent(response, key)) return false;
         }
         return true;
+    }
+
+    [[nodiscard]] static bool is_all(const HttpResponse& response) {
+        return response.first == 0 && response.body.size() == response.total;
     }
 
     /// The answer for a document of a node; null for other keys.
@@ -552,7 +565,7 @@ private:
         tail.body = Buffer(response.body.span());
         tail.first = response.first;
         tail.total = response.total;
-        return std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(tail));
+        return std::make_unique<RemoteSource>(service_, std::string(key), name, std::move(tail), replaced_);
     }
 
     /// Requests for keys that will be asked for. All with the store's mutex.
@@ -618,7 +631,7 @@ private:
             for (ReadWish wish; tickets_.size() < most_ && next_(wish);) {
                 if (passed_.erase(wish.key) > 0 || has(wish.key) || store_.is_here(wish.key)) continue;
                 tickets_.insert_or_assign(wish.key, wish.whole ? store_.start_whole(wish.key, usual_, true)
-                                                               : store_.start_tail(wish.key, true));
+                                                               : store_.start_part(wish.key, wish.first, true));
             }
         }
 
@@ -638,6 +651,7 @@ private:
     mutable RemoteChanges changes_;
     mutable SentValues sent_;
     mutable NodeDocuments documents_;
+    const std::shared_ptr<std::atomic<std::uint64_t>> replaced_ = std::make_shared<std::atomic<std::uint64_t>>(0);
     const std::shared_ptr<TimesOfAnswers> times_ = std::make_shared<TimesOfAnswers>();
     std::atomic<bool> later_ = false;  ///< see sync_later()
     mutable std::atomic<bool> changes_values_ = false;

@@ -131,6 +131,20 @@ struct Conducts {
     std::mutex mutex;
     std::map<std::string, ServerConduct> known;
     std::set<std::string> confirmed;  ///< that were tested by this process, or by confirm()
+    std::set<std::string> being_confirmed;
+};
+
+/// Until it ends, no other write is repeated to confirm what a server promises.
+struct BeingConfirmed {
+    Conducts& all;
+    const std::string& server;
+    BeingConfirmed(Conducts& conducts, const std::string& of) : all(conducts), server(of) {}
+    ~BeingConfirmed() {
+        const std::lock_guard guard(all.mutex);
+        all.being_confirmed.erase(server);
+    }
+    BeingConfirmed(const BeingConfirmed&) = delete;
+    BeingConfirmed& operator=(const BeingConfirmed&) = delete;
 };
 
 Conducts& all_conducts() {
@@ -268,8 +282,10 @@ void RemoteWriter::confirm(std::string_view key, const RemotePut& put, const Rem
     Conducts& all = all_conducts();
     {
         const std::lock_guard guard(all.mutex);
-        if (all.confirmed.contains(server)) return;
+        // One write is enough, also of many at once.
+        if (all.confirmed.contains(server) || !all.being_confirmed.insert(server).second) return;
     }
+    const BeingConfirmed confirming(all, server);
     const HttpResponse response = HttpClient::shared().send(service_->put(key, put));
     const std::lock_guard guard(all.mutex);
     if (!is_done(response.status)) {
@@ -376,6 +392,7 @@ bool RemoteWriter::put_if(std::string_view key, std::shared_ptr<const Buffer> bo
         }
         if (!(there == expected)) {
             write.require_replaced(there);
+            expected = std::move(there);
             return false;
         }
         // Not carried out yet; if it still is, the condition or the id tell.

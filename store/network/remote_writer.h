@@ -40,8 +40,9 @@ public:
     /// The same, as far as it is known without asking.
     [[nodiscard]] std::optional<ServerConduct> known_conduct() const;
 
-    /// Sets a value if the present one is `expected`, which then becomes the new one; false if it is another. Only for
-    /// servers that hold the condition. Throws io, also if it cannot be told whether the value was set.
+    /// Sets a value if the present one is `expected`, which then becomes the new one; false if it is another, which
+    /// `expected` becomes. Only for servers that hold the condition. Throws io, also if it cannot be told whether the
+    /// value was set.
     [[nodiscard]] bool put_if(std::string_view key, std::shared_ptr<const Buffer> body, RemoteVersion& expected) const;
     /// A PUT without condition, that may be carried out more than once.
     [[nodiscard]] HttpTicket start_put(std::string_view key, std::shared_ptr<const Buffer> body) const;

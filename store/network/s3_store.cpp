@@ -28,6 +28,7 @@
 #include "http_cache.h"
 #include "key_services.h"
 #include "keys.h"
+#include "list_ahead.h"
 #include "listed_pages.h"
 #include "loaded_curl.h"
 #include "node_documents.h"
@@ -104,6 +105,7 @@ struct S3Access {
     std::function<void(std::string_view line)> log;
     std::shared_ptr<HttpCache> cache;
     std::shared_ptr<ListedFolders> listed = std::make_shared<ListedFolders>();
+    std::shared_ptr<ListAhead> ahead = std::make_shared<ListAhead>();
     bool google = false;
     bool endpoint_given = false;  ///< else it is AWS, where a bucket's name tells it from all others
 
@@ -136,23 +138,27 @@ public:
     }
 
     void list(std::string_view prefix, const Each& value, const Each& folder) const override {
-        std::string below = join_key(access_.prefix, prefix);
-        if (!below.empty()) below += '/';
+        const std::string below = below_of(prefix);
         ListedPages pages(name_of(prefix));
+        HttpTicket ticket = access_.ahead->take(std::string(prefix), [&](const std::string& next) {
+            return HttpClient::shared().start(page_of(next, ""));
+        });
+        constexpr std::size_t most_folders = 65'536;
+        std::vector<std::string> folders;
+        const Each each_folder = [&](std::string_view name, std::uint64_t size, std::string_view etag) {
+            if (folders.size() < most_folders) folders.push_back(join_key(prefix, name));
+            folder(name, size, etag);
+        };
         do {
-            // Sorted by name, as the signature wants them.
-            std::string query;
-            if (!pages.token().empty()) query += "continuation-token=" + percent_encoded(pages.token(), false) + '&';
-            query += "delimiter=%2F&encoding-type=url&list-type=2&prefix=" + percent_encoded(below, false);
-            HttpRequest page = request_of(access_.base.empty() ? "/" : access_.base, query, name_of(prefix));
-            page.limit = longest_listing;
-            const HttpResponse response = HttpClient::shared().send(std::move(page));
+            if (ticket == nullptr) ticket = HttpClient::shared().start(page_of(prefix, pages.token()));
+            const HttpResponse response = HttpClient::shared().wait(std::move(ticket));
             if (is_absent(response, prefix)) throw not_found("{}: the server lists nothing", name_of(prefix));
             pages.turn(response);
-            read_page(response.text(), below, pages, value, folder);
+            read_page(response.text(), below, pages, value, each_folder);
             pages.end();
         } while (!pages.token().empty());
         if (pages.has_folders()) shared_->listed->note(name_of(prefix), std::string(prefix), pages.content());
+        access_.ahead->found(std::move(folders));
     }
 
     // ---- writing
@@ -300,6 +306,22 @@ private:
     /// The name of a line of the header, which begins with the vendor's.
     [[nodiscard]] std::string named(std::string_view name) const {
         return fmt::format("x-{}-{}", access_.google ? "goog" : "amz", name);
+    }
+
+    /// What the names of all that lies below a prefix begin with.
+    [[nodiscard]] std::string below_of(std::string_view prefix) const {
+        std::string below = join_key(access_.prefix, prefix);
+        if (!below.empty()) below += '/';
+        return below;
+    }
+    /// A page of a listing. The parts of the query are sorted by name, as the signature wants them.
+    [[nodiscard]] HttpRequest page_of(std::string_view prefix, const std::string& token) const {
+        std::string query;
+        if (!token.empty()) query += "continuation-token=" + percent_encoded(token, false) + '&';
+        query += "delimiter=%2F&encoding-type=url&list-type=2&prefix=" + percent_encoded(below_of(prefix), false);
+        HttpRequest page = request_of(access_.base.empty() ? "/" : access_.base, query, name_of(prefix));
+        page.limit = longest_listing;
+        return page;
     }
 
     [[nodiscard]] std::string path_of(std::string_view key) const {

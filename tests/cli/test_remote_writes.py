@@ -94,6 +94,64 @@ class RemoteWriteTest(remote.InBucket, program.ProgramTest):
             self.assertFalse(self.read("s3://bucket/x").any())
             self.tessera("verify", "s3://bucket/x")
 
+    # ---- costs
+
+    def chunks_asked(self, *words):
+        """What was asked of chunks, by method, and the number of all requests."""
+        self.double.reset()
+        self.double.page = 1000
+        self.tessera(*words)
+        methods = [method for method, path, _ in self.double.requests if "/c/" in path]
+        return {method: methods.count(method) for method in methods}, len(self.double.requests)
+
+    def test_whole_chunks_are_set_without_a_look(self):
+        count = 25 * 10  # chunks
+        self.tessera("import", "a.npy", "local", "--format", "v3", "--chunks", "4,9", "--quiet")
+        for words in (["import", "a.npy", "s3://bucket/made", "--format", "v3", "--chunks", "4,9", "--quiet"],
+                      ["copy", "local", "s3://bucket/copied", "--quiet"]):
+            chunks, requests = self.chunks_asked(*words)
+            self.assertEqual(chunks, {"PUT": count}, words)
+            self.assertLess(requests, count + 100, words)
+        self.tessera("create", "s3://bucket/x", "--shape", "100,90", "--dtype", "<i4", "--format", "v3", "--chunks", "4,9")
+        self.double.faults.delay = 0.01
+        chunks, requests = self.chunks_asked("set", "s3://bucket/x", ":,:", "a.npy")
+        self.assertEqual(chunks, {"HEAD": 1, "PUT": count})  # the first shows that nothing is there
+        self.assertLess(requests, count + 16)
+        self.assertGreater(self.double.most_in_flight, 16)
+        self.double.faults.delay = 0
+        np.testing.assert_array_equal(self.read("s3://bucket/x"), self.values)
+        # What replaces a value carries the ids of its writes on, so it is looked at.
+        self.save("more.npy", self.values + 1)
+        chunks, _ = self.chunks_asked("set", "s3://bucket/x", ":,:", "more.npy")
+        self.assertEqual(chunks["HEAD"], count)
+        self.assertLessEqual(chunks["PUT"], count + 1)
+        np.testing.assert_array_equal(self.read("s3://bucket/x"), self.values + 1)
+
+    def test_chunks_are_there_where_none_was_expected(self):
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v3", "--chunks", "4,9", "--quiet")
+        draws = np.random.default_rng(11)
+        for round_ in range(4):
+            for file in sorted((self.bucket / "x" / "c").rglob("*")):
+                if file.is_file() and draws.random() < round_ / 4:
+                    file.unlink()
+            self.double.faults.lose = 0.1 * (round_ % 2)  # answers, after the work
+            self.save("more.npy", self.values + round_)
+            self.tessera("set", "s3://bucket/x", ":,:", "more.npy")
+            self.double.faults.__init__()
+            np.testing.assert_array_equal(self.read("s3://bucket/x"), self.values + round_)
+
+    def test_a_killed_ones_lease_is_told_at_once(self):
+        self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v3", "--chunks", "10,9", "--quiet")
+        (self.bucket / "x" / ".tessera").mkdir(exist_ok=True)
+        (self.bucket / "x" / ".tessera" / "lease").write_text("as a killed command leaves it")
+        with subprocess.Popen([program.PROGRAM, "append", "s3://bucket/x", "a.npy", "--axis", "0"], cwd=self.folder,
+                              env=self.environment, stderr=subprocess.PIPE, text=True) as process:
+            self.assertRegex(process.stderr.readline(), r"waiting for s3://bucket/x, which .* killed \(then for [56]\d s\)")
+            self.double.faults.age = 120  # it was last renewed so long ago
+            self.assertEqual(process.wait(), 0, process.stderr.read())
+        self.double.faults.age = 0
+        self.assertEqual(self.read("s3://bucket/x").shape, (200, 90))
+
     def test_append_and_resize(self):
         for words in (["--chunks", "8,9"], ["--chunks", "4,9", "--shard", "8,45"]):
             self.tessera("import", "a.npy", "s3://bucket/x", "--format", "v3", "--overwrite", "--quiet", *words)

@@ -74,6 +74,30 @@ def check_documents_without_an_end(double):
     double.faults.answer = None
 
 
+def check_points(double, folder):
+    """Of large chunks the blocks that hold points are asked for, many chunks at once."""
+    values = np.random.default_rng(5).integers(0, 99, (4096, 2048)).astype("<f4")
+    draws = np.random.default_rng(6)
+    indices = [draws.integers(0, n, 60) for n in values.shape]
+    double.faults.delay = 0.03
+    for name, codec in {"none": "none", "blosc": "blosc:lz4:5:shuffle:65536", "zstd": "zstd"}.items():
+        array = tessera.create(os.path.join(folder, "points", name), values.shape, "<f4", chunks=(512, 2048), codec=codec,
+                               format="v3")
+        array[...] = values
+        stored = sum(os.path.getsize(os.path.join(path, file)) for path, _, files in os.walk(os.path.join(folder, "points", name))
+                     for file in files)
+        for place, options in (("s3://bucket", keys(double)), (double.origin + "/files", {})):
+            far = tessera.open(f"{place}/points/{name}", storage_options=options)
+            double.reset()
+            np.testing.assert_array_equal(far.vindex[indices[0], indices[1]], values[indices[0], indices[1]])
+            chunks = [path for _, path, _ in double.requests if "/c/" in path]
+            if name == "zstd":  # whole, by one request each
+                assert len(chunks) == len(set(chunks)), len(chunks)
+            assert double.bytes < 1.1 * stored + 65536, (name, double.bytes, stored)
+            assert double.most_in_flight > 4, double.most_in_flight
+    double.faults.delay = 0
+
+
 def main():
     clean_environment()
     values = np.arange(600).reshape(20, 30)
@@ -88,6 +112,7 @@ def main():
         a = tessera.open_array("s3://bucket/a", storage_options=keys(double))
         np.testing.assert_array_equal(a[...], values)
         check_documents_without_an_end(double)
+        check_points(double, folder)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[2:5, ::3], values[2:5, ::3])
         assert remote.SECRET not in repr(a)
         tessera.create(os.path.join(folder, "v2"), data=values, format="v2")

@@ -58,6 +58,10 @@ public:
     void decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                      CodecScratch& scratch, const Dims& steps = {}) const;
 
+    /// The bytes of an encoded chunk that decode_part() reads first; nullopt if it reads all of them anyway.
+    [[nodiscard]] std::optional<ByteSource::Extent> first_read(const Region& part) const;
+    /// The same of decode_elements(), for elements that lie from byte `begin` to byte `end` of the decoded chunk.
+    [[nodiscard]] std::optional<ByteSource::Extent> first_read(std::uint64_t begin, std::uint64_t end) const;
     /// Bytes from one element to the next along each dimension of the chunk, once it is decoded. nullopt if filters
     /// compute the elements, if these have no fixed size, or if they cannot become `dtype` by swapping bytes.
     [[nodiscard]] std::optional<Strides> element_steps(const DType& dtype) const;

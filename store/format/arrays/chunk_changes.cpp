@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/parallel_waiting.h>
+
 namespace tessera {
 
 StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
@@ -116,6 +118,13 @@ void change_together(const ArrayState& array, const LoadedArray& loaded, std::in
     });
 }
 
+/// How many chunks of so many bytes are changed at once in a store far away, where each waits for answers.
+int writers_at_once(std::int64_t bytes) {
+    constexpr std::int64_t most = 64;
+    constexpr std::int64_t most_bytes = std::int64_t{128} << 20;
+    return static_cast<int>(std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(bytes, 1), 1, most));
+}
+
 }  // namespace
 
 void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int64_t count, const IoOptions& io,
@@ -136,8 +145,8 @@ void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int6
         change_together(array, loaded, done, end, io, *held, change, notes, placed);
         done = end;
     }
-    parallel_in_memory(count - done, io,
-                       [&](std::int64_t n) { change_now(array, loaded, done + n, change, notes, placed); });
+    parallel_waiting(count - done, io, array.store->is_far() ? writers_at_once(bytes) : 1,
+                     [&](std::int64_t n) { change_now(array, loaded, done + n, change, notes, placed); });
 }
 
 }  // namespace tessera

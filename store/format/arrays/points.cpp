@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
+#include <tessera/parallel_waiting.h>
 #include <tessera/shard.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "far_parts.h"
 #include "many_regions.h"
 #include "picked_part.h"
 #include "region_io.h"
@@ -217,6 +219,7 @@ public:
 
     /// Whether single elements are decoded by elements().
     [[nodiscard]] bool apart() const { return apart_; }
+    [[nodiscard]] std::size_t element_size() const { return static_cast<std::size_t>(dtype_.size()); }
     /// How the elements of a unit lie for `places`.
     [[nodiscard]] const Strides& steps() const { return steps_; }
 
@@ -267,9 +270,21 @@ private:
     Strides steps_;
 };
 
+/// The elements of one chunk, by the blocks that hold them where that is possible.
+void read_elements(const FarParts& parts, const std::string& key, const Index& index, std::span<ElementPlace> places,
+                   const PointReader& reader, WorkerScratch& scratch) {
+    const auto [low, high] = std::ranges::minmax(places, {}, &ElementPlace::from);
+    const auto first = parts.first(low.from, high.from + reader.element_size(), places.size());
+    const auto decode = [&](const ByteSource& source) { reader.elements(index, places, &source, scratch); };
+    const bool whole = parts.far() && !first;
+    if (!(whole ? parts.read_whole(key, decode) : parts.read(key, first, decode)))
+        reader.elements(index, places, nullptr, scratch);
+}
+
 void read_from_chunks(const ArrayState& array, const LoadedArray& loaded, ByUnit& sorted, const PointReader& reader,
                       const IoOptions& io) {
-    parallel_in_memory(std::ssize(sorted.units) - 1, io, [&](std::int64_t n) {
+    const FarParts parts(array, loaded);
+    parallel_waiting(std::ssize(sorted.units) - 1, io, parts.waiters(0, false), [&](std::int64_t n) {
         const auto unit = static_cast<std::size_t>(n);
         const Index index = loaded.grid.index(sorted.units[unit].chunk);
         const Region box = loaded.grid.chunk_region(index);
@@ -278,7 +293,7 @@ void read_from_chunks(const ArrayState& array, const LoadedArray& loaded, ByUnit
         if (reader.apart()) {
             const std::string key = array.chunk_key(loaded, index);
             in_context([&] { return where(array, index, key); },
-                       [&] { reader.elements(index, chosen, array.store->open(key).get(), *scratch); });
+                       [&] { read_elements(parts, key, index, chosen, reader, *scratch); });
             return;
         }
         const auto read = [&](const Region& region, const MutableArrayView& out, WorkerScratch&) {

@@ -4,6 +4,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/parallel_waiting.h>
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "array_access.h"
 #include "chunk_changes.h"
 #include "chunk_memory.h"
+#include "far_parts.h"
 #include "picked_part.h"
 #include "shard_io.h"
 
@@ -68,23 +70,21 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
 
 // ---- reading
 
-/// A chunk of which a part is wanted comes whole from a store far away, if it is no larger: a second request takes
-/// longer than so many bytes.
-constexpr std::uint64_t best_whole = std::uint64_t{16} << 20;
-
 /// The values that read_selected() will ask for, one with each call.
 std::function<bool(ReadWish&)> wishes_of(const ArrayState& array, const LoadedArray& loaded,
                                          const Selection& selection) {
-    const std::uint64_t limit = loaded.pipeline.encoded_limit();
     const bool shards = loaded.pipeline.shard() != nullptr;
-    return [&array, &loaded, selection, limit, shards, chunks = PickedChunks(selection, loaded.grid),
-            n = std::int64_t{0}](ReadWish& wish) mutable {
+    return [&array, &loaded, selection, parts = FarParts(array, loaded), shards,
+            chunks = PickedChunks(selection, loaded.grid), n = std::int64_t{0}](ReadWish& wish) mutable {
         while (n < chunks.count()) {
             const Index index = chunks.index(n++);
             const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
             if (part.in_request.empty()) continue;
             wish.key = array.chunk_key(loaded, index);
-            wish.whole = !shards && (limit <= best_whole || part.in_request.extent == loaded.grid.chunk_shape(index));
+            const bool all = part.in_request.extent == loaded.grid.chunk_shape(index);
+            const auto first = shards || all ? std::nullopt : parts.first(part.in_box);
+            wish.whole = !shards && !first;
+            wish.first = first.value_or(ByteSource::Extent());
             return true;
         }
         return false;
@@ -100,8 +100,8 @@ std::unique_ptr<ReadAhead> announce(const ArrayState& array, const LoadedArray& 
     return array.store->read_ahead(shards ? 0 : usual_bytes(loaded), wishes_of(array, loaded, selection));
 }
 
-void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
-                const Picked& part, const Request<MutableArrayView>& request) {
+void read_chunk(const ArrayState& array, const LoadedArray& loaded, const FarParts& parts, const std::string& key,
+                const Index& index, const Picked& part, const Request<MutableArrayView>& request) {
     ScratchPool::Loan scratch(array.scratch);
     const MutableArrayView out = request.elements.part(part.in_request);
     if (part.in_request.extent == loaded.grid.chunks()) {
@@ -110,10 +110,12 @@ void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::s
             loaded.pipeline.decode(scratch->encoded, ascending.out, scratch->codec);
             return;
         }
-    } else if (const auto source = array.store->open(key)) {
+    } else {
         const Ascending ascending(request.selection, part, out);
-        loaded.pipeline.decode_part(*source, ascending.region, ascending.out, scratch->codec, ascending.steps);
-        return;
+        const auto decode = [&](const ByteSource& source) {
+            loaded.pipeline.decode_part(source, ascending.region, ascending.out, scratch->codec, ascending.steps);
+        };
+        if (parts.read(key, parts.first(part.in_box), decode)) return;
     }
     read_absent(array, loaded, index, out);
 }
@@ -208,13 +210,14 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
                    const MutableArrayView& out, const IoOptions& io) {
     const Request<MutableArrayView> request{selection, fitted(array, loaded, out, selection.full_shape())};
     const auto ahead = announce(array, loaded, selection);
+    const FarParts parts(array, loaded);
     const auto each = [&](const LoadedArray& own, const Index& index, const Picked& part, const IoOptions& within) {
         const std::string key = array.chunk_key(own, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
                        in_chunk_memory(own, [&] {
                            if (own.pipeline.shard() == nullptr) {
-                               read_chunk(array, own, key, index, part, request);
+                               read_chunk(array, own, parts, key, index, part, request);
                            } else {
                                read_shard(array, own, key, index, part, request, within);
                            }
@@ -222,7 +225,13 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
                        show_json(own, request.elements.part(part.in_request));
                    });
     };
-    for_each_picked(array, loaded, selection, io, parallel_in_memory, each);
+    const auto run = [&](std::int64_t count, const IoOptions& outer, const auto& job) {
+        const auto bytes = static_cast<std::uint64_t>(byte_count(out.shape, loaded.metadata.dtype.size()));
+        parallel_waiting(count, outer,
+                         parts.waiters(bytes / static_cast<std::uint64_t>(std::max<std::int64_t>(count, 1)), true),
+                         job);
+    };
+    for_each_picked(array, loaded, selection, io, run, each);
 }
 
 void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,

@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "array_access.h"
 #include "chunk_memory.h"
@@ -447,44 +450,52 @@ private:
     }
 
     void copy_batch() {
+        look_for_batch();
         const auto next = [&, n = std::size_t{0}](ReadWish& wish) mutable {
             if (n == batch_.size()) return false;
-            const Index index = from_->grid.index(batch_[n++]);
-            wish.key = source_.chunk_key(*from_, index);
-            wish.whole = fetches(target_.chunk_key(*to_, index));
+            wish.key = source_.chunk_key(*from_, from_->grid.index(batch_[n]));
+            wish.whole = fetches(n++);
             return true;
         };
         const auto ahead = source_.store->read_ahead(whole_ || verified_ ? usual_bytes(*from_) : 0, next);
         parallel_in_memory(static_cast<std::int64_t>(batch_.size()), options_.io,
-                           [&](std::int64_t n) { copy_one(batch_[static_cast<std::size_t>(n)]); });
+                           [&](std::int64_t n) { copy_one(static_cast<std::size_t>(n)); });
         batch_.clear();
     }
 
-    void copy_one(std::int64_t chunk) {
-        const Index index = from_->grid.index(chunk);
+    /// Which chunks of the batch an earlier run has copied.
+    void look_for_batch() {
+        if (options_.fresh) return;
+        std::vector<std::string> keys;
+        for (const std::int64_t chunk : batch_) keys.push_back(target_.chunk_key(*to_, from_->grid.index(chunk)));
+        here_ = target_.store->stamps(keys);
+    }
+
+    void copy_one(std::size_t n) {
+        const Index index = from_->grid.index(batch_[n]);
         const std::string key = source_.chunk_key(*from_, index);
         const std::string new_key = target_.chunk_key(*to_, index);
-        if (!(fetches(new_key) ? fetch_one(index, key, new_key) : copy_here(index, key, new_key))) return;
+        if (!(fetches(n) ? fetch_one(n, index, key, new_key) : copy_here(n, index, key, new_key))) return;
         ++copied_;
         if (options_.io.progress != nullptr) options_.io.progress->advance(from_->chunk_bytes());
     }
 
-    [[nodiscard]] bool is_here(const std::string& key) const { return target_.store->contains(key); }
+    [[nodiscard]] bool is_here(std::size_t n) const { return !options_.fresh && here_[n]; }
     /// From far away a chunk comes by one request, unless it is already here.
-    [[nodiscard]] bool fetches(const std::string& new_key) const { return verified_ || (whole_ && !is_here(new_key)); }
+    [[nodiscard]] bool fetches(std::size_t n) const { return verified_ || (whole_ && !is_here(n)); }
 
     /// False for a chunk that is not there.
-    bool fetch_one(const Index& index, const std::string& key, const std::string& new_key) const {
+    bool fetch_one(std::size_t n, const Index& index, const std::string& key, const std::string& new_key) const {
         ScratchPool::Loan scratch(source_.scratch);
         Buffer& value = scratch->encoded;
         if (!source_.store->get(key, value, from_->pipeline.encoded_limit())) return false;
         if (options_.verify || value.empty()) check_value(source_, *from_, index, key, value);
-        if (!verified_ || !is_here(new_key)) target_.store->put(new_key, value);
+        if (!verified_ || !is_here(n)) target_.store->put(new_key, value);
         return true;
     }
 
     /// False for a chunk that was erased since it was listed.
-    bool copy_here(const Index& index, const std::string& key, const std::string& new_key) {
+    bool copy_here(std::size_t n, const Index& index, const std::string& key, const std::string& new_key) {
         if (options_.verify) check(index);
         if (options_.link && target_.store->local_files().link(new_key, *source_.store, key)) {
             ++linked_;
@@ -496,8 +507,7 @@ private:
         if (value == nullptr) return false;
         if (value->size() == 0) check(index);  // damaged: says so
         // A resumed copy may find a chunk that was cut short: it has another size.
-        const auto there = target_.store->open(new_key);
-        if (there == nullptr || there->size() != value->size()) copy_bytes(*value, *target_.store, new_key);
+        if (!is_here(n) || here_[n]->size != value->size()) copy_bytes(*value, *target_.store, new_key);
         return true;
     }
 
@@ -526,6 +536,7 @@ private:
     std::unique_ptr<ReadAhead> kept_;
     IoOptions one_thread_ = options_.io;
     std::vector<std::int64_t> batch_;
+    std::vector<std::optional<ValueStamp>> here_;  ///< of the batch's chunks; of no use if nothing was here
     std::atomic<std::int64_t> copied_ = 0;
     std::atomic<std::int64_t> linked_ = 0;
 };

@@ -112,7 +112,7 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
     const std::optional<Selection> selection = selection_of(o, *source);
     const auto* stored = as_array(*source);
     if (stored != nullptr && !job.plan.recode) {
-        (void)copy_chunks(*stored, array, {.link = o.link, .verify = o.verify, .io = o.io});
+        (void)copy_chunks(*stored, array, {.link = o.link, .verify = o.verify, .fresh = !resumed, .io = o.io});
         return;
     }
     if (o.link) o.tell(fmt::format("{}: nothing is linked: {}", place_of(o, job), *job.plan.recode));

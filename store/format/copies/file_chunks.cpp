@@ -77,6 +77,10 @@ public:
 
     [[nodiscard]] const FarStore* far() const override { return far_ ? this : nullptr; }
     [[nodiscard]] StoreOptions options_beside() const override { return {.read_only = true}; }
+    [[nodiscard]] std::unique_ptr<ByteSource> open_from(std::string_view key,
+                                                        ByteSource::Extent /*first*/) const override {
+        return open(key);
+    }
     [[nodiscard]] std::vector<std::optional<ValueStamp>> stamps(std::span<const std::string> keys) const override {
         std::vector<std::optional<ValueStamp>> found;
         for (const std::string& key : keys) found.push_back(stamp(key));

@@ -151,6 +151,10 @@ public:
     [[nodiscard]] bool contains(std::string_view key) const override { return beneath_->contains(key); }
     [[nodiscard]] const FarStore* far() const override { return beneath_->is_far() ? this : nullptr; }
     [[nodiscard]] StoreOptions options_beside() const override { return {.read_only = true}; }
+    [[nodiscard]] std::unique_ptr<ByteSource> open_from(std::string_view key,
+                                                        ByteSource::Extent /*first*/) const override {
+        return open(key);
+    }
     bool erase(std::string_view key) override {
         look();
         return beneath_->erase(key);

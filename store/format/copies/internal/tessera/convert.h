@@ -46,6 +46,8 @@ struct ChunkCopyOptions {
     bool link = false;
     /// Decode each chunk first, so that damage is an error and not copied.
     bool verify = false;
+    /// Nothing was copied to it before: no chunk is looked for there.
+    bool fresh = false;
     IoOptions io = {};
 };
 /// Copies every stored chunk of `from` unchanged to an array for which why_recode() is nullopt. Chunks that `to`

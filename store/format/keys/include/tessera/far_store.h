@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/byte_io.h>
+
 namespace tessera {
 
 struct StoreOptions;
@@ -19,6 +21,8 @@ struct ValueStamp;
 struct ReadWish {
     std::string key;
     bool whole = false;  ///< by get(); else by open()
+    /// By open_from() with these bytes; empty: the last ones are read first, as of a shard.
+    ByteSource::Extent first = {};
 };
 /// Gives the next one; false when there is none.
 using NextWish = std::function<bool(ReadWish& wish)>;
@@ -52,6 +56,13 @@ public:
                                   const std::function<void(std::string_view name, bool link)>& /*folder*/) const {
         return false;
     }
+    /// As open(), for who reads the bytes `first` first: the source has them from the beginning. Empty: the last bytes.
+    [[nodiscard]] virtual std::unique_ptr<ByteSource> open_from(std::string_view key,
+                                                                ByteSource::Extent first) const = 0;
+    /// How many bytes come in the time of one more request, as far as this was measured.
+    [[nodiscard]] virtual std::uint64_t worth_a_request() const { return std::uint64_t{1} << 20; }
+    /// How often reading a source failed because its value was replaced meanwhile.
+    [[nodiscard]] virtual std::uint64_t replaced() const { return 0; }
     [[nodiscard]] virtual SeenTimes seen_times() const { return {}; }
     virtual void abandon_uploads(std::string_view /*prefix*/) const {}
 };
