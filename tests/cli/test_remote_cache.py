@@ -212,9 +212,9 @@ class RemoteCacheTest(program.ProgramTest):
         # What was used longest ago goes first.
         self.tessera("cache", "rm", "--cache", self.cache, "--quiet")
         for name in ("v2", "v3"):
-            self.read(f"s3://bucket/{name}", "--cache-size", "520K")
-        self.assertEqual(self.needed(self.read("s3://bucket/v3", "--cache-size", "520K", "--cache-age", "1h")[1]), [])
-        self.assertNotEqual(self.needed(self.read("s3://bucket/v2", "--cache-size", "520K", "--cache-age", "1h")[1]), [])
+            self.read(f"s3://bucket/{name}", "--cache-size", "460K")
+        self.assertEqual(self.needed(self.read("s3://bucket/v3", "--cache-size", "460K", "--cache-age", "1h")[1]), [])
+        self.assertNotEqual(self.needed(self.read("s3://bucket/v2", "--cache-size", "460K", "--cache-age", "1h")[1]), [])
 
     def test_two_processes_fetch_it_once(self):
         self.double.faults.delay = 0.05
