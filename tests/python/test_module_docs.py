@@ -119,6 +119,10 @@ tessera.coarsen(a, "b.zarr", by={"y": 2}, overwrite=True, codec="zstd:3")
 print(tessera.reduce(a, "p95", axis=0).sum(), tessera.stats(a, how=["median", "p97.5"]).further)
 tessera.create("c.zarr", (3, 4), "i4", (-1, None), dims=("y", "x"), shards={"y": 3}, attributes={"a": 1}, compressors=None)
 tessera.open("d.zarr", mode="w", overwrite=True, shape=3, dtype="i4", chunks=-1, format="v2")
+def total(array: tessera.types.AnyArray) -> float:
+    return float(np.asarray(array.T.lazy[0]).sum() if isinstance(array, tessera.View) else array[0])
+
+print(total(a) + total(a.lazy[::2, 1]) + total(a.T))
 found_types: tessera.types.Verification = tessera.verify("a.zarr")
 print(tessera.zeros("z.zarr", 3, codec="none").shape, tessera.Verification, a.blocks[0], tessera.digest(np.arange(3)))
 """

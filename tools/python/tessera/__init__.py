@@ -45,6 +45,7 @@ from ._extensions import add_codec, add_store
 from ._group import Group, GroupEdit, Members
 from ._dask_store import store
 from ._indexing import Converted
+from ._lazy import View
 from ._jobs import Job, dask_run, plan
 from ._picture import Picture, thumbnails
 from ._serve import Server, Shown, serve
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Array", "Cached", "Converted", "DataSet", "Edit", "Group", "GroupEdit", "Job", "KeyStore", "Members", "Picture", "Server", "Shown",
-    "ZarrView",
+    "View", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unfinished", "Unsupported",
     "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "digest", "fixity",

@@ -11,6 +11,7 @@ import numpy as np
 from . import _dask, _tessera
 from ._closing import Committing
 from ._indexing import Decoded, Indexed
+from ._lazy import Lazy, View
 from ._options import ProgressCallback, memory
 from ._picture import Picture, selection_text
 from .types import ArrayInfo
@@ -93,6 +94,16 @@ class Array(Indexed):
         (3, array([2. , 2.5]))
         """
         return DecodedArray(self)
+
+    @property
+    def lazy(self) -> Lazy:
+        """Parts of the array without reading: ``a.lazy[::2, 5]`` is a :class:`View`, which reads and assigns by keys as this does."""
+        return Lazy(View._whole(self))
+
+    @property
+    def T(self) -> View:
+        """The array with its dimensions in reverse, without reading; see :class:`View`."""
+        return View._whole(self).T
 
     def sel(self, text: str = "", *, method: Optional[str] = None, **values: object) -> Any:
         """Read by the names of dimensions and the values of their coordinates, as xarray's ``sel``.

@@ -14,6 +14,7 @@ from ._array import Array
 from ._calls import warn
 from ._errors import AlreadyExists, InvalidArgument, NotFound
 from ._group import Group, Members, require_same
+from ._lazy import View
 from ._making import DEFAULT, Path, as_stored, creation_options, json_fill, new_place
 from ._names import translated
 from ._node import KINDS, Node, open_node
@@ -393,7 +394,7 @@ def _path_of(node: Place) -> str:
     return node.path if isinstance(node, (Array, Group, Members)) else absolute(node)
 
 
-def copy(source: Union[Place, Values], destination: Path, sel: object = None,
+def copy(source: Union[Place, Values, View], destination: Path, sel: object = None,
          **options: Unpack[CopyOptions]) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
 
@@ -402,7 +403,7 @@ def copy(source: Union[Place, Values], destination: Path, sel: object = None,
 
     Parameters
     ----------
-    source : path, Array, Group, Members or numpy.ndarray
+    source : path, Array, View, Group, Members or numpy.ndarray
         For a group, a folder or a zip of arrays, or a file of several arrays, everything in it is copied.
     destination : path
         A directory; or a ``.zip`` or an array file by its extension. The extension of another kind of file, such as
@@ -476,6 +477,9 @@ def copy(source: Union[Place, Values], destination: Path, sel: object = None,
     'chunks are copied as they are'
     """
     storage_options = options.get("storage_options")
+    if isinstance(source, View):
+        source, sel = (source if sel is None else source.lazy[sel])._source()
+    assert not isinstance(source, View)
     array = _opened(source, storage_options, options.get("max_memory", 0))
     asked, running = without_work({"do": "copy", "array": array, **options})
     place = _place(asked.pop("break_seal", False), storage_options)

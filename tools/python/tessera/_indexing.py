@@ -457,19 +457,20 @@ def require_copy(copy: Optional[bool]) -> None:
 class Converted:
     """An array with its elements converted when they are read; see :meth:`Array.astype`."""
 
-    def __init__(self, array: "Indexed", dtype: DTypeLike):
-        self._array = array
+    def __init__(self, array: Any, dtype: DTypeLike):
+        self._array = array  # or a view
         self.dtype = np.dtype(dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The lengths of the array."""
-        return self._array.shape
+        shape: tuple[int, ...] = self._array.shape
+        return shape
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self._array.ndim
+        return len(self.shape)
 
     def __len__(self) -> int:
         return len(self._array)
@@ -488,7 +489,7 @@ class Converted:
 class Decoded(Converted):
     """An array by what its elements stand for; see :attr:`Array.decoded`."""
 
-    def __init__(self, array: "Indexed"):
+    def __init__(self, array: Any):
         self._decoded = _tessera.decoded_type(array._handle)
         super().__init__(array, array.dtype if self._decoded is None else self._decoded)
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
 import numpy as np
 
 from ._errors import InvalidArgument, Unsupported
-from ._indexing import Converted, Decoded, broadcast, require_copy
+from ._indexing import Converted, Decoded, Indexed, broadcast, require_copy, split_fields
 from ._types import DType, DTypeLike, Values
 
 if TYPE_CHECKING:
-    from ._array import Array
     from ._attrs import Attributes
 
 # What a view takes along a dimension of its array.
@@ -44,12 +43,12 @@ def _composed(taken: Taken, index: Any, axis: int) -> Taken:
     outside = picked[(picked < -len(taken)) | (picked >= len(taken))]
     if outside.size:
         raise IndexError(f"index {outside.flat[0]} is out of bounds for axis {axis} with size {len(taken)}")
-    places = np.asarray(taken)[picked]
+    places: Values = np.asarray(taken, np.int64)[picked]
     return int(places) if picked.ndim == 0 else places
 
 
-def _expanded(key: object, ndim: int) -> list[Any]:
-    """An index for each dimension."""
+def _expanded(key: object, ndim: int) -> tuple[list[Any], int]:
+    """An index for each dimension, and before which an ellipsis of none stands, which sets lists apart in NumPy."""
     given = list(key) if isinstance(key, tuple) else [key]
     at = [number for number, index in enumerate(given) if index is Ellipsis]
     if len(at) > 1:
@@ -60,7 +59,7 @@ def _expanded(key: object, ndim: int) -> list[Any]:
         raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {len(given) - len(at)} were indexed")
     missing = [slice(None)] * (ndim - len(given) + len(at))
     place = at[0] if at else len(given)
-    return given[:place] + missing + given[place + len(at):]
+    return given[:place] + missing + given[place + len(at):], ndim if missing or not at else place
 
 
 class View:
@@ -80,14 +79,14 @@ class View:
     array([ 0,  1, -1,  3,  4,  5])
     """
 
-    def __init__(self, array: "Array", taken: Sequence[Taken], order: Sequence[int], fields: Any = None):
+    def __init__(self, array: Indexed, taken: Sequence[Taken], order: Sequence[int], fields: Any = None):
         self._array = array
         self._taken = tuple(taken)
         self._order = tuple(order)
         self._fields = fields
 
     @staticmethod
-    def _whole(array: "Array") -> "View":
+    def _whole(array: Indexed) -> "View":
         return View(array, [range(length) for length in array.shape], range(array.ndim))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -116,7 +115,10 @@ class View:
     @property
     def dtype(self) -> DType:
         """The dtype of the elements, of fields where these were taken."""
-        return self._array.dtype if self._fields is None else np.empty(0, self._array.dtype)[self._fields].dtype
+        if self._fields is None:
+            return self._array.dtype
+        of_fields: DType = np.empty(0, self._array.dtype)[self._fields].dtype
+        return of_fields
 
     @property
     def nbytes(self) -> int:
@@ -188,9 +190,10 @@ class View:
         return View(self._array, self._taken, self._order, fields)
 
     def _composed(self, key: object) -> "View":
-        if isinstance(key, str) or (isinstance(key, list) and key and all(isinstance(name, str) for name in key)):
-            return self._of_fields(key)
-        indices = _expanded(key, self.ndim)
+        fields, key = split_fields(key)
+        if fields is not None:
+            return self._of_fields(fields)._composed(key)
+        indices, gap = _expanded(key, self.ndim)
         taken, order = list(self._taken), list(self._order)
         lists, dropped = [], []
         for place, (axis, index) in enumerate(zip(self._order, indices)):
@@ -199,9 +202,9 @@ class View:
             taken[axis] = _composed(taken[axis], index, place)
             if isinstance(taken[axis], int):
                 order.remove(axis)
-                dropped.append(place)
+                dropped.append(place + (place >= gap))
             elif not isinstance(index, slice):
-                lists.append((place, axis))
+                lists.append((place + (place >= gap), axis))
         if len(lists) > 1:
             raise IndexError("two lists pick points in NumPy; lazy[list].lazy[:, list] takes the rows and columns of a grid")
         if lists:  # as NumPy orders dimensions where integers and a list are apart
@@ -250,12 +253,12 @@ class View:
             grid.append(np.broadcast_to(np.asarray(taken, np.int64).reshape(along), self.shape)[key])
         return tuple(grid) if self._fields is None else (self._fields, *grid)
 
-    def _part(self, key: object) -> Optional["View"]:
+    def _part(self, key: Any) -> Optional["View"]:
         """The view that a key composes; None for any other key that NumPy takes."""
         try:
             return self._composed(key)
         except IndexError:
-            np.broadcast_to(np.int8(0), self.shape)[key]  # type: ignore[index]  # NumPy's own error, of what is no key
+            np.broadcast_to(np.int8(0), self.shape)[key]  # NumPy's own error, of what is no key
             return None
 
     def __getitem__(self, key: object) -> Any:
@@ -311,10 +314,11 @@ class View:
         return importlib.import_module("dask.array").from_array(self, chunks=chunks, meta=np.empty((0,) * self.ndim, self.dtype))
 
     def __dask_tokenize__(self) -> object:
-        return "tessera.View", self._array.__dask_tokenize__(), [np.asarray(taken).tolist() if isinstance(taken, np.ndarray) else repr(taken)
+        array: Any = self._array
+        return "tessera.View", array.__dask_tokenize__(), [np.asarray(taken).tolist() if isinstance(taken, np.ndarray) else repr(taken)
                                                                  for taken in self._taken], self._order, self._fields
 
-    def _source(self) -> tuple["Array", tuple[Any, ...]]:
+    def _source(self) -> tuple[Any, tuple[Any, ...]]:
         """The array and its key, for copies."""
         if self._order != tuple(sorted(self._order)) or not self._is_plain() or self._fields is not None:
             raise InvalidArgument("a view with lists, fields or dimensions in another order is no source of a copy: tessera.save "
