@@ -60,6 +60,7 @@ WORKS = {
 }
 REFUSES = {
     "bug-report": [["toy:x"]],
+    "index": [["toy:x"]],
     "log": [["toy:x"]],
     "snapshot": [["toy:x", "create", "one"], ["toy:x", "list"], ["toy:x", "restore", "one"], ["toy:x", "rm", "one"]],
     "stack": [["toy:x", "toy:g/a", "toy:x.json", "--virtual"]],

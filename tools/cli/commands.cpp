@@ -17,6 +17,7 @@ Run declare_serve(CLI::App& app);
 Run declare_stats(CLI::App& app);
 Run declare_diff(CLI::App& app);
 Run declare_digest(CLI::App& app);
+Run declare_index(CLI::App& app);
 Run declare_import(CLI::App& app);
 Run declare_export(CLI::App& app);
 Run declare_copy(CLI::App& app);
@@ -199,6 +200,17 @@ constexpr Command table[] = {
      "  tessera digest --dandi scan.zarr\n"
      "  tessera digest --each grid.zarr > sums.txt; sha256sum -c sums.txt",
      declare_digest},
+    {"index", inspect, "note what each chunk amounts to, so that stats reads only what changed",
+     "index PATH… [options]",
+     "Reads the stored chunks of arrays of real numbers and times once, and keeps the extremes, mean and so on of each "
+     "in\n"
+     ".tessera/index, beside size, inode and times of the chunk's file. An entry counts only while these are the same, "
+     "so\n"
+     "whoever changes chunks need not know of it; run again, it reads what changed. Not in sealed arrays, in those of\n"
+     "another user, and where file systems do not tell times to the nanosecond.\n\n"
+     "Example:\n"
+     "  tessera index grid.zarr && tessera stats grid.zarr",
+     declare_index, true},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
      "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .nc, .h5, .tif, .safetensors, .csv or .png; - or\n"
      "<(COMMAND) is a pipe, which holds a .npy, or with --as csv text. A file of several arrays becomes one\n"

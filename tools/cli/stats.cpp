@@ -3,6 +3,7 @@
 #include <tessera/error_text.h>
 
 #include <tessera/array.h>
+#include <tessera/chunk_index.h>
 #include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/data_set.h>
@@ -36,6 +37,7 @@ struct StatsOptions {
     std::optional<std::string> selection, axis, bins;
     std::vector<std::string> with;
     bool raw = false;
+    bool no_index = false;
 };
 
 /// What is said of the whole array.
@@ -228,6 +230,7 @@ int stats(Session& session, const StatsOptions& o) {
         std::optional<Selection> selection;
         if (o.selection) selection = chosen_part(session, o.path, *o.selection, source);
         of.outside = outside_valid_range(*source, session.io(), selection);
+        const auto index = ChunkIndex::there(*source, o.raw);
         if (!o.raw) source = decoded(std::move(source));
         of.dtype = source->info().dtype;
         of.decoded = source->converted_from() != nullptr;
@@ -249,7 +252,8 @@ int stats(Session& session, const StatsOptions& o) {
             for (auto& one : positions) one = dated(std::move(one));
             return std::vector<Statistics>();
         }
-        return dated(statistics(*source, fill, bins, session.io(), selection));
+        const IndexUse use = o.no_index ? IndexUse::ignore : IndexUse::use;
+        return dated(statistics(*source, index, use, fill, bins, session.io(), selection));
     });
     session.clear_progress();
     if (o.axis) {
@@ -356,6 +360,7 @@ Run declare_stats(CLI::App& app) {
         ->option_text("WORDS")
         ->delimiter(',');
     app.add_flag("--raw", o->raw, raw_text);
+    app.add_flag("--no-index", o->no_index, "read all, whatever the index of chunks says (tessera index)");
     app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
         ->option_text("N");
     return [o](Session& session) { return stats_of_all(session, *o); };

@@ -4,6 +4,7 @@
 #include "column_summary.h"
 
 #include <tessera/element.h>
+#include <tessera/error.h>
 #include <tessera/json.h>
 #include <tessera/memory_account.h>
 
@@ -14,6 +15,7 @@
 #include <string>
 
 #include "equal_elements.h"
+#include "index_bytes.h"
 #include "moments.h"
 #include "windows.h"
 
@@ -190,6 +192,56 @@ private:
         s.histogram = histogram_.histogram();
     }
 
+    /// What follows in a saved summary.
+    static constexpr std::uint64_t has_numbers = 1;
+    static constexpr std::uint64_t has_infinite = 2;
+    static constexpr std::uint64_t has_bins = 4;
+
+    void save_values(IndexWriter& to) const override {
+        const bool numbers = low_ <= high_;
+        const bool infinite = lows_ + highs_ > 0;
+        const bool histogram = numbers && bins_ > 0;
+        to.count((numbers ? has_numbers : 0) | (infinite ? has_infinite : 0) | (histogram ? has_bins : 0));
+        if (!numbers) return;
+        to.real(low_);
+        to.real(high_);
+        if (wide_) {
+            to.word(static_cast<std::uint64_t>(extremes_.low));
+            to.word(static_cast<std::uint64_t>(extremes_.high));
+        }
+        if (infinite) {
+            to.count(static_cast<std::uint64_t>(lows_));
+            to.count(static_cast<std::uint64_t>(highs_));
+        }
+        moments_.save(to);
+        if (histogram) histogram_.save(to);
+    }
+
+    void load_values(IndexReader& from) override {
+        const std::uint64_t saved = from.count();
+        std::int64_t finite = not_nan();
+        if ((saved & has_numbers) == 0) {
+            if (saved != 0 || finite != 0) throw corrupt("numbers of the index of chunks lack their extremes");
+            return;
+        }
+        low_ = from.real();
+        high_ = from.real();
+        if (!(low_ <= high_) || finite == 0) throw corrupt("extremes of the index of chunks are none");
+        if (wide_) {
+            extremes_.low = static_cast<std::int64_t>(from.word());
+            extremes_.high = static_cast<std::int64_t>(from.word());
+        }
+        if ((saved & has_infinite) != 0) {
+            lows_ = from.count(finite);
+            highs_ = from.count(finite - lows_);
+            finite -= lows_ + highs_;
+        }
+        moments_.load(from, finite);
+        if (bins_ > 0 && (saved & has_bins) == 0) throw corrupt("the index of chunks has no bins");
+        Bins skipped(index_bins);
+        if ((saved & has_bins) != 0) (bins_ > 0 ? histogram_ : skipped).load(from, finite);
+    }
+
     bool floats_;
     bool wide_;
     bool marks_;  ///< whether the least integer stands for what is missing, as NaT
@@ -341,6 +393,21 @@ void ColumnSummary::put_extremes(Statistics& s, const std::byte* min, const std:
     s.min_json = element_to_json(dtype_, min);
     s.max_json = element_to_json(dtype_, max);
 }
+
+void ColumnSummary::save(IndexWriter& to) const {
+    for (const std::int64_t n : {count_, nans_, fills_}) to.count(static_cast<std::uint64_t>(n));
+    save_values(to);
+}
+
+void ColumnSummary::load(IndexReader& from, std::int64_t most) {
+    count_ = from.count(most);
+    nans_ = from.count(count_);
+    fills_ = from.count(count_);
+    load_values(from);
+}
+
+void ColumnSummary::save_values(IndexWriter& /*to*/) const {}
+void ColumnSummary::load_values(IndexReader& /*from*/) {}
 
 Statistics ColumnSummary::result() const {
     Statistics s;

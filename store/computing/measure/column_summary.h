@@ -8,6 +8,12 @@
 
 namespace tessera {
 
+class IndexReader;
+class IndexWriter;
+
+/// The bins of histograms in the index of chunks.
+inline constexpr int index_bins = 32;
+
 /// Thread rule: one thread at a time.
 class ColumnSummary {
 public:
@@ -22,11 +28,16 @@ public:
     /// Merges another summary of the same column.
     void merge(const ColumnSummary& other);
     [[nodiscard]] Statistics result() const;
+    /// For the index of chunks: all of a summary, and reads it into a new one, made for the same elements. Of numbers
+    /// and times only; complex ones are none here. Reading throws corrupt for what cannot be one of `most` elements.
+    void save(IndexWriter& to) const;
+    void load(IndexReader& from, std::int64_t most);
 
 protected:
     explicit ColumnSummary(const DType& dtype) : dtype_(dtype) {}
     [[nodiscard]] const DType& dtype() const { return dtype_; }
     void add_nans(std::int64_t n) { nans_ += n; }
+    [[nodiscard]] std::int64_t not_nan() const { return count_ - nans_; }
     void put_extremes(Statistics& s, const std::byte* min, const std::byte* max) const;
 
 private:
@@ -34,6 +45,8 @@ private:
     virtual std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) = 0;
     virtual void merge_values(const ColumnSummary& other) = 0;
     virtual void put_values(Statistics& s) const = 0;
+    virtual void save_values(IndexWriter& to) const;
+    virtual void load_values(IndexReader& from);
 
     DType dtype_;
     std::int64_t count_ = 0;

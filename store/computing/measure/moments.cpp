@@ -9,6 +9,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "index_bytes.h"
+
 namespace tessera {
 
 namespace {
@@ -348,6 +350,18 @@ double Moments::deviation() const {
     return static_cast<double>(std::sqrt(squares_ / static_cast<long double>(count_)));
 }
 
+void Moments::save(IndexWriter& to) const {
+    to.real(mean_);
+    to.real(squares_);
+}
+
+void Moments::load(IndexReader& from, std::int64_t count) {
+    count_ = count;
+    mean_ = from.long_real();
+    squares_ = from.long_real();
+    if (squares_ < 0) throw corrupt("a sum of squares of the index of chunks is negative");
+}
+
 // ---- bins
 
 double Bins::cell(double v) const {
@@ -471,6 +485,28 @@ std::optional<Histogram> Bins::histogram() const {
         while (b.exponent_ < wanted) b.coarsen();
     }
     return Histogram{std::ldexp(b.first_, b.exponent_), std::ldexp(1.0, b.exponent_), b.counts_};
+}
+
+void Bins::save(IndexWriter& to) const {
+    Bins b = *this;
+    b.fold();
+    to.number(b.exponent_);
+    to.real(b.first_);
+    to.count(b.counts_.size());
+    for (const std::int64_t n : b.counts_) to.count(static_cast<std::uint64_t>(n));
+}
+
+void Bins::load(IndexReader& from, std::int64_t count) {
+    constexpr std::int64_t widest = 1100;  // as a power of two
+    const std::int64_t exponent = from.number();
+    first_ = from.real();
+    counts_.resize(static_cast<std::size_t>(from.count(static_cast<std::int64_t>(most_))));
+    for (std::int64_t& n : counts_) count -= n = from.count(count);
+    if (exponent < -widest || exponent > widest || count != 0 || std::trunc(first_) != first_ ||
+        std::abs(first_) > 0x1p60) {
+        throw corrupt("bins of the index of chunks are none");
+    }
+    exponent_ = static_cast<int>(exponent);
 }
 
 /// Makes room for the bin `at` places after the first one.

@@ -10,6 +10,8 @@
 namespace tessera {
 
 struct Histogram;
+class IndexReader;
+class IndexWriter;
 
 /// Numbers come in multiples of this, padded with NaN at the end.
 constexpr std::int64_t number_step = 16;
@@ -56,6 +58,9 @@ public:
     [[nodiscard]] std::int64_t count() const { return count_; }
     [[nodiscard]] double mean() const { return static_cast<double>(mean_); }
     [[nodiscard]] double deviation() const;  ///< with N as divisor
+    /// All but the count, which load() is given.
+    void save(IndexWriter& to) const;
+    void load(IndexReader& from, std::int64_t count);
 
 private:
     std::int64_t count_ = 0;
@@ -74,6 +79,9 @@ public:
     void add(const float* v, std::int64_t n, double low, double high);
     void merge(const Bins& other);
     [[nodiscard]] std::optional<Histogram> histogram() const;
+    void save(IndexWriter& to) const;
+    /// Of `count` numbers in all. Throws corrupt if these cannot be such bins.
+    void load(IndexReader& from, std::int64_t count);
 
 private:
     template <class T>

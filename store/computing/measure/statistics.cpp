@@ -1,16 +1,20 @@
 #include <tessera/measure.h>
 
 #include <tessera/absent.h>
+#include <tessera/chunk_index.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
+#include <tessera/slices.h>
 
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "column_summary.h"
+#include "index_bytes.h"
 
 namespace tessera {
 
@@ -226,6 +230,68 @@ std::vector<Statistics> statistics(const ArraySource& source, const std::optiona
                {.io = io, .selection = selection, .ample = passing_block, .skip_absent = skips, .repeatable = false});
     if (skips) sink.add_absent(source);
     return sink.result();
+}
+
+namespace {
+
+/// Adds `n` equal elements, by doubling.
+void add_equal(ColumnSummary& total, const std::function<std::unique_ptr<ColumnSummary>()>& make,
+               const ElementBytes& element, const std::byte* fill, std::int64_t n) {
+    std::unique_ptr<ColumnSummary> some = make();
+    some->add(element.data(), std::ssize(element), 1, fill);
+    for (; n > 0; n /= 2) {
+        if (n % 2 != 0) total.merge(*some);
+        const auto half = std::exchange(some, make());
+        some->merge(*half);
+        some->merge(*half);
+    }
+}
+
+/// nullopt where elements are to be read in another way.
+std::optional<Statistics> indexed_statistics(const ChunkIndex& index, IndexUse use, int bins, const IoOptions& io,
+                                             const Region& region) {
+    const ArrayInfo info = index.elements().info();
+    const DType dtype = native_dtype(info.dtype);
+    const auto make = [&] { return ColumnSummary::make(dtype, static_cast<std::size_t>(bins), info.marks_missing); };
+    const auto total = make();
+    if (io.progress != nullptr) io.progress->start(byte_count(region.extent, dtype.size()), "statistics");
+    const auto seen = index.for_each_unit(
+        {.region = region,
+         .bins = bins > 0,
+         .entries = use == IndexUse::use ? ChunkIndex::Entries::use : ChunkIndex::Entries::ignore},
+        [&](const Region& unit, std::string_view saved) {
+            const auto one = make();
+            IndexReader from(saved);
+            one->load(from, unit.count());
+            total->merge(*one);
+        },
+        io);
+    if (!seen) return std::nullopt;
+    if (const std::int64_t rest = region.count() - *seen; rest > 0) {
+        const auto absent = index.absent_element();
+        if (!absent) return std::nullopt;
+        add_equal(*total, make, *absent, index.fill() ? index.fill()->data() : nullptr, rest);
+    }
+    return total->result();
+}
+
+}  // namespace
+
+std::vector<Statistics> statistics(const ArraySource& source, const std::shared_ptr<const ChunkIndex>& index,
+                                   IndexUse use, const std::optional<ElementBytes>& fill, int bins, const IoOptions& io,
+                                   const std::optional<Selection>& selection) {
+    const bool usable = index != nullptr && (bins == 0 || bins == index_bins) &&
+                        (!selection || selection->is_region()) && fill == index->elements().fill_bytes();
+    try {
+        const auto found =
+            usable ? indexed_statistics(*index, use, bins, io,
+                                        selection ? selection->bounds() : Region::whole(source.info().shape))
+                   : std::nullopt;
+        if (found) return {*found};
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;  // else reading block by block says what is wrong, or does it
+    }
+    return statistics(source, fill, bins, io, selection);
 }
 
 std::vector<std::vector<Statistics>> statistics_along(const ArraySource& source, int axis,

@@ -135,6 +135,11 @@ Value snapshot_value(const SnapshotInfo& info) {
     return value;
 }
 
+Value indexed_value(const std::string& path, const Indexed& made) {
+    return Value{{"path", path},         {"chunks", made.chunks},       {"kept", made.kept},
+                 {"read", made.counted}, {"unsettled", made.unsettled}, {"bytes", made.bytes}};
+}
+
 Value difference_value(const Difference& found) {
     Value value = Value::object();
     value.set("equal", found.none());

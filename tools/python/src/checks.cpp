@@ -1,5 +1,6 @@
 // verify, repair, seal, digest, diff, stats and snapshots, with the same members as the program's --json.
 #include <pybind11/stl.h>
+#include <tessera/chunk_index.h>
 #include <tessera/conventions.h>
 
 #include <tessera/copy.h>
@@ -159,6 +160,13 @@ std::string digest_at(const py::object& path, const WorkOptions& options) {
     });
 }
 
+py::object index_of(ArrayHandle& handle, const py::object& path, const WorkOptions& options) {
+    const auto parts = handle.parts();
+    const ArraySource& source = parts->readable();
+    return report_to_python(indexed_value(
+        path_from_python(path), Work(options).run([&](const IoOptions& io) { return index_chunks(source, io); })));
+}
+
 py::object difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rtol, int places, bool raw,
                          const WorkOptions& options) {
     const auto compare = raw ? difference : difference_by_meaning;
@@ -178,13 +186,14 @@ std::unique_ptr<ArraySource> shown(const std::shared_ptr<ArrayParts>& parts, boo
 }
 
 /// The statistics of each field, or one entry for plain elements.
-py::list statistics_of(ArrayHandle& handle, int bins, bool raw, const WorkOptions& options) {
+py::list statistics_of(ArrayHandle& handle, int bins, bool raw, bool by_index, const WorkOptions& options) {
     const auto parts = handle.parts();
+    const auto index = ChunkIndex::there(parts->readable(), raw);
     const auto source = shown(parts, raw);
     std::optional<ElementBytes> fill = source->fill_bytes();
     if (parts->array && source->converted_from() == nullptr) fill = parts->array->metadata().fill.bytes;
     const auto found = Work(options).run([&](const IoOptions& io) {
-        auto some = statistics(*source, fill, bins, io);
+        auto some = statistics(*source, index, by_index ? IndexUse::use : IndexUse::ignore, fill, bins, io);
         return raw ? some : with_dates(std::move(some), *source);
     });
     py::list list;
@@ -316,6 +325,7 @@ void bind_checks(py::module_& module) {
     module.def("digest_at", &digest_at);
     module.def("difference", &difference_of);
     module.def("statistics", &statistics_of);
+    module.def("index", &index_of);
     module.def("decoded_type", &decoded_type);
     module.def("decoded_codes", &decoded_codes);
     module.def("encoded_values", &encoded_values);

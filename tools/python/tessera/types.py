@@ -232,6 +232,32 @@ class Seal(Result):
 
 
 @dataclass(init=False, repr=False, eq=False)
+class Indexed(Result):
+    """What :func:`index` came to, in stored chunks; with shards in shards.
+
+    Attributes
+    ----------
+    path : str
+        The array.
+    chunks : int
+        All that are stored.
+    kept, read : int
+        Those whose entries still counted, and the others.
+    unsettled : int
+        Of these, chunks that changed a moment ago and have no entry yet.
+    bytes : int
+        Of the index.
+    """
+
+    path: str
+    chunks: int
+    kept: int
+    read: int
+    unsettled: int
+    bytes: int
+
+
+@dataclass(init=False, repr=False, eq=False)
 class Difference(Result):
     """How two arrays differ; see :func:`diff`.
 

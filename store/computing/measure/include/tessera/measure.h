@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -133,6 +134,22 @@ struct Statistics {
 /// kernels by C type. `selection` restricts them to a part of the source.
 [[nodiscard]] std::vector<Statistics> statistics(const ArraySource& source, const std::optional<ElementBytes>& fill,
                                                  int bins = 32, const IoOptions& io = {},
+                                                 const std::optional<Selection>& selection = std::nullopt);
+
+/// The index of an array's chunks: tessera/chunk_index.h.
+class ChunkIndex;
+/// Whether statistics() take from an index what it says.
+enum class IndexUse : std::uint8_t {
+    use,
+    ignore,  ///< read all, but in the same steps: the results are the same, to the last bit
+};
+/// The same statistics of an array that may have an index of its chunks: only what it does not say is read. Then they
+/// do not depend on the number of threads. Null, or where the index cannot be used (other bins than 0 and 32, a
+/// selection with steps): as above.
+[[nodiscard]] std::vector<Statistics> statistics(const ArraySource& source,
+                                                 const std::shared_ptr<const ChunkIndex>& index, IndexUse use,
+                                                 const std::optional<ElementBytes>& fill, int bins,
+                                                 const IoOptions& io = {},
                                                  const std::optional<Selection>& selection = std::nullopt);
 
 /// Statistics of the elements at each position along one axis of `source`, or of the part given by `selection`: an

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/chunk_index.h>
 #include <tessera/error.h>
 #include <tessera/measure.h>
 #include <tessera/seal.h>
@@ -26,6 +27,7 @@ using Advised = std::string (*)(const std::string& message, const std::vector<Ad
 [[nodiscard]] Value repaired_value(const std::string& path, const RepairReport& report, bool dry_run, Advised advised);
 [[nodiscard]] Value sealed_value(const std::string& path, const std::string& manifest, const Sealed& sealed);
 [[nodiscard]] Value snapshot_value(const SnapshotInfo& info);
+[[nodiscard]] Value indexed_value(const std::string& path, const Indexed& made);
 [[nodiscard]] Value difference_value(const Difference& found);
 /// Adds the members of one field, or of plain elements.
 void add_statistics(Value& value, const Statistics& found);

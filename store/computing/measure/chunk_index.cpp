@@ -1,0 +1,580 @@
+// What makes an entry count
+// -------------------------
+// An entry holds the stamp of the value that it was made from: size, inode, times of modification and of change. It
+// counts only while the value has this stamp, which is asked for in each run. The time of change tells a value that was
+// rewritten in place and got its old time back.
+//
+// A clock has a grain: of two changes within one tick the second does not show. So no entry is made for a value that
+// changed less than a while before the run began. The file system's own clock says when that was, by a file made then,
+// because the clock of a file server may differ. Times in whole seconds, and file systems that show changes late, are
+// not relied on: there is no index there.
+//
+// The stamp is taken before and after the value is read. Entries of a file count only if the file has the hash of what
+// gives the bytes their sense: dtype, chunks, codecs, fill, attributes. All of this decides about using a cache: a file
+// that is damaged, or of another version, is passed over.
+//
+// Files are replaced by rename, each by itself. So a killed run leaves old files, or new ones.
+#include <tessera/chunk_index.h>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <tessera/conventions.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error_text.h>
+#include <tessera/file_system.h>
+#include <tessera/fnv.h>
+#include <tessera/meaning.h>
+#include <tessera/numbers.h>
+#include <tessera/own_names.h>
+#include <tessera/shared_source.h>
+#include <tessera/slices.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "array_access.h"
+#include "column_summary.h"
+#include "directory_store.h"
+#include "index_bytes.h"
+#include "seal_mark.h"
+#include "sha256.h"
+#include "stored_chunks.h"
+#include "versions.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view index_folder = ".tessera/index";
+constexpr int index_version = 1;
+constexpr std::uint64_t longest_file = std::uint64_t{64} << 20;
+/// Units whose entries lie in one file, unless one shard has more.
+constexpr std::int64_t units_together = 4096;
+/// Of arrays with more units histograms are not kept: they take more than all else.
+constexpr std::int64_t most_with_bins = 200'000;
+/// How long before a run a value must have changed last.
+constexpr std::int64_t fine_grain = 100'000'000;      // ns: ten ticks of the slowest kernels
+constexpr std::int64_t coarse_grain = 3'000'000'000;  // where times may be rounded to two seconds
+constexpr std::int64_t second = 1'000'000'000;
+
+/// All of it, also the time of change, which operator== leaves out.
+bool is_same_value(const ValueStamp& a, const ValueStamp& b) {
+    return a == b && !a.by_content && a.changed == b.changed;
+}
+
+struct Entry {
+    std::int64_t chunk = 0;
+    ValueStamp stamp;
+    std::string units;  ///< the summaries of all of them, each as a text, in C order
+};
+
+void save_entry(IndexWriter& to, const Entry& entry, std::int64_t before) {
+    to.count(static_cast<std::uint64_t>(entry.chunk - before));
+    to.count(entry.stamp.size);
+    to.word(static_cast<std::uint64_t>(entry.stamp.modified));
+    to.count(entry.stamp.id);
+    to.word(static_cast<std::uint64_t>(entry.stamp.changed));
+    to.text(entry.units);
+}
+
+Entry load_entry(IndexReader& from, std::int64_t before, std::int64_t most) {
+    Entry entry{.chunk = before + from.count(most), .stamp = {}, .units = {}};
+    entry.stamp.size = from.count();
+    entry.stamp.modified = static_cast<std::int64_t>(from.word());
+    entry.stamp.id = from.count();
+    entry.stamp.changed = static_cast<std::int64_t>(from.word());
+    entry.units = from.text();
+    return entry;
+}
+
+Value lengths_value(const Shape& shape) {
+    Value list = Value::array();
+    for (const std::int64_t length : shape) list.push_back(length);
+    return list;
+}
+
+void append_text(Hasher& hasher, std::string_view text) {
+    hasher.add(text.data(), text.size());
+    hasher.add("\0", 1);
+}
+
+void append_bytes(Hasher& hasher, const std::optional<ElementBytes>& bytes) {
+    append_text(hasher, bytes ? fmt::format("{}", bytes->size()) : "none");
+    if (bytes) hasher.add(bytes->data(), bytes->size());
+}
+
+/// A hash of everything, beside the shape, that decides what the bytes of a chunk amount to.
+std::string sense_of(const ArrayMetadata& metadata, const ArraySource& elements,
+                     const std::optional<ElementBytes>& fill, const Value& attributes) {
+    Hasher hasher;
+    append_text(hasher, fmt::format("tessera index {}", index_version));
+    append_text(hasher, metadata.dtype.to_string() + metadata.dtype.str());
+    append_text(hasher, metadata.chunks.to_string());
+    append_text(hasher, lengths_text(metadata.edges));
+    for (const CodecConfig& codec : metadata.codecs) append_text(hasher, codec_to_json(codec).dump());
+    append_bytes(hasher, metadata.fill.bytes);
+    append_bytes(hasher, fill);
+    append_text(hasher, metadata.unknown.dump());
+    append_text(hasher, metadata.keys.key(Index::filled(metadata.shape.rank(), 0)));
+    append_text(hasher, elements.info().dtype.to_string() + (elements.info().marks_missing ? " marked" : ""));
+    append_text(hasher, attributes.dump());
+    return hex(hasher.finish());
+}
+
+/// Whether summaries of such elements can be saved.
+bool can_index(const DType& dtype) {
+    return dtype.kind() != Kind::complex && (is_number(dtype) || is_time(dtype));
+}
+
+/// The folder of an array in a directory, as a path.
+std::string folder_of(const ArrayState& state) {
+    return state.store->name_of(state.prefix);
+}
+
+/// Whether times of this file system tell every change, at once.
+bool has_good_times(const std::string& folder) {
+    return file_system_of(folder).limits.empty();
+}
+
+/// Why no index may be written into the array's folder; empty if it may.
+std::string why_not_there(const std::string& folder) {
+    struct stat status {};
+    const std::string own = folder + "/" + std::string(own_folder);
+    for (const std::string& path : {folder, own}) {
+        if (::lstat(path.c_str(), &status) != 0 || S_ISLNK(status.st_mode)) continue;
+        if (status.st_uid != ::geteuid()) return "it belongs to another user";
+        if (::access(path.c_str(), W_OK | X_OK) != 0) return "it cannot be written to";
+    }
+    const Descriptor open(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    try {
+        require_unsealed(open.get(), "", {});
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::sealed) throw;
+        return "it is sealed";
+    }
+    return "";
+}
+
+/// The part of `box` in `region`, which overlap.
+Region common_part(const Region& box, const Region& region) {
+    Region part = box;
+    for (int d = 0; d < box.rank(); ++d) {
+        const std::int64_t start = std::max(box.start[d], region.start[d]);
+        const std::int64_t end = std::min(box.start[d] + box.extent[d], region.start[d] + region.extent[d]);
+        part.start[d] = start;
+        part.extent[d] = std::max<std::int64_t>(0, end - start);
+    }
+    return part;
+}
+
+}  // namespace
+
+/// One walk over the stored chunks of a part. Each run of chunks, whose entries share a file, is gone through by all
+/// threads, and then handed on in order.
+class IndexWalk {
+public:
+    IndexWalk(const ChunkIndex& index, const ChunkIndex::Part& part, const IoOptions& io)
+        : index_(index),
+          part_(part),
+          io_(io),
+          state_(*ArrayAccess::state(index.array_)),
+          grid_(index.loaded_->grid),
+          units_(unit_grid(*index.loaded_)),
+          folder_(folder_of(state_)),
+          trusted_(has_good_times(folder_)) {
+        const Region first = units_.overlapping(grid_.chunk_region(Index::filled(grid_.shape().rank(), 0)));
+        together_ = std::max<std::int64_t>(1, units_together / std::max<std::int64_t>(1, first.count()));
+    }
+
+    /// False if what is stored cannot be told.
+    [[nodiscard]] bool list() {
+        const Region wanted = grid_.overlapping(part_.region);
+        const bool known = index_.array_.visit_stored([&](const Region& stored) {
+            const Index chunk = grid_.overlapping(stored).start;
+            bool inside = true;
+            for (int d = 0; d < chunk.rank(); ++d) {
+                inside = inside && chunk[d] >= wanted.start[d] && chunk[d] < wanted.start[d] + wanted.extent[d];
+            }
+            if (inside) numbers_.push_back(grid_.linear(chunk));
+        });
+        std::ranges::sort(numbers_);
+        const auto [first, last] = std::ranges::unique(numbers_);
+        numbers_.erase(first, last);
+        return known;
+    }
+
+    [[nodiscard]] std::int64_t go(const ChunkIndex::TakeUnit& take) {
+        std::int64_t elements = 0;
+        for_each_run([&](std::int64_t run, std::span<const std::int64_t> chunks) {
+            for (const Found& found : look(run, chunks)) {
+                for (const auto& [region, summary] : found.units) {
+                    take(region, summary);
+                    elements += region.count();
+                }
+            }
+        });
+        return elements;
+    }
+
+    [[nodiscard]] Indexed complete() {
+        Indexed made{.chunks = std::ssize(numbers_)};
+        own_ = directory_store(folder_, {.durability = Durability::none, .process_locks = false});
+        const std::string clock = fmt::format("{}/clock", index_folder);
+        own_->put(clock, {});
+        const auto now = own_->stamp(clock);
+        if (!now) throw io_failed();
+        own_->erase(clock);
+        settled_ = now->changed - (now->changed % second == 0 ? coarse_grain : fine_grain);
+        std::vector<std::string> kept;
+        for_each_run([&](std::int64_t run, std::span<const std::int64_t> chunks) {
+            kept.push_back(fmt::format("{}", run));
+            write(run, chunks, made);
+        });
+        for (const std::string& name : own_->list(index_folder).keys) {
+            if (std::ranges::find(kept, name) == kept.end()) own_->erase(join_key(index_folder, name));
+        }
+        return made;
+    }
+
+private:
+    /// What is known of a chunk's units in the part, in C order; and an entry for it, if one may be written.
+    struct Found {
+        std::vector<std::pair<Region, std::string>> units;
+        std::optional<Entry> entry;
+        bool kept = false;
+    };
+
+    [[nodiscard]] Error io_failed() const {
+        return {ErrorCode::io, fmt::format("{}: its index cannot be written", state_.name)};
+    }
+
+    template <class Each>
+    void for_each_run(const Each& each) {
+        for (auto at = numbers_.begin(); at != numbers_.end();) {
+            const std::int64_t run = *at / together_;
+            const auto end = std::lower_bound(at, numbers_.end(), (run + 1) * together_);
+            each(run, std::span(at, end));
+            at = end;
+        }
+    }
+
+    [[nodiscard]] static std::string key_of(std::int64_t run) { return fmt::format("{}/{}", index_folder, run); }
+
+    /// The chunk's stamp, asked for now.
+    [[nodiscard]] std::optional<ValueStamp> stamp(std::int64_t chunk) const {
+        return state_.store->stamp(state_.chunk_key(*index_.loaded_, grid_.index(chunk)));
+    }
+
+    [[nodiscard]] std::vector<Entry> load(std::int64_t run) const {
+        if (!trusted_) return {};
+        try {
+            Buffer bytes;
+            if (!state_.store->get(join_key(state_.prefix, key_of(run)), bytes, longest_file)) return {};
+            return entries_in({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, run);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
+            return {};
+        }
+    }
+
+    /// None of a file of another version, shape or sense. Throws corrupt.
+    [[nodiscard]] std::vector<Entry> entries_in(std::string_view file, std::int64_t run) const {
+        constexpr std::size_t sum_size = 8;
+        const std::size_t line = file.find('\n');
+        if (line == file.npos || file.size() - line - 1 < sum_size) throw corrupt("no index of chunks");
+        const std::string_view covered = file.substr(0, file.size() - sum_size);
+        if (IndexReader(file.substr(covered.size())).word() != fnv1a(covered)) throw corrupt("a damaged index");
+        const Value head = Value::parse(file.substr(0, line));
+        if (head.at("tessera_index").as_int64() != index_version || head.at("sense").as_string() != index_.sense_) {
+            return {};
+        }
+        const auto old = grid_then(head.at("shape"));
+        IndexReader from(covered.substr(line + 1));
+        std::vector<Entry> entries;
+        std::int64_t before = run * together_;
+        while (old && !from.ended()) {
+            entries.push_back(load_entry(from, before, (run + 1) * together_ - 1 - before));
+            before = entries.back().chunk;
+            if (before >= grid_.chunk_count() || !is_as_then(*old, before)) entries.pop_back();
+        }
+        return entries;
+    }
+
+    /// The grid for which entries were made, if chunks have the same numbers in it: it may be longer or shorter.
+    [[nodiscard]] std::optional<ChunkGrid> grid_then(const Value& lengths) const {
+        Shape shape;
+        for (const Value& length : lengths.as_array()) shape.push_back(length.as_int64());
+        if (shape == grid_.shape()) return grid_;
+        if (shape.rank() != grid_.shape().rank() || !grid_.regular()) return std::nullopt;
+        for (int d = 1; d < shape.rank(); ++d) {
+            if (shape[d] != grid_.shape()[d]) return std::nullopt;
+        }
+        return ChunkGrid(shape, grid_.chunks());
+    }
+
+    [[nodiscard]] bool is_as_then(const ChunkGrid& old, std::int64_t chunk) const {
+        return chunk < old.chunk_count() &&
+               old.chunk_region(grid_.index(chunk)) == grid_.chunk_region(grid_.index(chunk));
+    }
+
+    /// All chunks of a run that are in the part.
+    [[nodiscard]] std::vector<Found> look(std::int64_t run, std::span<const std::int64_t> chunks) const {
+        const std::vector<Entry> entries = part_.entries == ChunkIndex::Entries::use ? load(run) : std::vector<Entry>();
+        std::vector<Found> found(chunks.size());
+        parallel_in_memory(std::ssize(chunks), io_, [&](std::int64_t n) {
+            const auto at = static_cast<std::size_t>(n);
+            found[at] = look_at(chunks[at], entries);
+            if (io_.progress != nullptr) {
+                std::int64_t bytes = 0;
+                for (const auto& unit : found[at].units) bytes += unit.first.count();
+                io_.progress->advance(bytes * index_.elements().info().dtype.size());
+            }
+        });
+        return found;
+    }
+
+    [[nodiscard]] Found look_at(std::int64_t chunk, std::span<const Entry> entries) const {
+        const auto entry = std::ranges::lower_bound(entries, chunk, {}, &Entry::chunk);
+        const bool has_entry = entry != entries.end() && entry->chunk == chunk;
+        std::optional<ValueStamp> now;
+        if (has_entry || settled_) now = stamp(chunk);
+        if (has_entry && now && is_same_value(*now, entry->stamp)) {
+            if (auto known = by_entry(chunk, *entry)) return std::move(*known);
+        }
+        const Region region = grid_.chunk_region(grid_.index(chunk));
+        Found found{.units = read(common_part(region, part_.region)), .entry = {}, .kept = false};
+        const bool settled = settled_ && now && !now->by_content && now->changed < *settled_;
+        const auto after = settled ? stamp(chunk) : std::nullopt;
+        if (!after || !is_same_value(*now, *after)) return found;
+        found.entry = Entry{.chunk = chunk, .stamp = *now, .units = {}};
+        IndexWriter to(found.entry->units);
+        for (const auto& unit : found.units) to.text(unit.second);
+        return found;
+    }
+
+    /// nullopt if the entry does not say what is asked.
+    [[nodiscard]] std::optional<Found> by_entry(std::int64_t chunk, const Entry& entry) const {
+        Found found{.units = {}, .entry = settled_ ? std::optional(entry) : std::nullopt, .kept = true};
+        const Region box = units_.overlapping(grid_.chunk_region(grid_.index(chunk)));
+        try {
+            IndexReader from(entry.units);
+            for (std::int64_t n = 0; n < box.count(); ++n) {
+                const Region unit = units_.chunk_region(index_in(box, n));
+                const std::string_view summary = from.text();
+                const Region part = common_part(unit, part_.region);
+                if (part.empty()) continue;
+                if (!(part == unit)) {
+                    for (auto& one : read(part)) found.units.push_back(std::move(one));
+                    continue;
+                }
+                IndexReader check(summary);
+                make_summary()->load(check, unit.count());
+                if (!check.ended()) return std::nullopt;
+                found.units.emplace_back(unit, summary);
+            }
+            return from.ended() ? std::optional(std::move(found)) : std::nullopt;
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::corrupt) throw;
+            return std::nullopt;
+        }
+    }
+
+    [[nodiscard]] std::unique_ptr<ColumnSummary> make_summary() const {
+        const ArrayInfo info = index_.elements().info();
+        return ColumnSummary::make(native_dtype(info.dtype), part_.bins ? index_bins : 0, info.marks_missing);
+    }
+
+    /// Reads a region of one chunk, and sums up what is in each unit.
+    [[nodiscard]] std::vector<std::pair<Region, std::string>> read(const Region& region) const {
+        std::vector<std::pair<Region, std::string>> all;
+        const DType dtype = native_dtype(index_.elements().info().dtype);
+        const Region touched = units_.overlapping(region);
+        const Blocks slabs(touched.extent, slab(touched.extent, dtype.size()));
+        for (const Block& block : slabs) {
+            Region some = block.region;
+            for (int d = 0; d < some.rank(); ++d) some.start[d] += touched.start[d];
+            const Region first = units_.chunk_region(index_in(some, 0));
+            const Region last = units_.chunk_region(index_in(some, some.count() - 1));
+            Region whole = first;
+            for (int d = 0; d < some.rank(); ++d) {
+                whole.extent[d] = last.start[d] + last.extent[d] - first.start[d];
+            }
+            const Region box = common_part(whole, region);
+            NDArray memory(dtype, box.extent);
+            index_.elements().read_into(box, memory.view(), {.threads = 1, .stop = io_.stop});
+            for (std::int64_t n = 0; n < some.count(); ++n) {
+                const Region unit = common_part(units_.chunk_region(index_in(some, n)), region);
+                Region inside = unit;
+                for (int d = 0; d < unit.rank(); ++d) inside.start[d] -= box.start[d];
+                all.emplace_back(unit, summed(std::as_const(memory).view().part(inside), some.count() > 1));
+            }
+        }
+        return in_order(std::move(all), touched);
+    }
+
+    /// So many units along each dimension are read at once, some MiB.
+    [[nodiscard]] Shape slab(const Shape& units, std::int64_t item) const {
+        constexpr std::int64_t enough = std::int64_t{4} << 20;
+        Shape slab = Shape::filled(units.rank(), 1);
+        std::int64_t bytes = byte_count(units_.chunks(), item);
+        for (int d = units.rank() - 1; d >= 0; --d) {
+            slab[d] = std::clamp<std::int64_t>(enough / std::max<std::int64_t>(bytes, 1), 1, units[d]);
+            bytes *= slab[d];
+            if (slab[d] < units[d]) break;
+        }
+        return slab;
+    }
+
+    /// In C order of the units.
+    [[nodiscard]] std::vector<std::pair<Region, std::string>> in_order(
+        std::vector<std::pair<Region, std::string>> units, const Region& touched) const {
+        if (touched.count() == 1) return units;
+        std::ranges::sort(units, {},
+                          [&](const auto& unit) { return units_.linear(units_.overlapping(unit.first).start); });
+        return units;
+    }
+
+    /// `scattered`: the elements may not lie side by side. They are then brought together, because the last places of a
+    /// sum depend on what is added first: a unit has one sum, in whatever company it was read.
+    [[nodiscard]] std::string summed(const ArrayView& elements, bool scattered) const {
+        NDArray together(elements.dtype, scattered ? elements.shape : Shape{0});
+        if (scattered) copy_elements(elements, together.view());
+        const auto summary = make_summary();
+        const auto& fill = index_.fill();
+        tessera::for_each_run(scattered ? std::as_const(together).view() : elements,
+                              [&](const std::byte* run, std::int64_t step, std::int64_t n) {
+                                  summary->add(run, step, n, fill ? fill->data() : nullptr);
+                              });
+        std::string saved;
+        IndexWriter to(saved);
+        summary->save(to);
+        return saved;
+    }
+
+    void write(std::int64_t run, std::span<const std::int64_t> chunks, Indexed& made) {
+        bool changed = false;
+        std::string file =
+            Value{{"tessera_index", index_version}, {"sense", index_.sense_}, {"shape", lengths_value(grid_.shape())}}
+                .dump({.ascii = true}) +
+            '\n';
+        IndexWriter to(file);
+        std::int64_t before = run * together_;
+        for (const Found& found : look(run, chunks)) {
+            (found.kept ? made.kept : made.counted) += 1;
+            if (!found.entry) ++made.unsettled;
+            changed = changed || !found.kept;
+            if (!found.entry) continue;
+            save_entry(to, *found.entry, before);
+            before = found.entry->chunk;
+        }
+        to.word(fnv1a(file));
+        made.bytes += file.size();
+        if (changed || !is_there(run, file.size())) own_->put(key_of(run), std::as_bytes(std::span(file)));
+    }
+
+    /// Whether the file of a run has this size: one that keeps entries of chunks that are gone by now has another.
+    [[nodiscard]] bool is_there(std::int64_t run, std::uint64_t size) const {
+        const auto there = own_->stamp(key_of(run));
+        return there && there->size == size;
+    }
+
+    const ChunkIndex& index_;
+    const ChunkIndex::Part& part_;
+    const IoOptions& io_;
+    const ArrayState& state_;
+    const ChunkGrid& grid_;
+    ChunkGrid units_;
+    std::string folder_;
+    bool trusted_;
+    std::int64_t together_ = 1;
+    CountedVector<std::int64_t> numbers_;  ///< of the stored chunks, ascending
+    std::shared_ptr<KeyValueStore> own_;   ///< to write to
+    std::optional<std::int64_t> settled_;  ///< values that changed before this moment may have entries
+};
+
+ChunkIndex::ChunkIndex(const Array& array, std::unique_ptr<ArraySource> elements)
+    : array_(array),
+      loaded_(ArrayAccess::state(array)->loaded()),
+      elements_(std::move(elements)),
+      fill_(elements_->fill_bytes()) {
+    const DType dtype = elements_->info().dtype;
+    if (fill_ && !(dtype == native_dtype(dtype))) swap_elements(dtype, fill_->data(), 1);
+    sense_ = sense_of(loaded_->metadata, *elements_, fill_, meaning_of(array_).attributes);
+}
+
+std::shared_ptr<const ChunkIndex> ChunkIndex::of(const ArraySource& source, bool raw, std::string* why) {
+    std::string reason;
+    const Array* const array = as_array(source);
+    if (array == nullptr) {
+        reason = "it is no stored array";
+    } else if (!is_directory_store(*ArrayAccess::state(*array)->store)) {
+        reason = "it does not lie in a directory, or is just being edited";
+    } else {
+        auto elements = decoded(std::make_unique<Array>(*array));
+        const bool same = elements->converted_from() == nullptr;
+        if (!can_index(elements->info().dtype)) {
+            reason = "its elements are neither real numbers nor times";
+        } else if (!raw || same) {
+            return std::shared_ptr<const ChunkIndex>(new ChunkIndex(*array, std::move(elements)));
+        }
+    }
+    if (why != nullptr) *why = std::move(reason);
+    return nullptr;
+}
+
+std::shared_ptr<const ChunkIndex> ChunkIndex::there(const ArraySource& source, bool raw) {
+    const Array* const array = as_array(source);
+    if (array == nullptr) return nullptr;
+    const ArrayState& state = *ArrayAccess::state(*array);
+    if (!state.store->local_files().folder_id(state.key(index_folder))) return nullptr;
+    return of(source, raw);
+}
+
+std::optional<std::int64_t> ChunkIndex::for_each_unit(const Part& part, const TakeUnit& take,
+                                                      const IoOptions& io) const {
+    IndexWalk walk(*this, part, io);
+    if (!walk.list()) return std::nullopt;
+    return walk.go(take);
+}
+
+Indexed ChunkIndex::complete(const IoOptions& io) const {
+    const ArrayState& state = *ArrayAccess::state(array_);
+    const std::string folder = folder_of(state);
+    std::string why = has_good_times(folder) ? why_not_there(folder)
+                                             : "the file system does not tell at once, to the nanosecond, what changed";
+    if (!why.empty()) throw unsupported("{}: no index of its chunks is made: {}", state.name, why);
+    const Part all{.region = Region::whole(loaded_->grid.shape()),
+                   .bins = unit_grid(*loaded_).chunk_count() <= most_with_bins};
+    IndexWalk walk(*this, all, io);
+    if (!walk.list())
+        throw unsupported("{}: no index of its chunks is made: `verify` says what is in their way", state.name);
+    return walk.complete();
+}
+
+Indexed index_chunks(const ArraySource& source, const IoOptions& io) {
+    std::string why;
+    const auto index = ChunkIndex::of(source, false, &why);
+    if (index == nullptr) throw unsupported("{}: no index of its chunks is made: {}", source.name(), why);
+    return index->complete(io);
+}
+
+std::optional<ElementBytes> ChunkIndex::absent_element() const {
+    const auto stored = array_.absent_element();
+    if (!stored) return std::nullopt;
+    NDArray one(loaded_->metadata.dtype, Shape{1});
+    std::copy(stored->begin(), stored->end(), one.bytes().begin());
+    const auto as_elements =
+        decoded(shared_source(view_source(std::as_const(one).view(), ""), meaning_of(array_).attributes));
+    const DType dtype = native_dtype(elements_->info().dtype);
+    if (!(native_dtype(as_elements->info().dtype) == dtype)) return std::nullopt;
+    NDArray made(dtype, Shape{1});
+    as_elements->read_into(Region::whole(Shape{1}), made.view(), {});
+    return ElementBytes(made.bytes().begin(), made.bytes().end());
+}
+
+}  // namespace tessera

@@ -1,0 +1,287 @@
+"""The index of chunks: what it says is what a full read says, whoever changed the array meanwhile, and however."""
+
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import numpy as np
+
+from program import PROGRAM, ProgramTest, main, zarr
+
+SETTLED = 0.15  # seconds after which a change is older than any clock's grain
+
+
+def files_of(folder):
+    """The chunks' files."""
+    return sorted(p for p in pathlib.Path(folder).rglob("*")
+                  if p.is_file() and ".tessera" not in p.parts and p.name[0].isdigit() and p.stat().st_size)
+
+
+class Index(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.random = np.random.default_rng(11)
+        self.values = self.random.normal(size=(60, 50)).astype("<f4")
+        self.values[3, 4] = np.nan
+        self.values[20:30, 20:30] = 0
+
+    def make(self, values=None, *words):
+        self.save("values.npy", self.values if values is None else values)
+        self.tessera("import", "values.npy", "a.zarr", "--chunks", "10,10", "--quiet", "--overwrite", *words)
+        time.sleep(SETTLED)
+
+    def stats(self, *words):
+        return self.tessera_json("stats", "a.zarr", *words)
+
+    def require_equal(self, *words, says=None):
+        """What the index says is what a full read says, to the last bit."""
+        found = self.stats(*words)
+        self.assertEqual(found, self.stats("--no-index", *words), says)
+        return found
+
+    def index(self, path="a.zarr"):
+        return self.tessera_json("index", path)
+
+    def chunks_opened(self, *words):
+        """The files of chunks that a command opens."""
+        trace = self.folder / "trace"
+        options = os.environ | {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+        subprocess.run(["strace", "-f", "-qq", "-e", "signal=none", "-e", "trace=open,openat,openat2", "-o", trace, PROGRAM,
+                        *map(str, words)], cwd=self.folder, env=options, check=True, capture_output=True)
+        opened = set()
+        for line in trace.read_text().splitlines():
+            name = line.split('"')[1] if '"' in line else ""
+            if "O_DIRECTORY" not in line and any(name.endswith(f.relative_to(self.folder / "a.zarr").as_posix())
+                                                 for f in files_of(self.folder / "a.zarr")):
+                opened.add(name)
+        return opened
+
+    def test_only_what_changed_is_read(self):
+        if shutil.which("strace") is None:
+            self.skipTest("no strace")
+        for words in (), ("--format", "v3", "--shards", "20,20"):
+            with self.subTest(words=words):
+                self.make(None, *words)
+                stored = len(files_of(self.folder / "a.zarr"))
+                self.assertEqual(len(self.chunks_opened("stats", "a.zarr")), stored)
+                made = self.index()
+                self.assertEqual((made["chunks"], made["read"], made["unsettled"]), (stored, stored, 0))
+                self.assertEqual(self.chunks_opened("stats", "a.zarr"), set())
+                for place in "5,5", "25,45", "55,15":
+                    self.tessera("set", "a.zarr", place, "7.5")
+                self.assertEqual(len(self.chunks_opened("stats", "a.zarr")), 3)
+                self.assertEqual(len(self.chunks_opened("stats", "a.zarr", "--no-index")), stored)
+                # A part: the chunks that it cuts are read.
+                self.assertLessEqual(len(self.chunks_opened("stats", "a.zarr", "--sel", "20:40, 5:20")), 2 + 3)
+                self.require_equal("--sel", "20:40, 5:20")
+                time.sleep(SETTLED)
+                made = self.index()
+                self.assertEqual((made["read"], made["kept"]), (3, stored - 3))
+                self.assertEqual(self.chunks_opened("stats", "a.zarr"), set())
+
+    def test_numpy_says_the_same(self):
+        for dtype in "<f4", ">f8", "<i2", "<u8", "<i8", "|b1", "<f2", "<M8[s]":
+            values = np.rint(np.nan_to_num(self.values) * 3) if dtype[1] in "uiM" else self.values
+            if dtype[1:] == "u8":
+                values = np.abs(values)
+            values = values.astype(dtype)
+            with self.subTest(dtype=dtype):
+                self.make(values)
+                self.index()
+                found = self.require_equal()
+                self.assertEqual(found["count"], values.size)
+                self.require_equal("--bins", "0")
+                self.require_equal("--sel", "::2")
+                if dtype[1] in "ui":
+                    self.assertEqual((found["min"], found["max"]), (values.min(), values.max()))
+                if dtype[1] == "f":
+                    extremes = tuple(values.dtype.type(found[name]) for name in ("min", "max"))
+                    self.assertEqual(extremes, (np.nanmin(values), np.nanmax(values)))
+                    self.assertEqual(found["nan"], 1)
+                    self.assertAlmostEqual(found["mean"], np.nanmean(values.astype("f8")), places=12)
+
+    def test_sparse_packed_and_infinite(self):
+        self.tessera("create", "a.zarr", "--shape", "100,100", "--chunks", "10,10", "--dtype", "<i2", "--fill", "9",
+                     "--format", "v3")
+        self.tessera("set", "a.zarr", "5:25,5:25", "100")
+        time.sleep(SETTLED)
+        self.index()
+        self.assertEqual(self.require_equal()["fill"], 10_000 - 400)
+        for name, value in ("scale_factor", "0.5"), ("_FillValue", "9"), ("scale_factor", "0.25"):
+            self.tessera("attrs", "a.zarr", "set", name, value)
+            self.require_equal(says=(name, value))
+            self.require_equal("--raw")
+            self.index()
+            found = self.require_equal()
+            self.assertEqual(found["max"], 100 * float(self.tessera("attrs", "a.zarr", "get", "scale_factor")))
+        self.assertEqual(found["missing"], 10_000 - 400)
+        self.make(np.array([[np.inf, 1], [-np.inf, np.nan]], "<f8"))
+        self.index()
+        self.require_equal()
+
+    def write_past(self, path, how):
+        """Changes a chunk as programs do that know nothing of the index."""
+        data = path.read_bytes()
+        before = path.stat()
+        if how == "in place, with its old time":
+            other = next(p for p in files_of(self.folder / "a.zarr") if p != path)
+            with open(path, "r+b") as file:
+                file.write(other.read_bytes())
+                file.truncate()
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        elif how == "another file with the old time":
+            other = self.random.choice(files_of(self.folder / "a.zarr"))
+            shutil.copy(other, path.with_name("x.tmp"))
+            os.utime(path.with_name("x.tmp"), ns=(before.st_atime_ns, before.st_mtime_ns))
+            os.replace(path.with_name("x.tmp"), path)
+        elif how == "whole seconds":
+            shutil.copy(self.random.choice(files_of(self.folder / "a.zarr")), self.folder / "x.tmp")
+            path.write_bytes((self.folder / "x.tmp").read_bytes())
+            os.utime(path, (int(before.st_mtime), int(before.st_mtime)))
+        elif how == "gone":
+            path.unlink()
+        elif how == "touched":
+            os.utime(path)
+        elif how == "cut off":
+            path.write_bytes(data[:len(data) // 2])
+            return data
+        return None
+
+    def test_histories(self):
+        """Writers that know the index and those that do not: after each step all answers are those of a full read."""
+        ways = ["in place, with its old time", "another file with the old time", "whole seconds", "gone", "touched", "cut off"]
+        for seed in range(3):
+            chance = random.Random(seed)
+            self.make(None, *(("--format", "v2") if seed != 1 else ("--format", "v3", "--shards", "20,20")))
+            rows = 60
+            for step in range(14):
+                does = chance.choice(["set", "append", "resize", "zarr", "undo", *ways])
+                cut = None
+                if does == "set":
+                    self.tessera("set", "a.zarr", f"{chance.randrange(rows)}, :{chance.randrange(1, 50)}",
+                                 chance.choice(["3.5", "nan", "-1e30", "0"]))
+                elif does == "append":
+                    self.save("more.npy", self.values[:chance.randrange(1, 25)])
+                    self.tessera("append", "a.zarr", "more.npy", "--quiet")
+                    rows = self.tessera_json("info", "a.zarr")["shape"][0]
+                elif does == "resize":
+                    rows = chance.randrange(20, 80)
+                    self.tessera("resize", "a.zarr", f"{rows},50")
+                elif does == "zarr" and seed != 1:
+                    zarr.open(self.path("a.zarr"), mode="r+")[chance.randrange(rows):, 7] = step
+                elif does == "undo":
+                    self.run_program("undo", "a.zarr")
+                    rows = self.tessera_json("info", "a.zarr")["shape"][0]
+                elif does in ways:
+                    path = chance.choice(files_of(self.folder / "a.zarr"))
+                    cut = self.write_past(path, does)
+                if cut is not None:
+                    self.assertNotEqual(self.run_program("stats", "a.zarr").returncode, 0)
+                    path.write_bytes(cut)
+                self.require_equal(says=(seed, step, does))
+                self.require_equal("--sel", "3:17, 12:40", says=(seed, step, does))
+                if chance.random() < 0.5:
+                    if chance.random() < 0.5:
+                        time.sleep(SETTLED)
+                    self.index()
+                    found = self.require_equal(says=(seed, step, does))
+                    full = self.exported("a.zarr")
+                    self.assertEqual(found["nan"], np.isnan(full).sum())
+                    self.assertEqual((np.float32(found["min"]), np.float32(found["max"])), (np.nanmin(full), np.nanmax(full)))
+
+    def test_a_change_within_a_tick_is_not_missed(self):
+        """An entry is made only of what is older than the clock's grain."""
+        self.make()
+        self.tessera("set", "a.zarr", "0,0", "1")
+        made = self.index()
+        self.assertEqual((made["read"], made["unsettled"]), (made["chunks"], 1))
+        chunk = files_of(self.folder / "a.zarr")[0]
+        for _ in range(20):
+            os.utime(chunk)
+            made = self.index()
+            self.assertEqual((made["read"], made["unsettled"]), (1, 1))
+
+    def test_another_array_in_its_place(self):
+        self.make()
+        self.index()
+        for words in ("--dtype", "<f8"), ("--format", "v3"), ("--fill", "3"):
+            kept = self.folder / "kept"
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(self.folder / "a.zarr" / ".tessera" / "index", kept)
+            self.tessera("copy", "values.npy", "a.zarr", "--chunks", "10,10", "--overwrite", "--quiet", *words)
+            shutil.copytree(kept, self.folder / "a.zarr" / ".tessera" / "index", dirs_exist_ok=True)
+            self.require_equal(says=words)
+            time.sleep(SETTLED)
+            self.index()
+
+    def test_damage_is_passed_over(self):
+        self.make()
+        self.index()
+        whole = self.require_equal()
+        file = self.folder / "a.zarr" / ".tessera" / "index" / "0"
+        good = file.read_bytes()
+        for n in range(0, len(good), max(1, len(good) // 60)):
+            for bad in good[:n], good[:n] + bytes([good[n] ^ 0x55]) + good[n + 1:], good + good[:n]:
+                file.write_bytes(bad)
+                self.assertEqual(self.stats(), whole)
+        file.unlink()
+        file.mkdir()
+        self.assertEqual(self.stats(), whole)
+        file.rmdir()
+        file.symlink_to(self.folder / "values.npy")
+        self.assertEqual(self.stats(), whole)
+
+    def test_killed(self):
+        """Whenever it is killed, what is there is right, and the next run goes on."""
+        self.make()
+        for n in range(12):
+            shutil.rmtree(self.folder / "a.zarr" / ".tessera" / "index", ignore_errors=True)
+            run = subprocess.Popen([PROGRAM, "index", "a.zarr"], cwd=self.folder, stdout=subprocess.DEVNULL)
+            time.sleep(0.002 * n)
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+            self.require_equal()
+        self.assertEqual(self.index()["unsettled"], 0)
+        self.assertEqual([p.name for p in (self.folder / "a.zarr" / ".tessera" / "index").iterdir()
+                          if not p.name.startswith(".")], ["0"])
+
+    def test_nobody_takes_it_along(self):
+        self.make()
+        self.tessera("seal", "a.zarr")
+        dandi = self.tessera("digest", "--dandi", "a.zarr")
+        shutil.rmtree(self.folder / "a.zarr" / ".tessera")
+        self.index()
+        self.assertEqual(self.tessera("digest", "--dandi", "a.zarr"), dandi)
+        self.assertNotIn("index", self.tessera("verify", "a.zarr", "--json"))
+        self.tessera("copy", "a.zarr", "b.zarr", "--quiet")
+        self.tessera("sync", "a.zarr", "c.zarr", "--quiet")
+        self.tessera("copy", "a.zarr", "d.zip", "--quiet")
+        self.tessera("copy", "d.zip", "e.zarr", "--quiet")
+        self.tessera("snapshot", "a.zarr", "create", "one")
+        self.tessera("seal", "a.zarr", "--bagit", "bag")
+        self.tessera("seal", "a.zarr")
+        self.assertNotIn("index", (self.folder / "a.zarr" / ".tessera" / "sha256sums.txt").read_text())
+        made = [p for p in self.folder.rglob("index") if ".tessera" in p.parts]
+        self.assertEqual(made, [self.folder / "a.zarr" / ".tessera" / "index"])
+        self.refused("index", "a.zarr", says=["no index of its chunks", "it is sealed"])
+        self.require_equal()
+
+    def test_what_has_none(self):
+        self.save("text.npy", np.array(["a", "b"]))
+        self.tessera("import", "text.npy", "text.zarr", "--quiet")
+        self.refused("index", "text.zarr", says="neither real numbers nor times")
+        self.refused("index", "text.npy", says="it is no stored array")
+        self.make()
+        if os.geteuid() == 0:
+            os.chown(self.folder / "a.zarr", 65534, -1)
+            self.refused("index", "a.zarr", says="it belongs to another user")
+            self.assertFalse((self.folder / "a.zarr" / ".tessera" / "index").exists())
+
+
+if __name__ == "__main__":
+    main()
