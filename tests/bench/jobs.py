@@ -2,13 +2,15 @@
 """Everyday jobs of the program beside what a user would write with NumPy and zarr-python 2, on an array larger than memory
 that either may take.
 
-    /usr/bin/python3 tests/bench/jobs.py [--program build/release/tools/tessera] [--folder /dev/shm] [--mib 2048]
+    /usr/bin/python3 tests/bench/jobs.py [--program build/release/tools/tessera] [--folder /dev/shm] [--mib 2048] [--day]
 
 The array is float32, in chunks of about 1 MiB (blosc lz4). The program works within --max-memory 256M, with as many
 threads as there are cores; the loops of NumPy take one row of chunks at a time. GDAL and
 NCO do the same where they are installed and have such a command. Each job that writes makes a new array, once after
 a time that is not counted. For verify the loop only reads: zarr checks nothing more. Seconds, processor seconds and the most memory of the program are printed; what both make is compared, and
 nothing else is asserted.
+
+--day: instead the jobs of a scientist's day on a data set, beside CDO, NCO and xarray (day_jobs.py).
 """
 import argparse
 import hashlib
@@ -22,11 +24,7 @@ import time
 
 import numpy as np
 
-try:
-    import zarr
-    from numcodecs import Blosc
-except ImportError:
-    sys.exit("jobs.py needs zarr-python 2 (Debian's python3-zarr)")
+import day_jobs
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--program", default="build/release/tools/tessera")
@@ -34,7 +32,15 @@ parser.add_argument("--folder", default="/dev/shm" if os.access("/dev/shm", os.W
 parser.add_argument("--mib", type=int, default=2048)
 parser.add_argument("--max-memory", default="256M")
 parser.add_argument("--only", help="names of jobs, with commas between them")
+parser.add_argument("--day", action="store_true", help="jobs on a data set")
+parser.add_argument("--rounds", type=int, default=1, help="of --day: how often each is run; the least time counts")
 options = parser.parse_args()
+try:
+    import zarr
+    from numcodecs import Blosc
+except ImportError:
+    if not options.day:
+        sys.exit("jobs.py needs zarr-python 2 (Debian's python3-zarr)")
 PROGRAM = os.path.abspath(options.program)
 
 STEPS = 16  # the array is so many frames
@@ -281,7 +287,7 @@ if __name__ == "__main__":
     back = os.getcwd()
     try:
         os.chdir(folder)
-        main()
+        day_jobs.main(options, PROGRAM) if options.day else main()
     finally:
         os.chdir(back)
         shutil.rmtree(folder, ignore_errors=True)

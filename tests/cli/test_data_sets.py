@@ -445,6 +445,16 @@ class DataSets(ProgramTest):
         program("calc", "mean.zarr", "mean(t, time) * 2", "t=a.nc::t", "--format", "v3")
         self.assertEqual(json.loads(program("info", "mean.zarr", "--json"))["dimension_names"], ["time", "lat", "lon"])
 
+    def test_several_variables_in_one_expression(self):
+        program("calc", "both.nc", "t * 2 - u + z", "z=a.nc::orography", "t=a.nc::t", "u=a.nc::u")
+        made = self.opened("both.nc")
+        np.testing.assert_allclose(made.data, self.a.t * 2 - self.a.u + self.a.orography, rtol=1e-5)
+        for name in "time", "lat", "lon":
+            np.testing.assert_array_equal(made[name], self.a[name])
+        days("b.nc", 60, 60)
+        program("calc", "change.nc", "b - a", "a=a.nc::t", "b=b.nc::t")
+        self.assertEqual(self.opened("change.nc").t.dims, ("time", "lat", "lon"))
+
     def test_both_words_for_months(self):
         days("years.nc", 0, 500)
         with xr.open_dataset("years.nc") as data:

@@ -564,9 +564,29 @@ std::pair<std::string, std::string> split_node(const std::string& path) {
     return {path.substr(0, slash), path.substr(slash + 1, path.find_last_not_of('/') - slash)};
 }
 
+/// Of several operands that with the most dimensions, which the result has.
+std::optional<std::pair<std::string, std::string>> lift_operand(CalcRecipe& calc) {
+    std::optional<std::pair<std::string, std::string>> found;
+    std::string path;
+    int most = -1;
+    for (const auto& [name, operand] : calc.operands) {
+        std::pair<std::string, std::string> node = split_node(operand.array ? "" : operand.path);
+        const auto set = node.first.empty() ? std::nullopt : DataSet::at(node.first);
+        if (!set || !set->has(node.second) || set->member(node.second).shape.rank() <= most) continue;
+        most = set->member(node.second).shape.rank();
+        path = operand.path;
+        found = std::move(node);
+    }
+    for (auto& [name, operand] : calc.operands) {
+        if (found && operand.path == path) operand.path = found->first;
+    }
+    return found;
+}
+
 /// Makes a recipe over single arrays one over the data sets that they lie in. The path of the first set, and the name
 /// that all of them have there; nullopt for arrays that lie in none, or have other names.
 std::optional<std::pair<std::string, std::string>> lift(Recipe& recipe) {
+    if (auto* const calc = std::get_if<CalcRecipe>(&recipe.make)) return lift_operand(*calc);
     std::vector<Ingredient*> arrays;
     std::visit(
         [&](auto& made) {
@@ -574,17 +594,13 @@ std::optional<std::pair<std::string, std::string>> lift(Recipe& recipe) {
             if constexpr (requires { made.parts; }) {
                 for (Ingredient& part : made.parts) arrays.push_back(&part);
             }
-            if constexpr (requires { made.operands; }) {
-                for (auto& [name, operand] : made.operands) arrays.push_back(&operand);
-            }
         },
         recipe.make);
-    const bool joined = std::holds_alternative<JoinRecipe>(recipe.make);
     std::optional<std::pair<std::string, std::string>> first;
     for (Ingredient* const array : arrays) {
         std::pair<std::string, std::string> node = split_node(array->array ? "" : array->path);
         if (node.first.empty()) return std::nullopt;
-        if (first && (node.second != first->second || (!joined && node.first != first->first))) return std::nullopt;
+        if (first && node.second != first->second) return std::nullopt;
         array->path = node.first;
         if (!first) first = std::move(node);
     }
@@ -741,7 +757,11 @@ std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe) {
     const std::string group = name.substr(0, slash == std::string::npos ? 0 : slash);
     std::erase_if(made.groups, [&](const ArrayFileGroup& one) { return one.name != group; });
     for (ArrayFileGroup& one : made.groups) one.name.clear();
-    for (auto& one : made.arrays) one.path = last_of(one.path);
+    const auto* const calc = std::get_if<CalcRecipe>(&recipe.make);
+    const bool mixed = calc != nullptr && std::ranges::any_of(calc->operands, [&](const auto& operand) {
+                           return split_node(operand.second.path).second != name;
+                       });
+    for (auto& one : made.arrays) one.path = mixed && one.path == name ? "data" : last_of(one.path);
     return made;
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, runtime_c
 
 from ._types import DType, DTypeLike, Document, Values
 
-__all__ = ["AnyArray", "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "JobState", "Repair", "Result", "Seal", "Statistics",
+__all__ = ["AnyArray", "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Indexed", "JobState", "Repair", "Result", "Seal", "Statistics",
            "Unit", "UnitDone", "Verification"]
 
 
