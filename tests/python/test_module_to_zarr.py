@@ -271,8 +271,13 @@ def test_killed():
 
     every_step(remove, lambda: tessera.to_zarr(data, "set.zarr"), None, data.load(), look)
     remove()
+    assert killed_at(12, lambda: tessera.to_zarr(data, "set.zarr"))
+    left = [name for name in os.listdir(".") if name.startswith(".tessera-tmp-")]
+    tessera.save("other.zarr", np.zeros(3))
+    assert len(left) == 1 and list(tessera.open(".")) == ["other.zarr"]  # nobody sees what it left
+    remove()
     tessera.to_zarr(dataset(), "set.zarr")  # which takes away what the killed ones left
-    assert not [name for name in os.listdir(".") if name.startswith(".set.zarr")], os.listdir(".")
+    assert not [name for name in os.listdir(".") if name.startswith(".")], os.listdir(".")
     shutil.copytree("set.zarr", "kept.zarr")
 
     def restore():

@@ -32,6 +32,7 @@ from ._types import Document, Format, Remote
 if TYPE_CHECKING:
     from xarray import Variable
 
+_TEMPORARY = ".tessera-tmp-"
 _ENCODED = ("scale_factor", "add_offset", "units", "calendar")
 # Of an encoding what says how an array is stored; the rest is of the CF conventions, and xarray's.
 _STORED = ("filters", "serializer", "compressors", "compressor")
@@ -175,15 +176,18 @@ def _require_known(nodes: Mapping[str, Any], encoding: Mapping[str, Any]) -> dic
 
 
 def _beside(place: str) -> str:
-    """Where a new group is written until it is complete. What ended processes of this machine left there is removed."""
-    above, name = os.path.split(place)
+    """Where a new group is written until it is complete: under a name that no listing shows, and that repair knows.
+
+    What ended processes of this machine left there is removed.
+    """
+    above = os.path.dirname(place)
     os.makedirs(above, exist_ok=True)
-    mine = f".{name}.to_zarr-{socket.gethostname()}-"
+    mine = f"-to_zarr-{socket.gethostname()}-"
     for left in os.listdir(above):
-        number = left[len(mine):].partition("-")[0]
-        if left.startswith(mine) and number.isdigit() and not os.path.exists(f"/proc/{number}"):
+        number, is_mine, _ = left.removeprefix(_TEMPORARY).partition(mine)
+        if left.startswith(_TEMPORARY) and is_mine and number.isdigit() and not os.path.exists(f"/proc/{number}"):
             shutil.rmtree(os.path.join(above, left), ignore_errors=True)
-    return os.path.join(above, f"{mine}{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    return os.path.join(above, f"{_TEMPORARY}{os.getpid()}{mine}{uuid.uuid4().hex[:8]}")
 
 
 @contextlib.contextmanager
