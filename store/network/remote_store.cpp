@@ -44,7 +44,7 @@ namespace {
 
 constexpr std::uint64_t tail_bytes = std::uint64_t{64} << 10;
 /// Documents of a node are asked for together; so much of each, where a server knows no ranges.
-constexpr std::uint64_t usual_document = std::uint64_t{4} << 20;
+constexpr std::uint64_t usual_document = std::uint64_t{2} << 20;
 /// Fetched before anybody asked, at most.
 constexpr std::uint64_t most_ahead_together = std::uint64_t{128} << 20;
 
