@@ -138,7 +138,7 @@ struct Conducts {
 struct BeingConfirmed {
     Conducts& all;
     const std::string& server;
-    BeingConfirmed(Conducts& conducts, const std::string& of) : all(conducts), server(of) {}
+    BeingConfirmed(Conducts& among, const std::string& of) : all(among), server(of) {}
     ~BeingConfirmed() {
         const std::lock_guard guard(all.mutex);
         all.being_confirmed.erase(server);

@@ -8,8 +8,8 @@
 
 namespace tessera {
 
-/// As parallel_in_memory(), for jobs that mostly wait for a server: from up to `waiters` threads, also if these are more
-/// than thread_count(options).
+/// As parallel_in_memory(), for jobs that mostly wait for a server: from up to `waiters` threads, also if these are
+/// more than thread_count(options).
 void parallel_waiting(std::int64_t count, const IoOptions& options, int waiters,
                       const std::function<void(std::int64_t)>& job);
 
