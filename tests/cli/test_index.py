@@ -159,7 +159,7 @@ class Index(ProgramTest):
             chance = random.Random(seed)
             self.make(None, *(("--format", "v2") if seed != 1 else ("--format", "v3", "--shards", "20,20")))
             rows = 60
-            for step in range(14):
+            for step in range(11):
                 does = chance.choice(["set", "append", "resize", "zarr", "undo", *ways])
                 cut = None
                 if does == "set":
@@ -185,6 +185,10 @@ class Index(ProgramTest):
                     path.write_bytes(cut)
                 self.require_equal(says=(seed, step, does))
                 self.require_equal("--sel", "3:17, 12:40", says=(seed, step, does))
+                for condition in "value > 1.5", "(value < 0.1) & (value > -0.1)":
+                    known, read = self.find(condition), self.find(condition, "--no-index")
+                    self.assertEqual(known["indices"], read["indices"], (seed, step, does))
+                    self.assertEqual(known["values"], read["values"], (seed, step, does))
                 if chance.random() < 0.5:
                     if chance.random() < 0.5:
                         time.sleep(SETTLED)
@@ -270,6 +274,79 @@ class Index(ProgramTest):
         self.assertEqual(made, [self.folder / "a.zarr" / ".tessera" / "index"])
         self.refused("index", "a.zarr", says=["no index of its chunks", "it is sealed"])
         self.require_equal()
+
+    def find(self, condition, *words):
+        return self.tessera_json("find", "a.zarr", condition, *words)
+
+    def test_find(self):
+        """What NumPy finds; and chunks in which nothing can match are not opened."""
+        for dtype, words in ("<f4", ()), (">f8", ("--format", "v3", "--shards", "20,20")), ("<i2", ()), ("<u8", ()), ("<f2", ()):
+            values = self.values * 10
+            values[12, 13] = 1000
+            values = (np.abs(np.nan_to_num(values)) if dtype[1] in "iu" else values).astype(dtype)
+            self.make(values, *words)
+            self.index()
+            native = values.astype(values.dtype.newbyteorder("="))
+            for condition in ("value > 40", "40 < value", "value>=1000", "(value > 3) & (value <= 5)", "value == 0", "value == 1000",
+                              "value > 9999", "(value < 1) | (value > 90)", "value != 0",
+                              "value < 0.1" if dtype[1] == "f" else "value < 1", "((value > 7)) & ((value < 8))", "value * 2 > 60"):
+                with self.subTest(dtype=dtype, condition=condition):
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        expected = np.argwhere(eval(condition, {"value": native}))
+                    found = self.find(condition)
+                    self.assertEqual(found["indices"], expected.tolist())
+                    self.assertEqual(found["found"], len(expected))
+                    np.testing.assert_array_equal(np.array(found["values"], native.dtype), native[tuple(expected.T)])
+                    everything = self.find(condition, "--no-index")
+                    self.assertEqual({**found, "left_out": 0}, {**everything, "left_out": 0})
+                    part = self.find(condition, "--sel", "5:33, 7:41")["indices"]
+                    self.assertEqual(part, [p for p in expected.tolist() if 5 <= p[0] < 33 and 7 <= p[1] < 41])
+            self.assertGreaterEqual(self.find("value == 1000")["left_out"], 28)  # of zeros no chunk may be stored
+        if shutil.which("strace"):
+            self.make(values)
+            self.index()
+            self.assertEqual(self.chunks_opened("find", "a.zarr", "value >= 1000"), {"__zdata__/1.1.blosc"})
+            self.tessera("set", "a.zarr", "55,45", "2000")
+            self.assertEqual(self.chunks_opened("find", "a.zarr", "value >= 1000"),
+                             {"__zdata__/1.1.blosc", "__zdata__/5.4.blosc"})
+            self.assertEqual(self.find("value >= 1000")["indices"], [[12, 13], [55, 45]])
+
+    def test_find_shows(self):
+        self.make(np.arange(6, dtype="<i2").reshape(2, 3))
+        self.assertEqual(self.run_program("find", "a.zarr", "value > 3").stdout, "axis 0  axis 1  value\n     1       1      4\n     1       2      5\n")
+        self.assertEqual(self.tessera("find", "a.zarr", "value > 3", "--csv"), "axis 0,axis 1,value\n1,1,4\n1,2,5\n")
+        self.tessera("find", "a.zarr", "value % 2 == 1", "--out", "odd.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "odd.npy"), [[0, 1], [1, 0], [1, 2]])
+        self.assertEqual(self.find("value > 9")["indices"], [])
+        self.refused("find", "a.zarr", "value + 1", says="has to be true or false")
+        self.refused("find", "a.zarr", "x > 1", says="x")
+        self.refused("find", "a.zarr", "value > 1", "--sel", ":, ::2", says="without steps")
+        # Packed, with a marker, and coordinates.
+        self.tessera("group", "g.zarr")
+        self.save("lat.npy", np.array([10.5, 20.5]))
+        self.tessera("import", "values.npy", "g.zarr/t", "--dims", "lat,x", "--quiet")
+        self.tessera("import", "lat.npy", "g.zarr/lat", "--dims", "lat", "--quiet")
+        self.tessera("attrs", "g.zarr/t", "set", "scale_factor", "0.5")
+        self.tessera("attrs", "g.zarr/t", "set", "_FillValue", "5")
+        self.assertEqual(self.tessera("find", "g.zarr/t", "value >= 1.5", "--csv"),
+                         "index of lat,x,lat,value\n1,0,20.5,1.5\n1,1,20.5,2.0\n")
+        self.assertEqual(self.tessera_json("find", "g.zarr/t", "value >= 4", "--raw")["values"], [4, 5])
+        self.assertEqual(self.tessera_json("find", "g.zarr/t", "value >= 1.5")["coordinates"], {"lat": [20.5, 20.5]})
+
+    def test_arrays_of_nothing_and_of_one(self):
+        for shape in "0,5", "5,0", "1", "":
+            shutil.rmtree(self.folder / "a.zarr", ignore_errors=True)
+            self.tessera("create", "a.zarr", "--shape", shape, "--dtype", "<f4", "--fill", "3", "--format", "v3")
+            self.index()
+            self.require_equal(says=shape)
+            self.find("value > 2")
+            if shape in ("1", ""):
+                self.tessera("set", "a.zarr", "...", "5")
+                time.sleep(SETTLED)
+                self.index()
+                self.assertEqual(self.require_equal()["max"], 5)
+                self.assertEqual(self.find("value > 2")["values"], [5])
+                self.assertEqual(self.find("value < 2")["values"], [])
 
     def test_what_has_none(self):
         self.save("text.npy", np.array(["a", "b"]))

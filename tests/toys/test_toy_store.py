@@ -34,6 +34,7 @@ WORKS = {
     "dims": [["toy:x", "y,x"], ["toy:x"]],
     "edit": [["toy:x", "--script", "script"]],
     "export": [["toy:x", "x.npy"], ["toy:g", "all.npz"]],
+    "find": [["toy:x", "value > 3"]],
     "formats": [[]],
     "get": [["toy:x"], ["toy:g/a", "0, :"]],
     "greet": [["toy:x"]],

@@ -17,6 +17,7 @@ Run declare_serve(CLI::App& app);
 Run declare_stats(CLI::App& app);
 Run declare_diff(CLI::App& app);
 Run declare_digest(CLI::App& app);
+Run declare_find(CLI::App& app);
 Run declare_index(CLI::App& app);
 Run declare_import(CLI::App& app);
 Run declare_export(CLI::App& app);
@@ -200,6 +201,17 @@ constexpr Command table[] = {
      "  tessera digest --dandi scan.zarr\n"
      "  tessera digest --each grid.zarr > sums.txt; sha256sum -c sums.txt",
      declare_digest},
+    {"find", inspect, "where elements meet a condition", "find PATH CONDITION [options]",
+     "Elements are what they stand for (--raw: the codes); missing ones and NaN meet no comparison. Each line has the "
+     "index,\n"
+     "the coordinates that the dimensions have, and the value. Of an array with an index (tessera index), chunks are "
+     "not\n"
+     "read in which no element can match, for comparisons with numbers, also several joined by &.\n\n"
+     "Examples:\n"
+     "  tessera find dem.zarr 'value > 700'\n"
+     "  tessera find era5.nc::t2m '(value < 230) & (value > 220)' --sel 'time=2020-01' --csv\n"
+     "  tessera find grid.zarr 'isnan(value)' --out indices.npy",
+     declare_find},
     {"index", inspect, "note what each chunk amounts to, so that stats reads only what changed",
      "index PATH… [options]",
      "Reads the stored chunks of arrays of real numbers and times once, and keeps the extremes, mean and so on of each "

@@ -230,6 +230,10 @@ public:
         if (!now) throw io_failed();
         own_->erase(clock);
         settled_ = now->changed - (now->changed % second == 0 ? coarse_grain : fine_grain);
+        if (io_.progress != nullptr) {
+            const std::int64_t chunk = byte_count(grid_.chunks(), index_.elements().info().dtype.size());
+            io_.progress->start(chunk * std::ssize(numbers_), "index");
+        }
         std::vector<std::string> kept;
         for_each_run([&](std::int64_t run, std::span<const std::int64_t> chunks) {
             kept.push_back(fmt::format("{}", run));
@@ -248,6 +252,11 @@ private:
         std::optional<Entry> entry;
         bool kept = false;
     };
+
+    /// Another thread read the metadata anew, and what was read meanwhile may have been decoded by them.
+    [[nodiscard]] Error replaced() const {
+        return unsupported("{}: no index of its chunks is made: it is just being changed", state_.name);
+    }
 
     [[nodiscard]] Error io_failed() const {
         return {ErrorCode::io, fmt::format("{}: its index cannot be written", state_.name)};
@@ -324,7 +333,8 @@ private:
 
     /// All chunks of a run that are in the part.
     [[nodiscard]] std::vector<Found> look(std::int64_t run, std::span<const std::int64_t> chunks) const {
-        const std::vector<Entry> entries = part_.entries == ChunkIndex::Entries::use ? load(run) : std::vector<Entry>();
+        const std::vector<Entry> entries =
+            part_.entries != ChunkIndex::Entries::ignore ? load(run) : std::vector<Entry>();
         std::vector<Found> found(chunks.size());
         parallel_in_memory(std::ssize(chunks), io_, [&](std::int64_t n) {
             const auto at = static_cast<std::size_t>(n);
@@ -346,6 +356,7 @@ private:
         if (has_entry && now && is_same_value(*now, entry->stamp)) {
             if (auto known = by_entry(chunk, *entry)) return std::move(*known);
         }
+        if (part_.entries == ChunkIndex::Entries::only) return {};
         const Region region = grid_.chunk_region(grid_.index(chunk));
         Found found{.units = read(common_part(region, part_.region)), .entry = {}, .kept = false};
         const bool settled = settled_ && now && !now->by_content && now->changed < *settled_;
@@ -368,7 +379,7 @@ private:
                 const std::string_view summary = from.text();
                 const Region part = common_part(unit, part_.region);
                 if (part.empty()) continue;
-                if (!(part == unit)) {
+                if (!(part == unit) && part_.entries != ChunkIndex::Entries::only) {
                     for (auto& one : read(part)) found.units.push_back(std::move(one));
                     continue;
                 }
@@ -473,6 +484,7 @@ private:
             before = found.entry->chunk;
         }
         to.word(fnv1a(file));
+        if (state_.loaded() != index_.loaded_) throw replaced();
         made.bytes += file.size();
         if (changed || !is_there(run, file.size())) own_->put(key_of(run), std::as_bytes(std::span(file)));
     }
@@ -497,14 +509,14 @@ private:
     std::optional<std::int64_t> settled_;  ///< values that changed before this moment may have entries
 };
 
-ChunkIndex::ChunkIndex(const Array& array, std::unique_ptr<ArraySource> elements)
+ChunkIndex::ChunkIndex(const Array& array, std::unique_ptr<ArraySource> elements, const Value& attributes)
     : array_(array),
       loaded_(ArrayAccess::state(array)->loaded()),
       elements_(std::move(elements)),
       fill_(elements_->fill_bytes()) {
     const DType dtype = elements_->info().dtype;
     if (fill_ && !(dtype == native_dtype(dtype))) swap_elements(dtype, fill_->data(), 1);
-    sense_ = sense_of(loaded_->metadata, *elements_, fill_, meaning_of(array_).attributes);
+    sense_ = sense_of(loaded_->metadata, *elements_, fill_, attributes);
 }
 
 std::shared_ptr<const ChunkIndex> ChunkIndex::of(const ArraySource& source, bool raw, std::string* why) {
@@ -515,12 +527,15 @@ std::shared_ptr<const ChunkIndex> ChunkIndex::of(const ArraySource& source, bool
     } else if (!is_directory_store(*ArrayAccess::state(*array)->store)) {
         reason = "it does not lie in a directory, or is just being edited";
     } else {
+        const Value attributes = meaning_of(*array).attributes;
         auto elements = decoded(std::make_unique<Array>(*array));
         const bool same = elements->converted_from() == nullptr;
         if (!can_index(elements->info().dtype)) {
             reason = "its elements are neither real numbers nor times";
+        } else if (!(meaning_of(*array).attributes == attributes)) {
+            reason = "its attributes are just being changed";  // so that it is not known by which elements are decoded
         } else if (!raw || same) {
-            return std::shared_ptr<const ChunkIndex>(new ChunkIndex(*array, std::move(elements)));
+            return std::shared_ptr<const ChunkIndex>(new ChunkIndex(*array, std::move(elements), attributes));
         }
     }
     if (why != nullptr) *why = std::move(reason);
@@ -540,6 +555,20 @@ std::optional<std::int64_t> ChunkIndex::for_each_unit(const Part& part, const Ta
     IndexWalk walk(*this, part, io);
     if (!walk.list()) return std::nullopt;
     return walk.go(take);
+}
+
+ChunkGrid ChunkIndex::units() const {
+    return unit_grid(*loaded_);
+}
+
+std::optional<std::pair<ElementBytes, ElementBytes>> ChunkIndex::extremes(std::string_view summary) const {
+    const ArrayInfo info = elements_->info();
+    const auto one = ColumnSummary::make(native_dtype(info.dtype), 0, info.marks_missing);
+    IndexReader from(summary);
+    one->load(from, element_count(info.shape));
+    const Statistics found = one->result();
+    if (found.min_bytes.empty()) return std::nullopt;
+    return std::pair(found.min_bytes, found.max_bytes);
 }
 
 Indexed ChunkIndex::complete(const IoOptions& io) const {

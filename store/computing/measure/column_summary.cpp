@@ -390,6 +390,10 @@ void ColumnSummary::merge(const ColumnSummary& other) {
 void ColumnSummary::put_extremes(Statistics& s, const std::byte* min, const std::byte* max) const {
     s.min = element_to_text(dtype_, min);
     s.max = element_to_text(dtype_, max);
+    if (!dtype_.is_variable()) {
+        s.min_bytes.assign(min, min + dtype_.size());
+        s.max_bytes.assign(max, max + dtype_.size());
+    }
     s.min_json = element_to_json(dtype_, min);
     s.max_json = element_to_json(dtype_, max);
 }

@@ -104,19 +104,10 @@ private:
 
     /// The coordinate of a dimension, as it is shown.
     static NDArray column(const ArraySource& array, const std::string& name, std::int64_t length) {
-        auto beside = Coordinate::find(array, name, length) ? array_beside(array, name) : nullptr;
-        if (beside == nullptr) {
-            NDArray indices(DType::of<std::int64_t>(), {length});
-            for (std::int64_t i = 0; i < length; ++i) indices.values<std::int64_t>()[static_cast<std::size_t>(i)] = i;
-            return indices;
-        }
-        const auto shown = text_source(std::move(beside));
-        NDArray values(native_dtype(shown->info().dtype), {length});
-        if (values.dtype().is_variable()) {
-            throw unsupported("{}: text of variable length has no column in such a table", shown->name());
-        }
-        shown->read_into(Region::whole({length}), values.view(), {});
-        return values;
+        if (auto shown = shown_coordinate(array, name, length)) return std::move(*shown);
+        NDArray indices(DType::of<std::int64_t>(), {length});
+        for (std::int64_t i = 0; i < length; ++i) indices.values<std::int64_t>()[static_cast<std::size_t>(i)] = i;
+        return indices;
     }
 
     void fill(std::int64_t first, std::int64_t count, std::byte* rows, const IoOptions& io) const {
@@ -152,6 +143,18 @@ private:
 };
 
 }  // namespace
+
+std::optional<NDArray> shown_coordinate(const ArraySource& array, const std::string& name, std::int64_t length) {
+    auto beside = Coordinate::find(array, name, length) ? array_beside(array, name) : nullptr;
+    if (beside == nullptr) return std::nullopt;
+    const auto shown = text_source(std::move(beside));
+    NDArray values(native_dtype(shown->info().dtype), {length});
+    if (values.dtype().is_variable()) {
+        throw unsupported("{}: text of variable length has no column in such a table", shown->name());
+    }
+    shown->read_into(Region::whole({length}), values.view(), {});
+    return values;
+}
 
 std::unique_ptr<ArraySource> coordinate_table(std::unique_ptr<ArraySource> array) {
     return std::make_unique<TableSource>(std::move(array));

@@ -5,7 +5,9 @@
 
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
+#include <tessera/dimensions.h>
 #include <tessera/error.h>
+#include <tessera/find_elements.h>
 #include <tessera/fixity_log.h>
 #include <tessera/json.h>
 #include <tessera/meaning.h>
@@ -219,6 +221,24 @@ py::array to_numpy(const NDArray& elements, const DType& dtype) {
     return made;
 }
 
+/// The indices as numpy.argwhere gives them.
+py::array find_in(ArrayHandle& handle, const std::string& condition, const std::string& selection, bool raw,
+                  bool by_index, const WorkOptions& options) {
+    const auto parts = handle.parts();
+    auto codes = [&]() -> std::unique_ptr<ArraySource> {
+        if (const Array* const array = as_array(parts->readable())) return std::make_unique<Array>(*array);
+        return shared_source(std::shared_ptr<const ArraySource>(parts, &parts->readable()));
+    };
+    NDArray indices;
+    Work(options).run([&](const IoOptions& io) {
+        FindOptions how{.raw = raw, .by_index = by_index, .io = io};
+        if (!selection.empty()) how.selection = parse_selection(selection, parts->readable());
+        const FoundElements found = find_elements(codes(), condition, how);
+        indices = found.indices();
+    });
+    return to_numpy(indices, indices.dtype());
+}
+
 Meaning meaning_of_handle(ArrayHandle& handle) {
     const auto parts = handle.parts();
     return meaning_of(parts->readable());
@@ -326,6 +346,7 @@ void bind_checks(py::module_& module) {
     module.def("difference", &difference_of);
     module.def("statistics", &statistics_of);
     module.def("index", &index_of);
+    module.def("find", &find_in);
     module.def("decoded_type", &decoded_type);
     module.def("decoded_codes", &decoded_codes);
     module.def("encoded_values", &encoded_values);

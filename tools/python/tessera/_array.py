@@ -12,7 +12,7 @@ from . import _dask, _tessera
 from ._closing import Committing
 from ._indexing import Decoded, Indexed
 from ._lazy import Lazy, View
-from ._options import ProgressCallback, memory
+from ._options import ProgressCallback, memory, work
 from ._picture import Picture, selection_text
 from .types import ArrayInfo
 from ._sel import sel_text
@@ -164,6 +164,31 @@ class Array(Indexed):
             key[self._handle.axis(name)] = index
         plain = all(isinstance(index, (int, np.integer, slice)) for index in key)
         return self[tuple(key)] if plain else self.oindex[tuple(key)]
+
+    def find(self, condition: str, selection: object = "", *, raw: bool = False, index: bool = True, threads: int = 0,
+             max_memory: Union[int, str] = 0) -> Values:
+        """The indices of the elements that meet a condition, a row for each, as :func:`numpy.argwhere` gives them.
+
+        Parameters
+        ----------
+        condition : str
+            An expression as of :func:`tessera.calc`, in which ``value`` is the array: ``"(value > 3) & (value < 5)"``.
+            Missing elements and NaN meet no comparison.
+        selection : str or basic index
+            Only in this region.
+        raw : bool
+            Of the stored codes, not of what they stand for.
+        index : bool
+            Of an array with an index of its chunks (:func:`tessera.index`), do not read chunks in which no element can
+            match a comparison with numbers, or several joined by ``&``.
+
+        Examples
+        --------
+        >>> a = tessera.create("found.zarr", data=np.arange(6).reshape(2, 3), overwrite=True)
+        >>> a.find("value > 3").tolist()
+        [[1, 1], [1, 2]]
+        """
+        return _tessera.find(self._handle, condition, selection_text(selection), raw, index, work(threads, max_memory))
 
     def view(self, selection: object = "", *, axes: Sequence[Union[int, str]] = (), reduce: Optional[str] = None,
              range: Optional[tuple[Union[float, str], Union[float, str]]] = None, map: str = "viridis",

@@ -611,6 +611,14 @@ def diff(a: Union[Path, Array, Values], b: Union[Path, Array, Values], *, atol: 
     return Difference(_tessera.difference(one, two, atol, rtol, places, raw, work(threads, max_memory, progress)))
 
 
+@over_network
+def find(array: Union[Path, Array], condition: str, selection: object = "", *, raw: bool = False, index: bool = True,
+         threads: int = 0, max_memory: Union[int, str] = 0, storage_options: Remote = None) -> Values:
+    """As :meth:`Array.find`: the indices of the elements that meet a condition. `storage_options` as in :func:`open`."""
+    return _array(array, max_memory=max_memory).find(condition, selection, raw=raw, index=index, threads=threads,
+                                                     max_memory=max_memory)
+
+
 def index(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int, str] = 0,
           progress: ProgressCallback = None) -> Indexed:
     """Note in ``.tessera/index`` what each chunk amounts to, so that :func:`stats` reads only chunks that changed since.

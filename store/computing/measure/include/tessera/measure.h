@@ -118,6 +118,7 @@ struct Statistics {
     /// in byte order.
     std::optional<std::string> min, max;  ///< as element_to_text
     Value min_json, max_json;             ///< the same as JSON (see Difference); null if there is none
+    ElementBytes min_bytes, max_bytes;    ///< the same as elements in host order, of fixed size; empty if there is none
     /// Of real numbers, or of times in their unit; 64-bit integers are rounded to double first. The deviation has a
     /// relative error of about 1e-13. The error of the mean is about 1e-13 of the mean absolute deviation, plus the
     /// last place of the double. Both hold however far from zero the values lie. The last places may depend on the

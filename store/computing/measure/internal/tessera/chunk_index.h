@@ -4,8 +4,11 @@
 
 #include <tessera/array.h>
 #include <tessera/array_io.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/element.h>
 #include <tessera/parallel.h>
 #include <tessera/shape.h>
+#include <tessera/value.h>
 
 #include <cstdint>
 #include <functional>
@@ -13,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace tessera {
 
@@ -41,6 +45,7 @@ public:
     enum class Entries : std::uint8_t {
         use,     ///< entries that count are used
         ignore,  ///< all is read: for the same results bit by bit
+        only,    ///< nothing is read: only units of which an entry counts are taken, each as a whole
     };
     /// A part of the array, and how to go about it.
     struct Part {
@@ -63,11 +68,15 @@ public:
     /// The elements that all this is about, in host order, and the fill that is counted among them.
     [[nodiscard]] const ArraySource& elements() const { return *elements_; }
     [[nodiscard]] const std::optional<ElementBytes>& fill() const { return fill_; }
+    /// The grid of units.
+    [[nodiscard]] ChunkGrid units() const;
+    /// The least and the greatest element of a summary, in host order; nullopt if there is none but NaN.
+    [[nodiscard]] std::optional<std::pair<ElementBytes, ElementBytes>> extremes(std::string_view summary) const;
     /// What elements read as that are not stored; nullopt if that is not known.
     [[nodiscard]] std::optional<ElementBytes> absent_element() const;
 
 private:
-    ChunkIndex(const Array& array, std::unique_ptr<ArraySource> elements);
+    ChunkIndex(const Array& array, std::unique_ptr<ArraySource> elements, const Value& attributes);
 
     Array array_;
     std::shared_ptr<const struct LoadedArray> loaded_;
