@@ -3,6 +3,7 @@ request gets a new helper, and nothing hangs, leaks or appears under a name."""
 
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -23,6 +24,9 @@ except ImportError:
 MODULE = os.environ.get("TESSERA_MODULE")
 HERE = pathlib.Path(__file__).parent
 REAL = (pathlib.Path(PROGRAM).parent / "../libexec/tessera").resolve()
+# The names of ForeignTask, by their numbers.
+HEADER = (pathlib.Path(os.environ["TESSERA_SOURCE"]) / "core/files/foreign.h").read_text()
+TASKS = re.findall(r"^    (\w+),", HEADER.split("enum class ForeignTask", 1)[1].split("};")[0], re.MULTILINE)
 # What ends the process that sends it, or what it sends.
 SPOILS = ("die", "be_killed", "half_a_head", "half_a_body", "endless", "no_kind", "request", "hello", "read_beyond",
           "read_too_much", "error", "short", "empty", "ones", "zeros", "text")
@@ -94,7 +98,7 @@ for spoil in spoils:
 assert helpers() <= most, "processes are left"
 assert len(os.listdir("/proc/self/fd")) <= files, os.listdir("/proc/self/fd")
 print(count)
-'''.replace("CLOSING", "(8, 14)")
+'''.replace("CLOSING", str([TASKS.index("hdf5_close"), TASKS.index("write_close")]))
 
 
 @unittest.skipIf(program.FEWER > 1, "what a sanitizer watches takes too long to start so often")
@@ -191,6 +195,17 @@ class Protocol(ProgramTest):
                 return
             time.sleep(0.01)
         self.fail(f"left: {left}")
+
+    def test_one_answer_describes_all_members(self):
+        """If the helper ends on it, each member is opened by itself, to find the one to blame."""
+        (self.folder / "plan").write_text("-1 die")
+        told = self.tessera("tree", "x.h5", env=self.environment)
+        self.assertEqual((self.folder / "log").read_text().splitlines(), ["-1 answer", f"{TASKS.index('hdf5_listed')} answer"])
+        for spoil in "die", "error", "ones", "short":
+            (self.folder / "plan").write_text(f"1 {spoil}")
+            (self.folder / "log").write_text("")
+            self.assertEqual(self.tessera("tree", "x.h5", env=self.environment), told)
+            self.assertIn("answer spoilt", (self.folder / "log").read_text())
 
     def test_the_parent_is_killed(self):
         there = (self.folder / "there.h5").read_bytes()
