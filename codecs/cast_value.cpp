@@ -123,7 +123,7 @@ Exact exact(T v) {
         return static_cast<Exact>(static_cast<double>(v));
 }
 
-/// Values that become others, whatever the rules are.
+/// Explicit replacements, which precede the rules.
 class ScalarMap {
 public:
     ScalarMap(const Value* list, const DType& from, const DType& to) {
@@ -137,7 +137,7 @@ public:
     }
 
     [[nodiscard]] bool empty() const { return entries_.empty() && !nan_; }
-    /// What `v` becomes; nullptr: what the rules say.
+    /// The converted `v`; nullptr: what the rules say.
     [[nodiscard]] const std::byte* find(Exact v) const {
         if (std::isnan(v)) return nan_ ? nan_->data() : nullptr;
         const auto found = std::ranges::lower_bound(entries_, v, {}, &Entry::first);

@@ -18,7 +18,7 @@ inline void set_missing(Value& configuration, std::string_view member, Value val
     if (!given_member(configuration, member)) configuration.set(member, std::move(value));
 }
 
-/// What encoding by a codec throws that only decodes.
+/// The error of encoding by a codec that only decodes.
 [[nodiscard]] inline Error no_encoder() {
     return unsupported("it is only read: Tessera has no encoder for it");
 }

@@ -43,7 +43,7 @@ std::span<const CodecRow> own_codecs() {
     return table;
 }
 
-/// What programs add, until the table is read for the first time.
+/// Rows added by programs before the first reading of the table.
 AddedRows<CodecRow>& added_codecs() {
     static AddedRows<CodecRow> rows;
     return rows;
@@ -199,8 +199,8 @@ CodecConfig parse_codec(std::string_view text) {
 
 namespace {
 
-/// A v3 list of codecs, or a single one. Bytes→bytes codecs are made once: arrays that others wrote are read whatever
-/// the encoder's settings are, but none is made that cannot be written.
+/// A v3 list of codecs, or a single one. Bytes→bytes codecs are made once: other programs' arrays are read with any
+/// settings of the encoder, but no new array is made that could not be written.
 std::vector<CodecConfig> chain_from_json(const Value& json, int depth = 0) {
     constexpr int deepest = 8;  // as shards in metadata
     const Value list = json.is_array() ? json : Value(Value::Array{json});

@@ -1,4 +1,4 @@
-// "conditional": bytes→bytes codecs of which each chunk says which were applied. v3. The chunk begins with a mask, in
+// "conditional": bytes→bytes codecs; each chunk says which of them were applied. v3. The chunk begins with a mask, in
 // which bit i of the first byte on, the lowest first, is set if codec i was.
 #include <fmt/format.h>
 #include <tessera/error_text.h>

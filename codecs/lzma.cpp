@@ -161,7 +161,7 @@ private:
     /// A coder that needs more input or more room stops without an error.
     static bool is_waiting(lzma_ret result) { return result == LZMA_OK || result == LZMA_BUF_ERROR; }
 
-    /// Decodes. Accounts for a dictionary that is larger than usual once the data ask for it, but only for what can be
+    /// Decodes. Accounts for an unusually large dictionary once the data ask for it, but only for the part that can be
     /// filled. Each stream may ask for a larger one.
     static lzma_ret go_on(lzma_stream& s, MemoryHold& dictionary) {
         for (;;) {

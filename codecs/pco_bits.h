@@ -23,7 +23,7 @@ L pco_add(L a, L b) {
     return static_cast<L>(std::uint64_t{a} + b);
 }
 
-/// Bits of a file. What lies beyond its end reads as 0: require_inside() follows what was read, or precedes it.
+/// Bits of a file. Reads 0 beyond its end: require_inside() follows what was read, or precedes it.
 class PcoBits {
 public:
     explicit PcoBits(ByteSpan in) : in_(in) {}

@@ -270,7 +270,7 @@ void Shard::read(const Index& inner, const Region& region, const MutableArrayVie
 
 namespace {
 
-/// A chunk that is asked for, by its number among these, and where it lies.
+/// A requested chunk: its number among the requested ones, and its place.
 struct Wanted {
     std::size_t i;
     ShardCodec::Place at;

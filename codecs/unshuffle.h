@@ -32,7 +32,7 @@ void unshuffle_each(const ShuffledBlock& block, std::size_t first, std::size_t s
 /// memcpy that swaps the byte order of each number of `number` bytes (2, 4 or 8); n is a multiple of that.
 void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size_t number);
 
-/// Copies elements that lie a few of their sizes apart, so that they become adjacent.
+/// Gathers elements with a small stride into adjacent ones.
 class ElementPacker {
 public:
     /// For elements of `size` bytes, `step` bytes apart, whose byte order is swapped on the way if `swapped`. nullopt

@@ -13,7 +13,7 @@ namespace tessera {
 
 /// The slots of a view. They point to the same content.
 [[nodiscard]] std::vector<VariableSlot> gather_slots(const ArrayView& v);
-/// Puts slots into a view as they are. What they point to must live as long as `out.arena`.
+/// Puts slots into a view as they are. Their bytes must live as long as `out.arena`.
 void scatter_slots(std::span<const VariableSlot> slots, const MutableArrayView& out);
 
 }  // namespace tessera

@@ -58,7 +58,7 @@ struct ZfpDelete {
 template <class T>
 using ZfpOwned = std::unique_ptr<T, ZfpDelete>;
 
-/// What libzfp allocates is small; it says by nullptr that there is no memory.
+/// libzfp allocates little; it says by nullptr that there is no memory.
 template <class T>
 ZfpOwned<T> zfp_owned(T* p) {
     if (p == nullptr) throw std::bad_alloc();

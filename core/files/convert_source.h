@@ -1,5 +1,5 @@
-// Sources that present another source's elements as a dtype that more formats have. Private to the library. Each keeps
-// a reference to the source that it is made from, which must outlive it.
+// Sources that convert another source's elements to a more common dtype. Private to the library. Each refers to its
+// original source, which must outlive it.
 #pragma once
 
 #include <memory>

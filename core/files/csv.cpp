@@ -23,7 +23,7 @@ namespace {
 // The start of every rows_apart-th row is kept; reading begins at the last such row before.
 constexpr std::int64_t rows_apart = 1024;
 
-/// What other programs write between columns.
+/// Other programs' separators of columns.
 struct Separator {
     char sign;
     std::string_view name, hint;
@@ -190,7 +190,7 @@ private:
         }
     }
 
-    /// What stands for missing numbers has its part in the dtypes, which have to hold it.
+    /// The dtype has to hold the value for missing numbers, too.
     void settle_missing() {
         for (std::size_t i = 0; i < table_.width; ++i) {
             CsvKind& kind = kinds_[i];

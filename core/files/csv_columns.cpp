@@ -311,7 +311,7 @@ bool is_missing_csv(std::string_view text) {
 
 namespace {
 
-/// What is parsed where a number is missing.
+/// The text that is parsed in place of a missing number.
 std::string_view in_place_of_missing(const DType& dtype, std::string_view text, const std::string* missing) {
     if (missing != nullptr && dtype.kind() != Kind::datetime && dtype.kind() != Kind::timedelta) return *missing;
     switch (dtype.kind()) {

@@ -25,8 +25,8 @@ struct CsvColumn {
 void append_csv(std::string& out, const DType& dtype, const std::byte* p, bool alone);
 /// Appends text that may need quotes.
 void append_csv_text(std::string& out, std::string_view text, bool alone);
-/// The reverse, for every dtype of fixed length. `missing`: the number that stands where there is none; nullptr: NaN,
-/// if the dtype has it. Throws invalid_argument, saying what was expected.
+/// The reverse, for every dtype of fixed length. `missing`: the number for an empty field; nullptr: NaN, if the dtype
+/// has it. Throws invalid_argument, saying what was expected.
 void parse_csv(const DType& dtype, std::string_view text, std::byte* p, const std::string* missing = nullptr);
 /// Whether a field among numbers says that there is none: it is empty, or "NA", as R writes it, or another such word.
 [[nodiscard]] bool is_missing_csv(std::string_view text);

@@ -1,4 +1,4 @@
-// What the library asks its helper, and what both begin with (helper_process.h). Private to core/files.
+// Requests of the library to its helper, and the greeting (helper_process.h). Private to core/files.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ enum class ForeignTask : std::uint64_t {
     test_sleep,  ///< for so many milliseconds; → the process's number
 };
 
-/// What tells builds apart: numbers of what their sources are. Made by tools/cmake/BuildId.cmake.
+/// Identifies a build: a number made of its sources. Made by tools/cmake/BuildId.cmake.
 [[nodiscard]] std::string_view build_id();
 
 /// Before the bytes that it speaks of, in both directions.
@@ -58,7 +58,7 @@ struct ForeignHead {
     std::uint64_t source = 0;                    ///< tells HelperWish::source from others
     std::uint64_t limit = UINT64_MAX, used = 0;  ///< the memory account of who asks
 };
-/// What helpers are called among the processes.
+/// The name of helpers in lists of processes.
 inline constexpr const char* helper_name = "tessera-helper";
 /// Open in the helper when it starts.
 inline constexpr int helper_socket = 3, helper_memory = 4;

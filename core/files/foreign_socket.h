@@ -73,7 +73,7 @@ inline bool receive_all(int socket, void* to, std::size_t size) {
 /// Memory to share that is kept for the next request.
 inline constexpr std::size_t kept_space = std::size_t{8} << 20U;
 
-/// Memory that two processes share, by a file that has no name.
+/// Memory of two processes, shared by an unnamed file.
 class SharedSpace {
 public:
     explicit SharedSpace(int file) : file_(file) {}

@@ -50,7 +50,8 @@ std::string_view name_of(ForeignLibrary library) {
 
 // ---- starting one
 
-/// What a helper gets of this process's environment: what libraries and sanitizers read, and no keys or secrets.
+/// Whether a helper inherits this variable of the environment. Libraries and sanitizers read these; none is a key or
+/// secret.
 bool is_for_helpers(std::string_view variable) {
     const std::string_view name = variable.substr(0, variable.find('='));
     constexpr std::array<std::string_view, 7> begins{"LANG",  "LC_",           "LD_",    "HDF5_",

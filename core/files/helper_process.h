@@ -1,5 +1,5 @@
-// Helper processes: the programs tessera-hdf5 and tessera-tiff, which alone are linked with libraries that have a
-// history of faults (libhdf5, libtiff), and work with them for this process. Private to core/files.
+// Helper processes: the programs tessera-hdf5 and tessera-tiff. They alone are linked with libhdf5 and libtiff, which
+// have a history of faults, and work with them for this process. Private to core/files.
 //
 // A helper answers one request after the other, keeps what it has opened for the next one, and ends when the connection
 // does. If it crashes, the request ends with an Error, and the next one gets another helper. This is no sandbox: it
@@ -21,7 +21,7 @@
 
 namespace tessera {
 
-/// What a helper is asked.
+/// A request to a helper.
 struct HelperWish {
     ForeignTask task{};
     ForeignLibrary library{};
@@ -57,13 +57,13 @@ private:
 /// no end; cancelled; io if there can be no helper, naming what was tried. Any thread may call it; each call has a
 /// helper of its own.
 Buffer ask_helper(const HelperWish& wish);
-/// Starts a helper, unless one is idle, and does not wait for it: the next request does. Ignores errors, which that
-/// request has, too.
+/// Starts a helper, unless one is idle, and does not wait for it: the next request does. Ignores errors, because that
+/// request meets them again.
 void expect_helper(ForeignLibrary library) noexcept;
 /// Asks each idle helper, and no new one: for what it may have open.
 void tell_helpers(const HelperWish& wish);
 
-/// What its program is called.
+/// The name of its program.
 [[nodiscard]] std::string_view helper_program(ForeignLibrary library);
 /// Where it is looked for, in this order.
 [[nodiscard]] std::vector<std::string> helper_places(ForeignLibrary library);

@@ -74,7 +74,7 @@ std::string netcdf_text(ByteSpan bytes) {
     return count_utf8(text) ? text : latin1_to_utf8(text);
 }
 
-/// A float as the double that equals it, so that xarray's comparison with the file's own holds.
+/// A float as an equal double. xarray then finds it equal to the file's own.
 Value attribute_value(const DType& dtype, const std::byte* p) {
     if (dtype.kind() != Kind::real || dtype.size() != 4) return element_to_value(dtype, p);
     std::uint32_t bits = 0;

@@ -116,7 +116,7 @@ public:
     }
 
 private:
-    /// Throws unless the region is a run of elements in C order that begins where the last ended, or after it.
+    /// Throws unless the region is a run of elements in C order, at or behind the end of the last one.
     void require_next(const Region& region, const ArrayView& in) const {
         require_inside(region, info_.shape);
         if (!(in.shape == region.extent) || in.dtype != info_.dtype) {

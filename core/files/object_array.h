@@ -10,11 +10,10 @@
 
 namespace tessera {
 
-/// The array of a .npy whose dtype holds objects, whose data begin at `offset`. Reads the pickle into memory now. If it
-/// holds strings, the source's dtype is variable_text or variable_bytes. Otherwise the dtype stays that of the header,
-/// and reading elements throws an error that names what was found. Throws budget if a region's strings, one copy per
-/// element, take more than both io.max_memory (0: 256 MiB) and 16 times the size of the file: a pickle may name one
-/// long string many times.
+/// An object array of a .npy; its data begin at `offset`. Reads the pickle into memory now. If it holds strings, the
+/// source's dtype is variable_text or variable_bytes. Otherwise it keeps the header's dtype, and reading throws an
+/// error with the objects found. Throws budget if a region's strings, one copy per element, take more than both
+/// io.max_memory (0: 256 MiB) and 16 times the size of the file: a pickle may name one long string many times.
 [[nodiscard]] std::unique_ptr<ArraySource> open_object_array(std::shared_ptr<const ByteSource> file,
                                                              const ArrayInfo& header, std::uint64_t offset);
 

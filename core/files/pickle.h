@@ -40,8 +40,8 @@ struct PickledStrings {
 /// names ("os.system") and opcodes.
 [[nodiscard]] PickledStrings read_pickled_strings(Buffer pickle);
 
-/// Writes the output of pickle.dumps(array, protocol=3) in Python 3.11 with NumPy 1.24, for an object array of str or
-/// bytes that are all different objects (except empty and one-character objects, which CPython shares).
+/// Writes what pickle.dumps(array, protocol=3) of Python 3.11 with NumPy 1.24 returns for an object array of str or
+/// bytes. Its elements are different objects, except empty and one-character ones, which CPython shares.
 class PickleWriter {
 public:
     using Put = std::function<void(ByteSpan)>;

@@ -22,8 +22,8 @@ namespace tessera {
                                                     const DType& dtype, const Shape& shape, Order order,
                                                     ByteSpan trailing = {});
 
-/// The elements of one array in a new file of several, which lie where the layout says. The caller writes what is
-/// around them and finishes `file`, which outlives the result.
+/// The elements of one array in a new file of several, which lie where the layout says. The caller writes the rest of
+/// `file` and finishes it; it must outlive the result.
 [[nodiscard]] std::unique_ptr<ArraySink> part_sink(ByteSink& file, PlainLayout layout);
 
 }  // namespace tessera

@@ -188,7 +188,7 @@ void PngWriter::write_stream(ByteSpan stream) {
     }
 }
 
-/// Forgets the rows that are written, but for what the next ones need of them.
+/// Forgets written rows, except the part that the next ones need.
 void PngWriter::keep_last_rows() {
     const std::size_t size = header_.row_bytes();
     const std::size_t kept = std::min(filtered_.size(), window);

@@ -56,7 +56,7 @@ enum class TiffTag : std::uint16_t {
     gdal_nodata = 42113,
 };
 
-/// What a directory says of one tag: where its values are.
+/// One tag of a directory: where its values are.
 struct TiffEntry {
     std::uint16_t type = 0;
     std::uint64_t count = 0;

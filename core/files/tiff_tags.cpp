@@ -279,7 +279,7 @@ TiffValues text_tag(TiffTag tag, std::string text) {
 
 namespace {
 
-/// What an array's attributes say of where its pixels lie.
+/// The georeference in an array's attributes.
 class Placement {
 public:
     Placement(const Value& attributes, const Value& stored, std::int64_t height, std::int64_t width)
@@ -326,8 +326,7 @@ private:
     bool same_keys_ = false;
 };
 
-/// The tag of the element that marks missing pixels, in the place of that which was read, unless this has the same
-/// value.
+/// Replaces the tag of the marker of missing pixels, unless the tag that was read has the same value.
 void set_fill(std::vector<TiffValues>& tags, const Value& fill, const Value* text_before, const DType& dtype) {
     const auto before = text_before != nullptr && text_before->is_string()
                             ? parse_nodata(text_before->as_string(), dtype)

@@ -1,4 +1,4 @@
-// What the descriptions in TIFF files say of the order of their pages. Private to core/files.
+// The order of pages in the descriptions of TIFF files. Private to core/files.
 #pragma once
 
 #include <cstdint>

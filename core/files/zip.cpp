@@ -68,7 +68,7 @@ public:
         return static_cast<ZipBytes*>(self)->answer(data, size, command);
     }
 
-    /// Throws what a read threw, which libzip could not pass on.
+    /// Rethrows the exception of a read. libzip cannot pass exceptions on.
     void rethrow() {
         if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
@@ -386,8 +386,8 @@ std::uint64_t ZipReader::stored_offset(std::size_t index) const {
 
 // ---- writing
 
-// Not by libzip, which would hold everything until it closes, and not by minizip, which copies all that is stored byte
-// by byte and writes each number of a header by itself.
+// libzip would hold everything until it closes. minizip copies stored bytes one by one, and writes each number of a
+// header by itself.
 
 namespace {
 
@@ -426,7 +426,7 @@ struct WrittenMember {
     std::uint32_t crc = 0;
     std::uint64_t size = 0, compressed = 0, offset = 0;
 
-    /// What stands before its bytes. There is room for large sizes always, as NumPy has: they are not known before.
+    /// The header before its bytes. There is room for large sizes always, as NumPy has: they are not known before.
     [[nodiscard]] Record local_header() const {
         const bool large = size >= most32 || compressed >= most32;
         Record r;

@@ -131,7 +131,7 @@ void require_same(ByteSpan header, ByteSpan large, const ZipEntry& entry, const 
         throw corrupt("{}: the archive's directory gives it the {} {}, and the header of the member itself {}", name,
                       what, said, found);
     };
-    // What was not known when the header was written is 0, and stands behind the bytes.
+    // Values unknown to the header's writer are 0 there and stand behind the bytes.
     const bool later = (number<std::uint16_t>(header, 6) & 8U) != 0;
     const auto compare_known = [&](std::string_view what, std::uint64_t said, std::uint64_t found) {
         if (!later || (found != 0 && found != elsewhere32)) compare(what, said, found);

@@ -17,14 +17,14 @@ namespace tessera {
 /// Reads a range of an archive; false if it is not all there.
 using ZipRead = std::function<bool(MutableByteSpan out, std::uint64_t offset)>;
 
-/// What the end record counts: the members, and the bytes of the directory at an offset.
+/// The counts of the end record: the members, and the bytes of the directory at an offset.
 struct ZipEnd {
     std::uint64_t members = 0, bytes = 0, offset = 0;
 };
 /// nullopt if there is none that is right.
 [[nodiscard]] std::optional<ZipEnd> zip_end(std::uint64_t file_size, const ZipRead& read);
 
-/// What the directory says of one member.
+/// One member's entry in the directory.
 struct ZipEntry {
     std::string_view name;  ///< as stored
     std::uint16_t method = 0;

@@ -158,9 +158,9 @@ struct CodecRow {
 /// Every codec of Tessera, and those that the program added. The first call ends add_codec().
 [[nodiscard]] std::span<const CodecRow> codec_table();
 /// Adds a codec of a program's own to the table, for the whole process. Call it at the start: once an array was opened
-/// or created, the table stays as it is, and this throws invalid_argument. So does a name that is taken. Whatever the
-/// row points to has to stay until the process ends. Its codecs follow the rules of this header, and report failures
-/// as Error. Any thread.
+/// or created, the table stays as it is, and this throws invalid_argument. So does a name that is taken. Everything the
+/// row points to must stay valid until the process ends. Its codecs follow the rules of this header, and report
+/// failures as Error. Any thread.
 void add_codec(const CodecRow& row);
 /// By v3's name; nullptr if there is none.
 [[nodiscard]] const CodecRow* find_codec(std::string_view name);

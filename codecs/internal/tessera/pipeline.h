@@ -33,8 +33,8 @@ public:
     ~CodecPipeline();
 
     [[nodiscard]] const ChunkSpec& chunk() const;
-    /// Throws what is wrong in members that only encoding needs, such as a level that the compressor lacks, or that a
-    /// codec only decodes. encode() and encode_part() throw the same.
+    /// Throws if encoding is impossible: a member that only encoding needs is wrong (a level unknown to the
+    /// compressor), or a codec only decodes. encode() and encode_part() throw the same.
     void require_encoder() const;
 
     /// Encodes a whole chunk (of the chunk shape, with any strides). The result lies in `scratch.encoded`, or is the

@@ -63,7 +63,7 @@ bool Hdf5Absent::find_chunks(hid_t file, hid_t dataset, hid_t list, const ByteSo
     return true;
 }
 
-/// Whether boxes are known that hold what a virtual dataset takes from others. It is read by libhdf5.
+/// Whether the boxes of a virtual dataset's sources are known. It is read by libhdf5.
 bool Hdf5Absent::find_sources(hid_t list) {
     std::size_t count = 0;
     if (H5Pget_virtual_count(list, &count) < 0) return false;

@@ -17,8 +17,8 @@
 
 namespace tessera {
 
-/// libhdf5 takes as much time for a chunk that is not stored as for another, and cannot read one of texts in files that
-/// it does not write. A dataset that is not chunked counts as one chunk.
+/// For libhdf5 an absent chunk takes as much time as a stored one. In a file that is open for reading it cannot read
+/// absent chunks of texts. A dataset that is not chunked counts as one chunk.
 class Hdf5Absent {
 public:
     /// nullopt if all is stored, or only libhdf5 knows what. Throws corrupt.

@@ -28,8 +28,8 @@ struct DriverFile : H5FD_t {
     haddr_t end = 0;  ///< of what libhdf5 takes for allocated
 };
 
-/// What open_hdf5_bytes() opens. libhdf5 takes this driver for links from such a file to others, too: they find
-/// nothing.
+/// The bytes that open_hdf5_bytes() opens. libhdf5 takes this driver for links from such a file to others, too: they
+/// find nothing.
 thread_local std::shared_ptr<const ByteSource> opening;
 
 H5FD_t* driver_open(const char* /*name*/, unsigned flags, hid_t /*properties*/, haddr_t /*most*/) {
@@ -67,7 +67,7 @@ haddr_t driver_end(const H5FD_t* file, H5FD_mem_t /*type*/) {
     return static_cast<const DriverFile*>(file)->bytes->size();
 }
 
-/// What lies beyond the end reads as zeros, as it does in libhdf5's own drivers.
+/// Reads zeros beyond the end, as libhdf5's own drivers do.
 herr_t driver_read(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t offset, std::size_t size, void* to) {
     const ByteSource& bytes = *static_cast<const DriverFile*>(file)->bytes;
     auto* const out = static_cast<std::byte*>(to);
@@ -125,7 +125,7 @@ struct WrittenFile : H5FD_t {
     std::vector<std::pair<haddr_t, Buffer>> kept;  ///< metadata that could not be written
 };
 
-/// What open_hdf5_output() opens, once, as `opening`.
+/// Like `opening`, for open_hdf5_output().
 thread_local std::shared_ptr<int> opening_output;
 
 WrittenFile& written(H5FD_t* file) {

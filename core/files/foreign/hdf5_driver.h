@@ -17,7 +17,7 @@ namespace tessera {
 /// `error` gets the errno of the first failure. Links to other files lead nowhere. Not good() if it cannot.
 [[nodiscard]] Hdf5Id open_hdf5_output(const std::string& path, bool adds, hid_t creation, std::shared_ptr<int> error);
 
-/// Throws what reading such bytes threw in this thread, which libhdf5 cannot pass on, and forgets it.
+/// Rethrows the exception of such a read in this thread, and forgets it. libhdf5 cannot pass exceptions on.
 void rethrow_hdf5();
 void forget_hdf5_failure();
 

@@ -291,7 +291,7 @@ herr_t add_link(hid_t /*group*/, const char* name, const H5L_info_t* info, void*
     }
 }
 
-/// The link to another file that was last refused, and what it is a link to.
+/// The last refused link to another file, and its target.
 thread_local std::pair<std::string, std::string> refused_link;
 
 /// Refuses a link to another file, unless that is allowed and the file is one: a pipe may never give anything.

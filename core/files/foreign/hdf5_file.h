@@ -1,4 +1,4 @@
-// What libhdf5 says of a file, in our terms.
+// The contents of an HDF5 file in Tessera's terms.
 #pragma once
 
 #include <hdf5.h>
@@ -72,7 +72,7 @@ struct Hdf5Type {
 /// The shape by netCDF-4's rule: along an unlimited dimension a variable is as long as the dimension, and what was not
 /// written is its fill.
 [[nodiscard]] Shape netcdf4_shape(hid_t dataset, const Shape& stored);
-/// The path under which netCDF-4 stores a variable that has the name of a dimension but is not its coordinates.
+/// The path in netCDF-4 of a variable with the name of a dimension that is not its coordinate variable.
 [[nodiscard]] std::string hdf5_alias_of(const std::string& path);
 
 struct Hdf5Tree {

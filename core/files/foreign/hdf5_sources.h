@@ -1,4 +1,4 @@
-// What an HDF5 dataset draws on: other datasets, and other files.
+// The sources of an HDF5 dataset: other datasets, and other files.
 #pragma once
 
 #include "hdf5_file.h"

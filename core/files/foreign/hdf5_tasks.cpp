@@ -25,7 +25,7 @@ namespace tessera {
 
 namespace {
 
-/// What tells versions of files apart; what stands before the first space tells files apart.
+/// Differs between versions of a file; the part before the first space differs between files.
 std::string version_of(const std::string& path) {
     struct stat s {};
     if (::stat(path.c_str(), &s) != 0) return {};
@@ -48,14 +48,15 @@ void close_arrays() {
     open_arrays().clear();
 }
 
-/// A library that has a file open gives what it knows of it to whoever opens it again, even if it was written since.
+/// libhdf5 shares its cache of an open file with later openings, even if the file was written meanwhile. Older versions
+/// are closed first.
 void close_older(const std::string& version) {
     const std::string_view file = std::string_view(version).substr(0, version.find(' ') + 1);
     std::erase_if(open_arrays(),
                   [&](const OpenArray& a) { return a.version.starts_with(file) && a.version != version; });
 }
 
-/// What a request is about.
+/// The subject of a request.
 struct AskedFile {
     ForeignFile asked;
     ArrayPath path;

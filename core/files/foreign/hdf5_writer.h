@@ -70,7 +70,7 @@ private:
     void add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length, bool grows);
     void attach_scales();
     void require_written() const;
-    /// What the file has at a path, if it is a dataset.
+    /// The dataset at a path, if there is one.
     [[nodiscard]] Hdf5Id found_dataset(const std::string& path) const;
     [[nodiscard]] std::optional<std::int64_t> scale_length(const std::string& path) const;
 

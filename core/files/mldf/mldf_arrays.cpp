@@ -329,7 +329,7 @@ std::unique_ptr<ArraySink> create_mldf(const fs::path& path, std::string_view fi
 
 namespace {
 
-/// What the columns of a data set have in common.
+/// The common properties of a data set's columns.
 struct Samples {
     std::int64_t count = 0;
     std::int64_t size = 0;        ///< bytes of one, as far as they are known before it is read

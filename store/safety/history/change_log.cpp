@@ -95,7 +95,7 @@ std::vector<LogLine> read_log(const std::filesystem::path& directory, std::size_
     const auto have = pread_all(log.get(), std::as_writable_bytes(std::span(text)), static_cast<std::uint64_t>(begin));
     if (!have) throw io_error("cannot read", (directory / file).string(), errno);
     text.resize(*have);
-    // Skips a first line that is cut, and a last one that does not end.
+    // Skips an incomplete first or last line.
     std::size_t from = begin == 0 ? 0 : text.find('\n') + 1;
     for (std::size_t to = text.find('\n', from); to != std::string::npos; to = text.find('\n', from)) {
         const std::string_view line = std::string_view(text).substr(from, to - from);

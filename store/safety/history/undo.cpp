@@ -3,10 +3,10 @@
 // Both leave old values in `.tessera/undo`, and one record of which they are (journal.cpp): a batch the journal that
 // made it happen, other changes what a ChangeKeeper noted. The later one replaces it.
 //
-// Undoing is a batch, whose staged values are links to the old ones. It first checks that every value is still the one
-// that was put there, by size, time and inode, which a rename keeps. If times are too coarse for that, or the value had
-// to be copied to another file system, it compares the bytes. Changes of an interrupted command may also not have
-// happened; then the old value is still in place, and stays.
+// Undoing is a batch, whose staged values are links to the old ones. It first checks that every value is still the new
+// one. Size, time and inode tell, because a rename keeps them. If times are too coarse for that, or the value had to be
+// copied to another file system, it compares the bytes. Changes of an interrupted command may also not have happened;
+// then the old value is still in place, and stays.
 //
 // The kept old values are compared in the same way with what they were when they were kept, before anything is changed.
 // Bits that rot without a change of size or time cannot be seen: for that a sum of each old value would be needed, and
@@ -375,7 +375,7 @@ std::optional<KeptForUndo> kept_for_undo(const PlaceView& place) {
     try {
         if (const auto header = file ? header_of(*file) : std::nullopt) kept->what = header->what;
     } catch (const Error&) {
-        // What cannot be read describes nothing: undo() says why.
+        // An unreadable record describes nothing: undo() says why.
     }
     return kept;
 }

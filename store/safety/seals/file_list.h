@@ -128,7 +128,7 @@ public:
     void add_by_segment(const ListedFile& file);
 
     [[nodiscard]] FileList sort();
-    /// The same, and calls again(file) in place of each whose path is that of the one before it.
+    /// The same, but calls again(file) for a file with the same path as the one before.
     [[nodiscard]] FileList sort_unique(
         const std::function<void(const ListedFile& kept, const ListedFile& file)>& again);
 

@@ -49,8 +49,8 @@ public:
     /// The same, with every parity block compared with its CRC.
     [[nodiscard]] std::optional<SegmentState> state(std::size_t number, const IoOptions& io) const;
 
-    /// What was sealed, of all indices that can be read; `complete` says whether these are all. With `others`, also
-    /// what only these name.
+    /// The sealed files, by all readable indices; `complete` says whether these are all. With `others`, also what only
+    /// these name.
     [[nodiscard]] FileList sums(bool& complete, const FileList* others = nullptr) const;
     /// Whether the manifest is the one that the root names.
     [[nodiscard]] bool manifest_good() const;
@@ -70,8 +70,7 @@ private:
     std::vector<char> roots_good_ = std::vector<char>(parity_roots);
 };
 
-/// What a seal lists: the manifest, or where parity says that it is not the right one, what the indices say. Nothing
-/// without a seal.
+/// The files of a seal: by the manifest, or by the indices if parity contradicts the manifest. Nothing without a seal.
 [[nodiscard]] std::optional<FileList> sealed_sums(const PlaceView& place);
 
 /// Directories that stand in the places of files of a seal, with parity or without, below what is sealed. Neither a

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// What the file system says of a file.
+/// A file's facts in the file system.
 struct FileFacts {
     std::uint64_t size = 0;
     std::int64_t modified = 0;
@@ -22,7 +22,7 @@ struct FileFacts {
 };
 /// Nothing where the key is absent. Of stores that are no directory: what stamp() says.
 [[nodiscard]] std::optional<FileFacts> facts_of(const ReadableStore& store, const std::string& key);
-/// What the disk has left for the user; nullopt in stores that are no directory.
+/// The free space on the disk for this user; nullopt in stores that are no directory.
 [[nodiscard]] std::optional<std::uint64_t> space_of(const ReadableStore& store);
 /// Gives a file that lies directly below the store's directory, behind no link, a time and a mode.
 void set_facts(const ReadableStore& store, const std::string& key, std::int64_t modified, std::uint32_t mode);

@@ -1,4 +1,4 @@
-// What lies in `.tessera/parity/`: the root of a seal with parity, and the indices of its segments. Private to the
+// The files in `.tessera/parity/`: the root of a seal with parity, and the indices of its segments. Private to the
 // store module. The layout is in tools/docs/parity.md, byte by byte.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace tessera {
 
 /// Below what is sealed.
 inline constexpr int parity_roots = 3;
-/// In that folder while a first seal is written, so that what a killed run leaves is not taken for one that lost its
-/// roots.
+/// Exists in that folder while a first seal is written. Without it, the remains of a killed run would look like a seal
+/// that lost its roots.
 inline constexpr std::string_view unfinished_parity = "unfinished";
 
 /// A file as it was sealed.
@@ -58,7 +58,7 @@ struct Segment {
     [[nodiscard]] std::uint32_t row_of(const Piece& piece) const { return piece.block / groups; }
 };
 
-/// What the root says of a segment.
+/// A segment's entry in the root.
 struct SegmentName {
     Sha256 sum{};  ///< of its index
     std::uint64_t index_size = 0;

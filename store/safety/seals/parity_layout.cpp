@@ -114,8 +114,8 @@ struct Stretch {
     std::uint32_t end_cell = 0;
 };
 
-/// What a moving window of the archive's bytes erases. Blocks are looked at in cells, because a piece erases its own
-/// bytes only.
+/// The blocks erased by a moving window over the archive's bytes. Blocks are looked at in cells, because a piece erases
+/// its own bytes only.
 class Window {
 public:
     static constexpr std::uint32_t cells = 32;

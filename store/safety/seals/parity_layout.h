@@ -25,7 +25,7 @@ inline constexpr std::uint64_t extent_size = std::uint64_t{16} << 20;
 /// The bytes of one of them.
 [[nodiscard]] std::uint64_t extent_length(std::uint64_t size, std::uint64_t number);
 
-/// What is dealt to segments.
+/// The bytes dealt to segments.
 struct Extents {
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;

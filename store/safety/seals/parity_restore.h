@@ -1,4 +1,4 @@
-// What parity can say of a sealed archive, and what it can restore. Private to the store module.
+// Checks a sealed archive by its parity, and restores files from it. Private to the store module.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct ParityState {
 [[nodiscard]] ParityState parity_state(const ParityArchive& archive, const SealState& sealed,
                                        const PathSet& undecodable, const IoOptions& io);
 
-/// What became of a file that was to be restored, or of parity that was to be made anew.
+/// The outcome for one file to restore, or for parity to renew.
 struct Restored {
     std::string path;  ///< below what is sealed
     bool done = false;

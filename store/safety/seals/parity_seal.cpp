@@ -168,7 +168,7 @@ public:
     }
 
 private:
-    /// Whether there is no parity yet, or only leftovers of a killed first run. Parity that has lost a root is more
+    /// Whether there is no parity yet, or only leftovers of a killed first run. Parity without one of its roots is more
     /// than that.
     [[nodiscard]] bool is_first() const {
         const std::vector<std::string> there = place_.store.list(place_.key(parity_folder)).keys;
@@ -260,8 +260,7 @@ private:
         return any;
     }
 
-    /// The new extents, by segment. Finds out which files are renewed, and which of these are not in one new segment as
-    /// a whole.
+    /// The new extents, by segment. Finds the renewed files, and those of them that are split between segments.
     FileList deal() {
         for_each_new([&](const ListedFile& record, std::uint64_t /*number*/, const std::vector<std::uint32_t>& fresh) {
             std::uint64_t bytes = 0;
@@ -290,7 +289,7 @@ private:
         return dealt.sort();
     }
 
-    /// The sums of files of which only a part lies in one new segment, which are computed by themselves.
+    /// The sums of files split between segments, which are computed separately.
     void sum_spread_files() {
         in_batches<Sha256>(
             spread_, io_,
@@ -355,7 +354,7 @@ private:
         throw advise_damaged(corrupt("{}: {}", place_.name(), damaged_text(damaged)));
     }
 
-    /// What the manifest lists.
+    /// The files of the manifest.
     [[nodiscard]] NextSum sealed_files() const {
         return [records = std::make_shared<FileList::Reader>(records_),
                 sums = std::make_shared<SumColumn::Reader>(sums_)](ListedFile& file) {

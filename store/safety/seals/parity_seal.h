@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// What can stay of the parity that is there.
+/// The part of the existing parity that stays valid.
 struct OldParity {
     const ParityArchive* archive = nullptr;  ///< null: nothing
     const FileList* sums = nullptr;          ///< that were sealed

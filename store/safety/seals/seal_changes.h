@@ -1,4 +1,4 @@
-// What has become of sealed files, for sealing them again. Private to the store module.
+// Changes of sealed files, for sealing again. Private to the store module.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace tessera {
 /// "a, b, c and 12 more"
 [[nodiscard]] std::string names_text(const std::vector<std::string>& names);
 
-/// What is wrong with files that have the size and time of the seal and another content, and what to do.
+/// The text for files with the seal's size and time but other content, and the way out.
 [[nodiscard]] std::string damaged_text(const std::vector<std::string>& names);
 /// An error about such files, with what to do.
 [[nodiscard]] Error advise_damaged(const Error& error);
@@ -26,10 +26,10 @@ namespace tessera {
 /// When the seal at `place` was broken on purpose, in nanoseconds since 1970; nullopt if it was not.
 [[nodiscard]] std::optional<std::int64_t> seal_broken(const PlaceView& place);
 
-/// What the parity of a seal covers, as far as indices can be read.
+/// The files covered by a seal's parity, as far as its indices are readable.
 struct SealedParts {
     /// Sorted by path, with what was sealed: once for each extent that a segment has of a file, and those of the
-    /// segment that comes first in the root first. A file of which a segment has no byte has one that is no extent.
+    /// segment that comes first in the root first. A file without bytes in a segment is listed once, with `no_extent`.
     FileList files;
     std::vector<std::optional<std::uint64_t>> bytes;  ///< of each segment
     static constexpr std::uint32_t no_extent = UINT32_MAX;
@@ -48,9 +48,9 @@ struct SealChanges {
         return edited.empty() && damaged.empty() && changed.empty() && missing.empty() && added.empty();
     }
 };
-/// Compares `files`, which are all that are there now, with what was sealed. Reads the files whose size or time is not
-/// the sealed one, and those of which no record says these (`records` are
-/// those of parity, sorted by path; the first of a path counts); with `check` all.
+/// Compares `files`, all that exist now, with the sealed ones. Reads the files whose size or time is not the sealed
+/// one, and those of which no record says these (`records` are those of parity, sorted by path; the first of a path
+/// counts); with `check` all.
 [[nodiscard]] SealChanges seal_changes(const PlaceView& place, const FileList& files, const FileList& sealed,
                                        const FileList& records, bool check, const IoOptions& io);
 

@@ -17,9 +17,9 @@ namespace tessera {
 /// In a bag.
 inline constexpr const char* bag_seal_folder = "tessera-seal";
 
-/// Some of the files of a directory, with another folder of it under the name ".tessera". So everything that is known
-/// of seals in ".tessera" holds for seals that lie beside what they are of, also that no link there is followed, and
-/// that anything but files and directories is corrupt. Thread rule: as the directory's store.
+/// Some of the files of a directory, with another folder of it under the name ".tessera". So the rules for seals in
+/// ".tessera" hold for seals beside their files: no link is followed, and anything but files and directories is
+/// corrupt. Thread rule: as the directory's store.
 class SealedFileStore final : public KeyValueStore, public LocalFiles {
 public:
     /// The file alone, with the folder "NAME.tessera-seal" beside it.
@@ -77,7 +77,7 @@ private:
     [[nodiscard]] std::string there(std::string_view key) const;
     /// If the key is in the seal, throws corrupt for links, and for anything but a file or a directory, on its path.
     void require_own(std::string_view key) const;
-    /// The same for what is above the key, which is to be written.
+    /// The same for the folders above a key that is to be written.
     void require_own_folder(std::string_view key) const;
     /// Whether an entry of a folder of the seal is shown: a file or a directory.
     [[nodiscard]] bool is_own_entry(std::string_view prefix, std::string_view name) const;

@@ -1,5 +1,5 @@
-// What programs have to do with helpers, which work with libhdf5 and libtiff. Programs without files beside them are
-// their own helper.
+// Helpers (which use libhdf5 and libtiff) as programs see them. Programs without files beside them are their own
+// helper.
 #pragma once
 
 #include <string>
@@ -14,8 +14,7 @@ void be_own_helper();
 /// Answers requests until the connection ends; returns the program's exit code. In tessera_own_helper, which is linked
 /// with those libraries.
 int serve_as_helper(int argc, const char* const* argv);
-/// Of paths of files that are going to be read: starts a helper for those that need one, beside what this thread does
-/// until it reads them.
+/// Of paths of files that are going to be read: if one of them needs a helper, starts it in the background.
 void expect_files(const std::vector<std::string>& paths) noexcept;
 
 }  // namespace tessera

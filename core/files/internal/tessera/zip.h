@@ -36,7 +36,7 @@ public:
     /// The bytes of a member. STORED members are read in place. DEFLATE ones stream forward and restart when a read
     /// goes back. CRC-32 is checked whenever a member is read whole. If several members share a name, the last one
     /// counts. Throws not_found, listing the members; unsupported for encryption or another method; corrupt for sizes
-    /// that the archive cannot hold, and where the member's own header and the archive's directory differ.
+    /// beyond the archive, and if the member's own header contradicts the archive's directory.
     [[nodiscard]] std::shared_ptr<const ByteSource> open(std::string_view name) const;
     /// The same for members()[index].
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::size_t index) const;

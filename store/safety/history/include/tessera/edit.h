@@ -109,7 +109,7 @@ std::int64_t undo(const Array& array);
 /// Array::refresh(), as above.
 std::int64_t undo(const Group& group);
 
-/// What is kept for undo().
+/// The old values for undo().
 struct KeptForUndo {
     std::string what;         ///< UndoOptions::what; empty for a batch
     std::int64_t values = 0;  ///< number of old stored values: chunks (with shards: shards) and documents, not elements

@@ -71,7 +71,7 @@ struct SealOptions {
     /// Seal anew despite files that were changed, lost or added since the last seal, but not despite damage, which
     /// parity reveals.
     bool overwrite = false;
-    /// Files below the sealed node that are sealed as they are now, whatever has happened to them.
+    /// Files below the sealed node to seal in their present state, even if damaged or changed.
     std::vector<std::string> accept = {};
     /// Whether everything is read, including all parity, and files with the size and time of the seal.
     bool check = false;
