@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -49,7 +50,7 @@ std::vector<fs::path> helpers_in_run_path([[maybe_unused]] const link_map* file)
     if (texts < file->l_addr) texts += file->l_addr;  // on some processors the loader leaves it relative
     for (const ElfW(Dyn)* entry = file->l_ld; entry->d_tag != DT_NULL; ++entry) {
         if (entry->d_tag != DT_RUNPATH && entry->d_tag != DT_RPATH) continue;
-        std::istringstream list(reinterpret_cast<const char*>(texts + entry->d_un.d_val));
+        std::istringstream list(std::bit_cast<const char*>(texts + entry->d_un.d_val));
         for (std::string folder; std::getline(list, folder, ':');) {
             if (folder.starts_with('/') && folder.ends_with("libexec/tessera")) folders.emplace_back(folder);
         }
@@ -108,7 +109,7 @@ std::vector<std::string> helper_places(ForeignLibrary library) {
 void be_own_helper() {
     own_places() = {"/proc/self/exe"};
     // Where /proc is not mounted, the path by which this program was started, if that is absolute.
-    const auto* const started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+    const auto* const started = std::bit_cast<const char*>(::getauxval(AT_EXECFN));
     if (started != nullptr && *started == '/') own_places().emplace_back(started);
 }
 
