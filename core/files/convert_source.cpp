@@ -183,7 +183,7 @@ std::unique_ptr<ArraySource> fixed_length_strings(const ArraySource& source, con
                                                 is_text ? DType::text(longest, native_order) : DType::bytes(longest));
 }
 
-std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOptions& io) {
+std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOptions& io, std::int64_t room) {
     std::int64_t longest = 1;
     for_each_block(source, io, [&](const NDArray& elements) {
         for_each_text(elements, [&](std::string_view content) {
@@ -194,7 +194,7 @@ std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOpt
             longest = std::max(longest, std::ssize(content));
         });
     });
-    return std::make_unique<Utf8Strings>(source, DType::bytes(longest));
+    return std::make_unique<Utf8Strings>(source, DType::bytes(longest + room));
 }
 
 }  // namespace tessera

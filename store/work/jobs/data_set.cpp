@@ -71,6 +71,7 @@ Value comparable_attributes(const ArraySource& array) {
     Value attributes = meaning_of(array).attributes;
     fill_attribute_as_number(array.info().dtype, attributes);
     erase_nan_mark(attributes);
+    if (array.info().shape.empty()) attributes.erase(dimensions_attribute);  // an empty list, or none
     return attributes;
 }
 
