@@ -130,6 +130,18 @@ private:
     }
 };
 
+class VariableStrings final : public ConvertedSource {
+public:
+    using ConvertedSource::ConvertedSource;
+
+private:
+    void convert(const NDArray& from, NDArray& to) const override {
+        const MutableArrayView made = to.view();
+        auto* slot = reinterpret_cast<VariableSlot*>(made.data);
+        for_each_text(from, [&](std::string_view content) { *slot++ = made.arena->add(content); });
+    }
+};
+
 /// Calls body(elements) for the array in blocks that cover it, each of a size that suits the source.
 template <class Body>
 void for_each_block(const ArraySource& source, const IoOptions& io, const Body& body) {
@@ -183,7 +195,7 @@ std::unique_ptr<ArraySource> fixed_length_strings(const ArraySource& source, con
                                                 is_text ? DType::text(longest, native_order) : DType::bytes(longest));
 }
 
-std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOptions& io, std::int64_t room) {
+std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOptions& io) {
     std::int64_t longest = 1;
     for_each_block(source, io, [&](const NDArray& elements) {
         for_each_text(elements, [&](std::string_view content) {
@@ -194,7 +206,11 @@ std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOpt
             longest = std::max(longest, std::ssize(content));
         });
     });
-    return std::make_unique<Utf8Strings>(source, DType::bytes(longest + room));
+    return std::make_unique<Utf8Strings>(source, DType::bytes(longest));
+}
+
+std::unique_ptr<ArraySource> variable_strings(const ArraySource& source) {
+    return std::make_unique<VariableStrings>(source, DType::variable_text());
 }
 
 }  // namespace tessera

@@ -2,7 +2,6 @@
 // original source, which must outlive it.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include <tessera/array_io.h>
@@ -16,9 +15,11 @@ namespace tessera {
 /// source now, in blocks, to find n. Throws unsupported for an element that ends in NUL, which U and S cannot keep.
 [[nodiscard]] std::unique_ptr<ArraySource> fixed_length_strings(const ArraySource& source, const IoOptions& io);
 
-/// Text of any length as S n in UTF-8, where n is the length of the longest element, at least 1, and `room`; bytes of
-/// variable length, too. Reads the whole source now to find n. Throws unsupported for an element that ends in NUL.
-[[nodiscard]] std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOptions& io,
-                                                        std::int64_t room = 0);
+/// Text of any length as S n in UTF-8, where n is the length of the longest element, at least 1; bytes of variable
+/// length, too. Reads the whole source now to find n. Throws unsupported for an element that ends in NUL.
+[[nodiscard]] std::unique_ptr<ArraySource> utf8_strings(const ArraySource& source, const IoOptions& io);
+
+/// U n as text of variable length.
+[[nodiscard]] std::unique_ptr<ArraySource> variable_strings(const ArraySource& source);
 
 }  // namespace tessera

@@ -295,8 +295,8 @@ Value hdf5_facts(const ArrayPath& path) {
 }
 
 std::unique_ptr<ArraySource> hdf5_convert(const ArraySource& source, const ArrayFileOptions& /*options*/,
-                                          const IoOptions& io) {
-    if (source.info().dtype.kind() == Kind::text) return utf8_strings(source, io, 1);  // netCDF-C reads up to a NUL
+                                          const IoOptions& /*io*/) {
+    if (source.info().dtype.kind() == Kind::text) return variable_strings(source);
     return source.info().dtype.kind() == Kind::bfloat16 ? widened_bfloat16(source) : nullptr;
 }
 

@@ -125,7 +125,6 @@ def test_data_sets_in_memory():
     np.testing.assert_allclose(coarse.t, data.t.sel(time="2001-02").coarsen(lat=2).mean(), rtol=1e-9)
     np.testing.assert_array_equal(coarse.time, data.time.sel(time="2001-02"))
     np.testing.assert_allclose(tessera.calc("t - 273.15", t=group).to_xarray().t, data.t - 273.15, atol=1e-9)
-    np.testing.assert_allclose(tessera.concat(["d.nc"], axis="time").to_xarray().t, data.t)
 
 
 def test_parts_and_steps_of_data_sets():
@@ -137,7 +136,8 @@ def test_parts_and_steps_of_data_sets():
     paths = tessera.unstack("part.nc", "steps/{}.nc", axis="time")
     assert len(paths) == 3 - 1 and os.path.basename(paths[1]) == "1.nc"
     with xr.open_dataset(paths[1]) as step, xr.open_dataset("part.nc") as whole:
-        xr.testing.assert_equal(step.t.load(), whole.t[1].load())
+        np.testing.assert_array_equal(step.t, whole.t[1])
+        assert step.time.values == whole.time.values[1]
     with raises(tessera.Error, "name a dimension"):
         tessera.unstack("part.nc", "steps/x-{}.nc", axis=0)
     with raises(tessera.Error, "name the dimensions"):

@@ -235,18 +235,18 @@ std::string incomplete_name(const std::string& destination, const StoreOptions& 
 
 namespace {
 
+std::set<std::string> all_dimensions(const ArraySource& source) {
+    std::set<std::string> names;
+    for (const auto& name : dimension_names_of(source)) names.insert(name.value_or(""));
+    return names;
+}
+
 /// Names for a file are those that its dimensions have, in the order in which they are wanted.
 void require_order(const HierarchyCopy& o, const ArraySource& source) {
     if (!o.arrays.dimension_names || dimension_names_of(source) == *o.arrays.dimension_names) return;
-    std::set<std::string> names;
-    for (const auto& name : dimension_names_of(source)) names.insert(name.value_or(""));
     throw invalid_argument("dims: of an array file, the dimensions of {} in another order; {}", o.source,
-                           names_there(names));
+                           names_there(all_dimensions(source)));
 }
-
-}  // namespace
-
-namespace {
 
 /// Throws for a dimension that is to be unlimited and is not there.
 void require_unlimited(const HierarchyCopy& o, const std::set<std::string>& there) {
@@ -265,9 +265,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
     require_order(o, *stored);
-    std::set<std::string> there;
-    for (const auto& dimension : dimension_names_of(*stored)) there.insert(dimension.value_or(""));
-    require_unlimited(o, there);
+    require_unlimited(o, all_dimensions(*stored));
     // As object strings they are Python's bytes.
     const auto* const array = o.object_strings ? nullptr : as_array(*stored);
     if (const auto items = array == nullptr ? std::nullopt : sequence_items(array->metadata().codecs)) {
@@ -303,7 +301,7 @@ CopiedHierarchy copy_to_bundle(const HierarchyCopy& o, std::vector<std::string> 
     require_selected(o, names);
     std::set<std::string> there;
     for (const std::string& name : o.unlimited.empty() ? std::vector<std::string>() : names) {
-        for (const auto& dimension : dimension_names_of(*open_part(o, name))) there.insert(dimension.value_or(""));
+        there.merge(all_dimensions(*open_part(o, name)));
     }
     require_unlimited(o, there);
     if (o.dry_run) return planned_bundle(o, names);
