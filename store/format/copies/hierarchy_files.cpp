@@ -265,7 +265,7 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
     require_order(o, *stored);
-    require_unlimited(o, all_dimensions(*stored));
+    if (!o.unlimited.empty()) require_unlimited(o, all_dimensions(*stored));
     // As object strings they are Python's bytes.
     const auto* const array = o.object_strings ? nullptr : as_array(*stored);
     if (const auto items = array == nullptr ? std::nullopt : sequence_items(array->metadata().codecs)) {
