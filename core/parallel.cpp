@@ -1,4 +1,4 @@
-#include <tessera/parallel_waiting.h>
+#include <tessera/parallel.h>
 
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>

@@ -286,7 +286,7 @@ class NetCDF3(ProgramTest):
         self.save("d.npy", np.zeros((3, 2)))
         self.tessera("import", "d.npy", "d.zarr", "--format", "v3", "--dims", "lat,k", "--quiet")
         self.refused("copy", "d.zarr", "a.h5::g/d", says="its dimension k has the name of an array")
-        self.save("t.npy", np.array(["a"]))
+        self.save("t.npy", np.array([(1, "a")], [("n", "<i4"), ("text", "<U1")]))
         self.refused("copy", "t.npy", "a.h5::t", says="<U1")
         self.assertEqual((self.folder / "a.h5").read_bytes(), before)
         (self.folder / "cut.h5").write_bytes(before[:len(before) // 2])
@@ -476,7 +476,7 @@ class HDF5(ProgramTest):
             self.assertEqual(self.exported(name).tolist(), list(range(7)), name)
             (self.folder / name).unlink()
         (self.folder / "exported.npy").unlink()
-        self.save("x.npy", np.array(["a"]))
+        self.save("x.npy", np.array([(1, "a")], [("n", "<i4"), ("text", "<U1")]))
         self.refused("copy", "x.npy", "x.h5", says="<U1")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.h5", "b.h5", "x.npy"])
 

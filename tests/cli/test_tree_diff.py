@@ -51,7 +51,7 @@ class TreeDiff(ProgramTest):
                 "sub/y: 1 of 400 elements differ, at most by 5.0 at (3, 4)", "  (3, 4)  8  3"])
             found = self.run_program("diff", top, before, "--json").stdout
             self.assertIn('"only_in_b": [\n    "sub/z"', found)
-            self.refused("diff", top, before, "--sel", "1", says=["--sel", "group"])
+            self.refused("diff", top, before, "--sel", "1", says=["--sel", "several arrays"])
             # Other chunks, codecs and formats make no difference.
             self.tessera("copy", top, f"copy-{fmt}", "--codec", "zlib:3", "--quiet")
             self.assertEqual(self.lines(top, f"copy-{fmt}", code=0), ["all 5 nodes are equal"])

@@ -135,7 +135,7 @@ def test_all_faces_make_the_same():
 
 # Of each function: its recipe, the class of its further options, and the keywords of the recipe's rows that it leaves out:
 # the source, which has another name; what the function says itself; and what only copies of files and groups have.
-OF_COPIES = {"dry_run", "resume", "object_strings", "drop_attributes", "skip_unreadable"}
+OF_COPIES = {"dry_run", "resume", "object_strings", "drop_attributes", "skip_unreadable", "unlimited"}
 KEYWORDS = {
     "copy": ("copy", "CopyOptions", {"array"}),
     "convert": ("copy", "ConversionOptions", {"array"}),

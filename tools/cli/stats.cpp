@@ -213,67 +213,76 @@ DimensionNames kept_names(const ArraySource& source, const std::optional<Selecti
     return kept;
 }
 
+/// All that was found of one array.
+struct Found {
+    Summarised of;
+    std::optional<int> axis;                         ///< of --axis
+    std::vector<Statistics> whole;                   ///< without --axis
+    std::vector<std::vector<Statistics>> positions;  ///< along the axis
+    Further further;
+};
+
+std::optional<int> axis_of(const StatsOptions& o, const ArraySource& source, const std::optional<Selection>& selection,
+                           const Shape& shape) {
+    if (!o.axis) return {};
+    if (shape.empty()) throw invalid_argument("{}: it has no dimension", o.path);
+    return in_context([] { return "--axis"; },
+                      [&] { return find_dimension(*o.axis, kept_names(source, selection), shape.rank()); });
+}
+
+Found found_in(Session& session, const StatsOptions& o, int bins, std::unique_ptr<ArraySource> source) {
+    Found found;
+    found.of.stored_dtype = native_dtype(source->info().dtype);
+    std::optional<Selection> selection;
+    if (o.selection) selection = chosen_part(session, o.path, *o.selection, source);
+    found.of.outside = outside_valid_range(*source, session.io(), selection);
+    const auto index = ChunkIndex::there(*source, o.raw);
+    if (!o.raw) source = decoded(std::move(source));
+    found.of.dtype = source->info().dtype;
+    found.of.decoded = source->converted_from() != nullptr;
+    found.of.shape = selection ? selection->shape() : source->info().shape;
+    found.axis = axis_of(o, *source, selection, found.of.shape);
+    for (const std::string& word : o.with) {
+        in_context([] { return "--with"; }, [&] { (void)parse_reduction(word); });
+        found.further.emplace_back(word, statistic(*source, word, found.axis, session.io(), selection));
+    }
+    const std::optional<ElementBytes> fill = source->fill_bytes();
+    if (found.axis) {
+        found.positions = statistics_along(*source, *found.axis, fill, session.io(), selection);
+    } else {
+        const IndexUse use = o.no_index ? IndexUse::ignore : IndexUse::use;
+        found.whole = statistics(*source, index, use, fill, bins, session.io(), selection);
+    }
+    if (o.raw) return found;
+    for (auto& one : found.positions) one = with_dates(std::move(one), *source);
+    found.whole = with_dates(std::move(found.whole), *source);
+    return found;
+}
+
+void print_found(const StatsOptions& o, const Found& found, bool json) {
+    if (found.axis) {
+        if (json) return print_json(positions_value(o.path, found.of, *found.axis, found.positions, found.further));
+        return print_positions(*found.axis, found.of, found.positions, found.further);
+    }
+    if (json) {
+        Value value = statistics_value(o.path, found.of, found.whole);
+        value.set("further", further_value(found.further, 0));
+        return print_json(value);
+    }
+    for (const Statistics& s : found.whole) {
+        if (&s != &found.whole.front()) print("\n");
+        print_statistics(s, found.further, found.of);
+    }
+}
+
 int stats(Session& session, const StatsOptions& o) {
     if (o.axis && o.bins && *o.bins != "0") throw invalid_argument("--bins: there are no histograms along an axis");
     const int bins = parse_number("--bins", o.bins.value_or("32"), 0, 10'000);
-    std::unique_ptr<ArraySource> source;
-    Summarised of;
-    int axis = 0;
-    std::vector<std::vector<Statistics>> positions;
-    Further further;
-    const auto dated = [&](std::vector<Statistics> some) {
-        return o.raw ? some : with_dates(std::move(some), *source);
-    };
-    const std::vector<Statistics> found = at_located(o.path, [&](const Located& at) {
-        source = about_path(o.path, [&] { return open_source(at); });
-        of.stored_dtype = native_dtype(source->info().dtype);
-        std::optional<Selection> selection;
-        if (o.selection) selection = chosen_part(session, o.path, *o.selection, source);
-        of.outside = outside_valid_range(*source, session.io(), selection);
-        const auto index = ChunkIndex::there(*source, o.raw);
-        if (!o.raw) source = decoded(std::move(source));
-        of.dtype = source->info().dtype;
-        of.decoded = source->converted_from() != nullptr;
-        const std::optional<ElementBytes> fill = source->fill_bytes();
-        const Shape shape = of.shape = selection ? selection->shape() : source->info().shape;
-        std::optional<int> kept;
-        if (o.axis) {
-            if (shape.empty()) throw invalid_argument("{}: it has no dimension", o.path);
-            axis = in_context([] { return "--axis"; },
-                              [&] { return find_dimension(*o.axis, kept_names(*source, selection), shape.rank()); });
-            kept = axis;
-        }
-        for (const std::string& word : o.with) {
-            in_context([] { return "--with"; }, [&] { (void)parse_reduction(word); });
-            further.emplace_back(word, statistic(*source, word, kept, session.io(), selection));
-        }
-        if (kept) {
-            positions = statistics_along(*source, axis, fill, session.io(), selection);
-            for (auto& one : positions) one = dated(std::move(one));
-            return std::vector<Statistics>();
-        }
-        const IndexUse use = o.no_index ? IndexUse::ignore : IndexUse::use;
-        return dated(statistics(*source, index, use, fill, bins, session.io(), selection));
+    const Found found = at_located(o.path, [&](const Located& at) {
+        return found_in(session, o, bins, about_path(o.path, [&] { return open_source(at); }));
     });
     session.clear_progress();
-    if (o.axis) {
-        if (session.options().json) {
-            print_json(positions_value(o.path, of, axis, positions, further));
-        } else {
-            print_positions(axis, of, positions, further);
-        }
-        return exit_done;
-    }
-    if (session.options().json) {
-        Value value = statistics_value(o.path, of, found);
-        value.set("further", further_value(further, 0));
-        print_json(value);
-        return exit_done;
-    }
-    for (const Statistics& s : found) {
-        if (&s != &found.front()) print("\n");
-        print_statistics(s, further, of);
-    }
+    print_found(o, found, session.options().json);
     return exit_done;
 }
 

@@ -46,6 +46,11 @@ void parallel_for(std::int64_t count, const IoOptions& options, const std::funct
 /// alone, from its beginning. Fewer jobs then run at once.
 void parallel_in_memory(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job);
 
+/// As parallel_in_memory(), for jobs that mostly wait for a server: from up to `waiters` threads, also if these are
+/// more than thread_count(options).
+void parallel_waiting(std::int64_t count, const IoOptions& options, int waiters,
+                      const std::function<void(std::int64_t)>& job);
+
 // StopScope: a request to stop that also ends waits for locks, and loops over bytes and folders.
 //
 //     std::stop_source stop;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/parallel_waiting.h>
+#include <tessera/parallel.h>
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
-#include <tessera/parallel_waiting.h>
+#include <tessera/parallel.h>
 #include <tessera/shard.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
-#include <tessera/parallel_waiting.h>
+#include <tessera/parallel.h>
 #include <algorithm>
 #include <functional>
 #include <memory>
