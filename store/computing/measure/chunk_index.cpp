@@ -203,8 +203,7 @@ public:
             if (inside) numbers_.push_back(grid_.linear(chunk));
         });
         std::ranges::sort(numbers_);
-        const auto [first, last] = std::ranges::unique(numbers_);
-        numbers_.erase(first, last);
+        numbers_.erase(std::unique(numbers_.begin(), numbers_.end()), numbers_.end());  // Clang 14 has no ranges' own
         return known;
     }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "far_parts.h"
@@ -277,7 +278,8 @@ void read_elements(const FarParts& parts, const std::string& key, const Index& i
     const auto first = parts.first(low.from, high.from + reader.element_size(), places.size());
     const auto decode = [&](const ByteSource& source) { reader.elements(index, places, &source, scratch); };
     const bool whole = parts.far() && !first;
-    if (!(whole ? parts.read_whole(key, decode) : parts.read(key, first, decode)))
+    // By reference, which takes no memory.
+    if (!(whole ? parts.read_whole(key, std::cref(decode)) : parts.read(key, first, std::cref(decode))))
         reader.elements(index, places, nullptr, scratch);
 }
 

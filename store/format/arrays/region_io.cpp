@@ -115,7 +115,8 @@ void read_chunk(const ArrayState& array, const LoadedArray& loaded, const FarPar
         const auto decode = [&](const ByteSource& source) {
             loaded.pipeline.decode_part(source, ascending.region, ascending.out, scratch->codec, ascending.steps);
         };
-        if (parts.read(key, parts.first(part.in_box), decode)) return;
+        // By reference, which takes no memory.
+        if (parts.read(key, parts.first(part.in_box), std::cref(decode))) return;
     }
     read_absent(array, loaded, index, out);
 }
