@@ -76,8 +76,8 @@ struct Hdf5Type {
 [[nodiscard]] std::string hdf5_alias_of(const std::string& path);
 
 struct Hdf5Tree {
-    std::vector<std::string> arrays;     ///< paths; links to other files, too
-    std::vector<std::string> groups;     ///< each before those in it; the first is ""
+    std::vector<std::string> arrays;          ///< paths; links to other files, too
+    std::vector<std::string> groups;          ///< each before those in it; the first is ""
     std::vector<std::string> unlimited = {};  ///< paths of dimensions that may grow
     MemoryHold held = MemoryHold();
 };

@@ -114,7 +114,7 @@ bool DistinctValues::less(std::uint32_t a, std::uint32_t b) const {
             return x < y;
         }
         default:
-            return order_of_text(dtype_, at(a), at(b)) < 0;
+            return std::is_lt(order_of_text(dtype_, at(a), at(b)));
     }
 }
 

@@ -21,9 +21,9 @@
 namespace tessera {
 
 /// Where each row of a table lies in an array. The coordinates are in the order of the rows if these go through the
-/// cells in C order, or if they ascend, or as numbers descend; else they are sorted. Keeps at most 16 bytes for each row, and the
-/// elements of one column, within the memory account of the threads that ask.
-/// Thread rule: const members may be called from several threads at once.
+/// cells in C order, or if they ascend, or as numbers descend; else they are sorted. Keeps at most 16 bytes for each
+/// row, and the elements of one column, within the memory account of the threads that ask. Thread rule: const members
+/// may be called from several threads at once.
 class TableCells {
 public:
     /// `table`: structures in one dimension. `dims`: names of fields. `where` says where a row is: "line 7". Throws

@@ -195,10 +195,10 @@ struct HierarchyOptions {
     bool skip_unreadable = false;
 
     // Of array files.
-    int deflate_level = 0;        ///< for .npz: 0 stores, 1 to 9 deflates
+    int deflate_level = 0;                    ///< for .npz: 0 stores, 1 to 9 deflates
     std::vector<std::string> unlimited = {};  ///< for netCDF and HDF5: dimensions that are to grow, beside the source's
-    bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects
-    bool reverse_dims = false;    ///< for .ra, on either side
+    bool object_strings = false;              ///< for .npy and .npz: variable-length strings as Python objects
+    bool reverse_dims = false;                ///< for .ra, on either side
     /// For a source file without a dtype, as in ArrayFileOptions.
     std::optional<DType> dtype = std::nullopt;
     std::optional<bool> header = std::nullopt;

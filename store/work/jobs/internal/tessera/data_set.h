@@ -84,8 +84,8 @@ private:
 /// The words of such an attribute, without the colons that some end in.
 [[nodiscard]] std::vector<std::string> words_in(const std::string& text);
 
-/// The attributes of an array with the names of its dimensions, as they are the same in every format: a marker of missing
-/// elements is a number, and NaN is none.
+/// The attributes of an array with the names of its dimensions, as they are the same in every format: a marker of
+/// missing elements is a number, and NaN is none.
 [[nodiscard]] Value comparable_attributes(const ArraySource& array);
 
 /// What a recipe over data sets makes: a recipe for each array.
