@@ -105,7 +105,6 @@ struct S3Access {
     std::function<void(std::string_view line)> log;
     std::shared_ptr<HttpCache> cache;
     std::shared_ptr<ListedFolders> listed = std::make_shared<ListedFolders>();
-    std::shared_ptr<ListAhead> ahead = std::make_shared<ListAhead>();
     bool google = false;
     bool endpoint_given = false;  ///< else it is AWS, where a bucket's name tells it from all others
 
@@ -140,7 +139,7 @@ public:
     void list(std::string_view prefix, const Each& value, const Each& folder) const override {
         const std::string below = below_of(prefix);
         ListedPages pages(name_of(prefix));
-        HttpTicket ticket = access_.ahead->take(std::string(prefix), [&](const std::string& next) {
+        HttpTicket ticket = ahead_.take(std::string(prefix), [&](const std::string& next) {
             return HttpClient::shared().start(page_of(next, ""));
         });
         constexpr std::size_t most_folders = 65'536;
@@ -158,7 +157,7 @@ public:
             pages.end();
         } while (!pages.token().empty());
         if (pages.has_folders()) shared_->listed->note(name_of(prefix), std::string(prefix), pages.content());
-        access_.ahead->found(std::move(folders));
+        ahead_.found(std::move(folders));
     }
 
     // ---- writing
@@ -476,6 +475,8 @@ private:
 
     std::shared_ptr<const S3Access> shared_;  ///< with the requests that may have to be signed again
     const S3Access& access_ = *shared_;
+    /// Not in what is shared: its requests hold that, and would never end.
+    mutable ListAhead ahead_;
 };
 
 std::string first_of(std::initializer_list<std::string> texts) {
