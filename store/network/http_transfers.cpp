@@ -6,6 +6,7 @@
 #include "http_client.h"
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <tessera/byte_io.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <exception>
 #include <map>
@@ -93,6 +95,15 @@ public:
         curl().multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
         // It serves until the process ends; nothing of it is ever destroyed.
         std::thread([this] { run(); }).detach();
+    }
+
+    /// Called while the process ends: from then on the threads do nothing more. Requests that nobody waits for may be
+    /// under way, and libcrypto frees what signing them takes.
+    /// One that does not stop soon, as it looks up a host's name, keeps nobody waiting.
+    void end() {
+        constexpr std::chrono::seconds longest{1};
+        (void)after_.try_lock_for(longest);
+        (void)turn_.try_lock_for(longest);
     }
 
     void add(std::shared_ptr<Work> work) {
@@ -178,6 +189,7 @@ private:
 
     [[noreturn]] void run() {
         for (;;) {
+            std::unique_lock turn(turn_);
             take_arrived();
             drop_abandoned();
             start_waiting();
@@ -188,7 +200,9 @@ private:
             }
             note_oldest();
             if (running_.empty() && waiting_.empty()) spares_.drop();
-            curl().multi_poll(multi_, nullptr, 0, static_cast<int>(time_to_sleep().count()), nullptr);
+            const auto sleep = static_cast<int>(time_to_sleep().count());
+            turn.unlock();
+            curl().multi_poll(multi_, nullptr, 0, sleep, nullptr);
         }
     }
 
@@ -438,6 +452,7 @@ private:
                 work = std::move(ended_.front());
                 ended_.pop_front();
             }
+            const std::lock_guard turn(after_);
             const auto after = std::exchange(work->after, nullptr);
             const MemoryScope scope(work->account);
             if (!work->abandoned && after(*work)) {
@@ -449,6 +464,8 @@ private:
     }
 
     CURLM* multi_;
+    std::timed_mutex turn_;   ///< held by the thread but while it sleeps
+    std::timed_mutex after_;  ///< held by the thread for what follows an answer while that is done
     std::mutex mutex_;
     std::condition_variable changed_;
     std::condition_variable some_ended_;
@@ -649,8 +666,22 @@ struct HttpClient::Process {
     HttpClient client;
 };
 
+namespace {
+
+/// Has `end` called when the process ends: before libcrypto's own end, which is registered first.
+bool call_at_end(void (*end)()) {
+    return OPENSSL_init_crypto(0, nullptr) == 1 && std::atexit(end) == 0;
+}
+
+}  // namespace
+
 HttpClient& HttpClient::shared() {
     static std::atomic<Process*> current = nullptr;
+    // A forked child that has asked for nothing has no thread to end.
+    [[maybe_unused]] static const bool called = call_at_end([] {
+        const Process* const last = current.load();
+        if (last != nullptr && last->number == process_number()) last->client.loop_->end();
+    });
     Process* process = current.load();
     while (process == nullptr || process->number != process_number()) {
         auto made = std::make_unique<Process>(process_number());
