@@ -102,6 +102,11 @@ class Recorded(FixityTest):
         self.assertEqual(len(self.records()["records"]), 1)
         self.tessera("verify", "a.zarr", "--due", "0s", "--record")
         self.assertGreaterEqual(len(self.records()["records"]), 1)
+        # A complete check was not made, and one of metadata is none.
+        self.assertNotIn("not due", self.tessera("verify", "a.zarr", "--due", "1d", "--complete"))
+        self.tessera("verify", "a.zarr", "--complete", "--record", "--quiet")
+        self.assertIn("not due", self.tessera("verify", "a.zarr", "--due", "1d", "--complete"))
+        self.refused("verify", "a.zarr", "--ome", "--record", says=["--record", "--ome"])
         # What was not sound is due at once.
         self.flip("a.zarr/c/0/0")
         self.tessera("verify", "a.zarr", "--record", code=1)
@@ -117,6 +122,9 @@ class Recorded(FixityTest):
         self.assertEqual(len(set().union(*found)), 12)
         self.assertEqual(sum(map(len, found)), 12)
         self.assertLess(max(map(len, found)), 12)
+        self.assertIn("a sample: part 1 of 10 ", self.run_program("verify", "a.zarr", "--sample", "10%").stdout)
+        self.assertIn("sample 25%", self.tessera("log", "a.zarr", "--fixity"))
+        self.assertNotIn("not due", self.run_program("verify", "a.zarr", "--due", "1d").stdout)
         self.refused("verify", "a.zarr", "--sample", "7", says=["--sample", "5%"])
 
     def test_events_of_premis(self):

@@ -22,9 +22,12 @@ std::string text_of(const Value& line, std::string_view name) {
     return value->is_string() ? value->as_string() : value->dump();
 }
 
-/// "damage 2, chunks 40": what is not 0 of the numbers.
+/// "sample 5%, damage 2, chunks 40": how it was checked, and what is not 0 of the numbers.
 std::string numbers_of(const Value& line) {
-    std::string text;
+    std::string text = line.find("sample") == nullptr ? "" : "sample " + text_of(line, "sample");
+    for (const std::string_view how : {"complete", "without_seals"}) {
+        if (line.find(how) != nullptr) text += fmt::format("{}{}", text.empty() ? "" : ", ", how);
+    }
     for (const auto& [key, value] : line.as_object()) {
         const std::string number = value.is_number() ? value.dump() : "0";
         if (number == "0") continue;
@@ -72,7 +75,11 @@ void note_fixity(Session& session, const std::string& path, std::string_view wha
     if (!problem.empty()) session.note(fmt::format("the fixity log has no line of this: {}", problem));
 }
 
-std::optional<std::string> checked_within(const std::string& path, std::string_view age) {
+void require_fixity_log(const std::string& path) {
+    (void)require_fixity_directory(path);
+}
+
+std::optional<std::string> checked_within(const std::string& path, std::string_view age, bool complete) {
     const auto within = std::chrono::duration_cast<std::chrono::seconds>(parse_duration("--due", age));
     const FixityLog log = read_fixity(require_fixity_directory(path));
     // Texts of this form are in the order of their times.
@@ -80,7 +87,9 @@ std::optional<std::string> checked_within(const std::string& path, std::string_v
     const std::string since = fmt::format("{:%FT%TZ}", fmt::gmtime(first));
     if (log.broken_at || log.records.empty()) return {};
     for (auto record = log.records.rbegin(); record != log.records.rend(); ++record) {
-        if (text_of(record->line, "what") != "verify" || record->line.find("sample") != nullptr) continue;
+        const bool whole = text_of(record->line, "what") == "verify" && record->line.find("sample") == nullptr &&
+                           record->line.find("without_seals") == nullptr;
+        if (!whole || (complete && text_of(record->line, "complete") != "true")) continue;
         std::string time = text_of(record->line, "time");
         if (text_of(record->line, "sound") != "true" || time < since) return {};
         return time;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,13 +37,23 @@ struct VerifyCall {
 };
 
 /// A part of the chunks, by a hash of their names: of n parts the one after that of the last recorded sample.
-std::function<bool(std::string_view)> outside_sample(const std::string& path, const std::string& share) {
+struct Sample {
+    std::uint64_t parts = 1, turn = 0;
+
+    /// Whether the file of a chunk is in another part.
+    [[nodiscard]] bool leaves_out(std::string_view key) const { return fnv1a(key) % parts != turn; }
+    [[nodiscard]] std::string text() const {
+        return fmt::format("a sample: part {} of {} of the chunks was decoded, and no seal was compared", turn + 1,
+                           parts);
+    }
+};
+
+Sample sample_of(const std::string& path, const std::string& share) {
     const Redundancy part = in_context([] { return "--sample"; }, [&] { return parse_redundancy(share); });
     if (part.kind != Redundancy::Kind::share) throw invalid_argument("--sample: expected 5%, found '{}'", share);
     constexpr std::uint64_t whole = 1'000'000;  // Redundancy::amount counts millionths
     const std::uint64_t parts = std::max<std::uint64_t>(1, (whole + part.amount - 1) / part.amount);
-    const auto turn = static_cast<std::uint64_t>(samples_recorded(path, share)) % parts;
-    return [parts, turn](std::string_view key) { return fnv1a(key) % parts != turn; };
+    return {.parts = parts, .turn = static_cast<std::uint64_t>(samples_recorded(path, share)) % parts};
 }
 
 /// Says that nothing has to be done yet.
@@ -59,16 +70,20 @@ int not_due(Session& session, const std::string& path, const std::string& when) 
 std::string record_found(const VerifyCall& o, const std::string& path, const VerifyReport& report) {
     Value found = verified_counts(report);
     if (!o.sample.empty()) found.set("sample", o.sample);
+    if (o.complete) found.set("complete", true);
     return record_fixity(path, "verify", found);
 }
 
 int verify_path(Session& session, const VerifyCall& o, const std::string& path) {
+    if (o.record) require_fixity_log(path);
     if (!o.due.empty()) {
-        if (const auto when = checked_within(path, o.due)) return not_due(session, path, *when);
+        if (const auto when = checked_within(path, o.due, o.complete)) return not_due(session, path, *when);
     }
     VerifyOptions options{.io = session.io(), .complete = o.complete, .ome = o.ome, .geo = o.geo};
+    std::optional<Sample> sample;
     if (!o.sample.empty()) {
-        options.trust = outside_sample(path, o.sample);
+        sample = sample_of(path, o.sample);
+        options.trust = [s = *sample](std::string_view key) { return s.leaves_out(key); };
         options.seals = false;  // whose sums are of everything
     }
     const VerifyReport report = again_when_replaced(path, [&] { return verify(path, options); });
@@ -76,10 +91,12 @@ int verify_path(Session& session, const VerifyCall& o, const std::string& path) 
     const std::string hash = o.record ? record_found(o, path, report) : "";
     if (session.options().json) {
         Value value = verified_value(path, report, advised);
+        if (sample) value.set("sample", o.sample);
         if (o.record) value.set("recorded", hash);
         print_json(value);
     } else if (!session.options().quiet) {
         print_report(path, report, o.verbose, o.complete);
+        if (sample) print(printable(fmt::format("{}: {}", path, sample->text())) + "\n");
         if (o.record) print(printable(fmt::format("{}: recorded: {}", path, hash)) + "\n");
     }
     return report.sound() ? exit_done : exit_differences;
@@ -100,7 +117,8 @@ Run declare_verify(CLI::App& app) {
     app.add_flag("--geo", o->geo, "the same for the metadata of GeoZarr (multiscales, spatial, proj; v0.1)")
         ->excludes("--complete");
     app.add_flag("--record", o->record,
-                 "add a line to the fixity log (`tessera log --fixity`), and print its hash, which `--expect` takes");
+                 "add a line to the fixity log (`tessera log --fixity`), and print its hash, which `--expect` takes")
+        ->excludes("--ome", "--geo");
     app.add_option("--due", o->due, "only what was not checked, recorded and sound within this time: 90d, 12h")
         ->option_text("AGE")
         ->excludes("--ome", "--geo");

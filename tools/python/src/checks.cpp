@@ -70,12 +70,18 @@ VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool 
 py::object verify_path(const py::object& path, bool seals, bool complete, bool ome, bool geo, bool for_seal,
                        bool record, const WorkOptions& options) {
     const std::string name = path_from_python(path);
+    if (record && (ome || geo))
+        throw invalid_argument("record: no chunk is read for ome and geo, so there is nothing to record");
+    if (record) (void)require_fixity_directory(name);
     const VerifyReport report = Work(options).run(
         [&](const IoOptions& io) { return verify_at(name, seals, complete, ome, geo, for_seal, io); });
     Value value = verified_value(name, report, advised);
-    if (record)
-        value.set("recorded",
-                  append_fixity(require_fixity_directory(name), "verify", TESSERA_VERSION, verified_counts(report)));
+    if (record) {
+        Value found = verified_counts(report);
+        if (complete) found.set("complete", true);
+        if (!seals) found.set("without_seals", true);
+        value.set("recorded", append_fixity(require_fixity_directory(name), "verify", TESSERA_VERSION, found));
+    }
     return report_to_python(value);
 }
 
