@@ -16,7 +16,7 @@ class BugReport(ProgramTest):
         if "libz.so" in linked:
             self.assertTrue(any(name.startswith("libz.so") for name in told["libraries"]), told["libraries"])
         self.assertEqual([row["path"] for row in told["paths"]], [".", "/proc"])
-        self.assertTrue(told["paths"][1]["file_system"].startswith("proc ("), told["paths"][1])
+        self.assertTrue(told["paths"][1]["file_system"].startswith("proc,"), told["paths"][1])
         kind = subprocess.run(["stat", "-f", "-c", "%T", "."], capture_output=True, text=True).stdout.strip()
         if kind in ("tmpfs", "overlayfs", "xfs", "btrfs"):
             self.assertIn(kind.removesuffix("fs"), told["paths"][0]["file_system"])

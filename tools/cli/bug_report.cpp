@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <tessera/byte_io.h>
+#include <tessera/file_system.h>
 #include <tessera/secrets.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -75,25 +75,17 @@ std::string machine_text() {
                        bytes_text(pages * page));
 }
 
-/// The kind and the options of the file system that holds a path, of which the kernel's list has the mount points.
-std::string file_system_of(const fs::path& path) {
-    std::error_code ignored;
-    const std::string whole = fs::weakly_canonical(path, ignored).string();
-    std::ifstream mounts("/proc/self/mounts");
-    std::string found = "not known";
-    std::size_t longest = 0;
-    for (std::string device, point, kind, options, rest; mounts >> device >> point >> kind >> options;) {
-        std::getline(mounts, rest);
-        const bool below =
-            whole.starts_with(point) && (point == "/" || whole.size() == point.size() || whole[point.size()] == '/');
-        if (!below || point.size() < longest) continue;
-        longest = point.size();
-        found = fmt::format("{} ({})", kind, options);
-    }
+/// The kind of the file system that holds a path, its room, and what it does not keep.
+std::string file_system_text(const fs::path& path) {
+    const FileSystem system = file_system_of(path);
+    std::string text = system.type.empty() ? "not known" : system.type;
     struct statvfs space {};
-    if (::statvfs(whole.c_str(), &space) != 0) return found;
-    return fmt::format("{}, {} free of {}", found, bytes_text(std::uint64_t{space.f_bavail} * space.f_frsize),
-                       bytes_text(std::uint64_t{space.f_blocks} * space.f_frsize));
+    if (::statvfs(path.c_str(), &space) == 0) {
+        text += fmt::format(", {} free of {}", bytes_text(std::uint64_t{space.f_bavail} * space.f_frsize),
+                            bytes_text(std::uint64_t{space.f_blocks} * space.f_frsize));
+    }
+    for (const std::string& limit : system.limits) text += "; " + limit;
+    return text;
 }
 
 /// Each with its value and its origin; secrets in URLs are left out.
@@ -149,7 +141,7 @@ int bug_report(Session& session, const std::vector<std::string>& paths) {
         }
         Value systems = Value::array();
         for (const std::string& path : paths) {
-            systems.push_back(Value{{"path", path_value(path)}, {"file_system", path_value(file_system_of(path))}});
+            systems.push_back(Value{{"path", path_value(path)}, {"file_system", path_value(file_system_text(path))}});
         }
         value.set("paths", std::move(systems));
         print_json(value);
@@ -159,7 +151,7 @@ int bug_report(Session& session, const std::vector<std::string>& paths) {
     for (const Told& told : report()) {
         facts.add(told.key, told.lines.empty() ? "none" : fmt::format("{}", fmt::join(told.lines, ", ")));
     }
-    for (const std::string& path : paths) facts.add("file system", fmt::format("{}: {}", path, file_system_of(path)));
+    for (const std::string& path : paths) facts.add("file system", fmt::format("{}: {}", path, file_system_text(path)));
     facts.print();
     return exit_done;
 }

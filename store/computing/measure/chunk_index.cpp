@@ -160,18 +160,6 @@ std::string why_not_there(const std::string& folder) {
     return "";
 }
 
-/// The part of `box` in `region`, which overlap.
-Region common_part(const Region& box, const Region& region) {
-    Region part = box;
-    for (int d = 0; d < box.rank(); ++d) {
-        const std::int64_t start = std::max(box.start[d], region.start[d]);
-        const std::int64_t end = std::min(box.start[d] + box.extent[d], region.start[d] + region.extent[d]);
-        part.start[d] = start;
-        part.extent[d] = std::max<std::int64_t>(0, end - start);
-    }
-    return part;
-}
-
 }  // namespace
 
 /// One walk over the stored chunks of a part. Each run of chunks, whose entries share a file, is gone through by all
@@ -357,7 +345,7 @@ private:
         }
         if (part_.entries == ChunkIndex::Entries::only) return {};
         const Region region = grid_.chunk_region(grid_.index(chunk));
-        Found found{.units = read(common_part(region, part_.region)), .entry = {}, .kept = false};
+        Found found{.units = read(intersection(region, part_.region)), .entry = {}, .kept = false};
         const bool settled = settled_ && now && !now->by_content && now->changed < *settled_;
         const auto after = settled ? stamp(chunk) : std::nullopt;
         if (!after || !is_same_value(*now, *after)) return found;
@@ -376,7 +364,7 @@ private:
             for (std::int64_t n = 0; n < box.count(); ++n) {
                 const Region unit = units_.chunk_region(index_in(box, n));
                 const std::string_view summary = from.text();
-                const Region part = common_part(unit, part_.region);
+                const Region part = intersection(unit, part_.region);
                 if (part.empty()) continue;
                 if (!(part == unit) && part_.entries != ChunkIndex::Entries::only) {
                     for (auto& one : read(part)) found.units.push_back(std::move(one));
@@ -414,11 +402,11 @@ private:
             for (int d = 0; d < some.rank(); ++d) {
                 whole.extent[d] = last.start[d] + last.extent[d] - first.start[d];
             }
-            const Region box = common_part(whole, region);
+            const Region box = intersection(whole, region);
             NDArray memory(dtype, box.extent);
             index_.elements().read_into(box, memory.view(), {.threads = 1, .stop = io_.stop});
             for (std::int64_t n = 0; n < some.count(); ++n) {
-                const Region unit = common_part(units_.chunk_region(index_in(some, n)), region);
+                const Region unit = intersection(units_.chunk_region(index_in(some, n)), region);
                 Region inside = unit;
                 for (int d = 0; d < unit.rank(); ++d) inside.start[d] -= box.start[d];
                 all.emplace_back(unit, summed(std::as_const(memory).view().part(inside), some.count() > 1));

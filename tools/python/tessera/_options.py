@@ -79,17 +79,20 @@ def over_network_of_node(function: _Function) -> _Function:
     return call  # type: ignore[return-value]
 
 
-class StorageOptions(TypedDict, total=False):
-    """How new arrays are stored."""
-
-    shards: Lengths
-    fill_value: object
+class _Layout(TypedDict, total=False):
     codec: Optional[str]
     format: Optional[Format]
     order: Optional[str]
     separator: Optional[str]
     structures: Optional[str]
     dims: Optional[Sequence[Optional[str]]]
+
+
+class StorageOptions(_Layout, total=False):
+    """How new arrays are stored."""
+
+    shards: Lengths
+    fill_value: object
 
 
 class _OfDataSet(TypedDict, total=False):
@@ -108,15 +111,9 @@ class SynonymOptions(TypedDict, total=False):
     compressor: object
 
 
-class _NewOptions(SynonymOptions, total=False):
+class _NewOptions(_Layout, SynonymOptions, total=False):
     chunks: NewLengths
     shards: NewLengths
-    codec: Optional[str]
-    format: Optional[Format]
-    order: Optional[str]
-    separator: Optional[str]
-    structures: Optional[str]
-    dims: Optional[Sequence[Optional[str]]]
     attrs: Attrs
 
 
