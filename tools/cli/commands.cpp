@@ -202,7 +202,8 @@ constexpr Command table[] = {
      "  tessera digest --each grid.zarr > sums.txt; sha256sum -c sums.txt",
      declare_digest},
     {"find", inspect, "where elements meet a condition", "find PATH CONDITION [options]",
-     "Elements are what they stand for (--raw: the codes); missing ones and NaN meet no comparison. Each line has the "
+     "Elements are what they stand for (--raw: the codes); missing ones and NaN meet no comparison but !=, as in "
+     "NumPy. Each line has the "
      "index,\n"
      "the coordinates that the dimensions have, and the value. Of an array with an index (tessera index), chunks are "
      "not\n"

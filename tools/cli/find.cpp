@@ -46,7 +46,9 @@ void print_csv(const std::vector<FoundColumn>& columns, std::size_t rows) {
         print(text + "\r\n");
     };
     line([](const FoundColumn& column) { return column.name; });
-    for (std::size_t n = 0; n < rows; ++n) line([n](const FoundColumn& column) { return column.texts[n]; });
+    for (std::size_t n = 0; n < rows; ++n) {
+        line([n](const FoundColumn& column) { return column.json.as_array()[n].is_null() ? "" : column.texts[n]; });
+    }
 }
 
 void print_columns(const std::vector<FoundColumn>& columns, std::size_t rows) {
@@ -111,12 +113,13 @@ int find(Session& session, const FindCall& o) {
             print_csv(columns, static_cast<std::size_t>(rows));
         } else {
             if (rows > 0) print_columns(columns, static_cast<std::size_t>(rows));
-            session.note(
-                fmt::format("{} elements match{}{}", grouped(static_cast<std::uint64_t>(std::ssize(found.positions))),
-                            rows < std::ssize(found.positions) ? "; --limit or --csv shows more of them" : "",
-                            found.left_out > 0 ? fmt::format("; {} chunks were not read, by their index",
-                                                             grouped(static_cast<std::uint64_t>(found.left_out)))
-                                               : ""));
+            session.note(fmt::format("{} match{}{}{}", count_text(std::ssize(found.positions), "element"),
+                                     found.positions.size() == 1 ? "es" : "",
+                                     rows < std::ssize(found.positions) ? "; --limit or --csv shows more of them" : "",
+                                     found.left_out > 0
+                                         ? fmt::format("; {} chunks were not read, by their index",
+                                                       grouped(static_cast<std::uint64_t>(found.left_out)))
+                                         : ""));
         }
         return exit_done;
     });

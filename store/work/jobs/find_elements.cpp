@@ -1,6 +1,6 @@
 // Which chunks can match is found out by the condition itself: "value > 40" holds for some element of a chunk only if
 // it holds for the greatest, and "value < 50" only if it holds for the least. So each comparison is computed for all
-// least or greatest elements, with the rounding and the types that it has for elements. NaN meets no comparison.
+// least or greatest elements, with the rounding and the types that it has for elements. NaN meets no comparison but !=.
 #include <tessera/find_elements.h>
 
 #include <fmt/format.h>
@@ -13,12 +13,14 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/meaning.h>
+#include <tessera/numbers.h>
 #include <tessera/shared_source.h>
 #include <tessera/slices.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <mutex>
 #include <utility>
 
@@ -112,14 +114,22 @@ std::vector<Bound> bounds_of(std::string_view text) {
 NDArray mask_of(const NDArray& elements, bool marks, std::string_view condition, const std::string& name,
                 const IoOptions& io) {
     std::unique_ptr<ArraySource> values = view_source(elements.view(), name);
-    if (marks) values = decoded_source(shared_source(std::move(values), Value{{"_FillValue", missing_integer}}));
+    // As calc takes them.
+    if (marks)
+        values = marks_as_nan(decoded_source(shared_source(std::move(values), Value{{"_FillValue", missing_integer}})),
+                              false);
     const auto mask = calc_source(condition, {{std::string(operand), std::move(values)}}, elements.shape(), 0);
     if (mask->info().dtype.kind() != Kind::boolean) {
         throw invalid_argument("the condition '{}' is {}, but has to be true or false for each element", condition,
                                mask->info().dtype.to_string());
     }
     NDArray holds(mask->info().dtype, elements.shape());
-    mask->read_into(Region::whole(elements.shape()), holds.view(), io);
+    try {
+        mask->read_into(Region::whole(elements.shape()), holds.view(), io);
+    } catch (const Error& e) {
+        if (!marks || e.code() != ErrorCode::invalid_argument) throw;
+        throw unsupported("{}; the stored codes can be looked for (raw)", e.what());
+    }
     return holds;
 }
 
@@ -317,6 +327,15 @@ Index FoundElements::index(std::size_t n) const {
     return index;
 }
 
+bool FoundElements::lacks(std::size_t n) const {
+    if (!marks) return false;
+    const std::byte* const element = values.bytes().data() + n * static_cast<std::size_t>(values.dtype().size());
+    if (values.dtype() == DType::of<std::int64_t>()) return load_number<std::int64_t>(element, 0) == missing_integer;
+    double value = 0;
+    to_doubles(values.dtype())(element, 1, &value);
+    return std::isnan(value);
+}
+
 NDArray FoundElements::indices() const {
     NDArray rows(DType::of<std::int64_t>(), {std::ssize(positions), shape.rank()});
     auto to = rows.values<std::int64_t>().begin();
@@ -333,8 +352,12 @@ FoundElements find_elements(std::unique_ptr<ArraySource> array, std::string_view
     }
     const auto index = options.by_index ? ChunkIndex::there(*array, options.raw) : nullptr;
     if (!options.raw) array = decoded(std::move(array));
-    return in_context([&] { return array->name(); },
-                      [&] { return Finder(*array, index.get(), condition, options).find(); });
+    const ArrayInfo info = array->info();
+    FoundElements found = in_context([&] { return array->name(); },
+                                     [&] { return Finder(*array, index.get(), condition, options).find(); });
+    found.marks = info.marks_missing || ((dtype.kind() == Kind::integer || dtype.kind() == Kind::unsigned_integer) &&
+                                         info.dtype.kind() == Kind::real);
+    return found;
 }
 
 std::vector<FoundColumn> found_columns(const ArraySource& array, const FoundElements& found, std::int64_t most) {
@@ -369,7 +392,14 @@ std::vector<FoundColumn> found_columns(const ArraySource& array, const FoundElem
     }
     std::ranges::move(beside, std::back_inserter(columns));
     columns.push_back({.name = std::string(operand)});
-    for (std::size_t n = 0; n < count; ++n) add(columns.back(), found.values, static_cast<std::int64_t>(n));
+    for (std::size_t n = 0; n < count; ++n) {
+        if (!found.lacks(n)) {
+            add(columns.back(), found.values, static_cast<std::int64_t>(n));
+            continue;
+        }
+        columns.back().texts.emplace_back("--");  // as `get` shows it
+        columns.back().json.push_back(Value());
+    }
     return columns;
 }
 

@@ -173,7 +173,7 @@ class Array(Indexed):
         ----------
         condition : str
             An expression as of :func:`tessera.calc`, in which ``value`` is the array: ``"(value > 3) & (value < 5)"``.
-            Missing elements and NaN meet no comparison.
+            Missing elements and NaN meet no comparison but ``!=``, as in NumPy.
         selection : str or basic index
             Only in this region.
         raw : bool

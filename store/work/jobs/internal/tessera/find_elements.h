@@ -28,9 +28,12 @@ struct FoundElements {
     Shape shape;                            ///< of the array
     CountedVector<std::int64_t> positions;  ///< of the elements, as numbers in C order of the array; ascending
     NDArray values;                         ///< one for each, in host order
-    std::int64_t left_out = 0;              ///< chunks, or inner chunks, that were not read, because none could match
+    bool marks = false;         ///< values of missing_integer, or NaN of what was stored as integers, are missing
+    std::int64_t left_out = 0;  ///< chunks, or inner chunks, that were not read, because none could match
 
     [[nodiscard]] Index index(std::size_t n) const;
+    /// Whether an element is missing. Such ones meet no comparison but !=, as NaN does.
+    [[nodiscard]] bool lacks(std::size_t n) const;
     /// All of them, a row each, as numpy.argwhere gives them.
     [[nodiscard]] NDArray indices() const;
 };
@@ -38,7 +41,8 @@ struct FoundElements {
 /// The elements for which an expression of calc_source() is true, in which `value` is the array: "value > 40" or
 /// "(value > 40) & (value < 50)". Comparisons with numbers, alone or joined by &, leave out the chunks of an indexed
 /// array (tessera/chunk_index.h) in which no element can match, and parts that are not stored. Throws invalid_argument
-/// for an expression that is not true or false, and a selection with steps; budget if too many match.
+/// for an expression that is not true or false, and a selection with steps; unsupported where missing ones stand beside
+/// integers that no float64 is equal to; budget if too many match.
 [[nodiscard]] FoundElements find_elements(std::unique_ptr<ArraySource> array, std::string_view condition,
                                           const FindOptions& options = {});
 
