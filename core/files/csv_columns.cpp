@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -383,9 +384,24 @@ bool CsvKind::is_word(std::string_view text) {
            !time_of(text);
 }
 
+/// Notes an integer that no float64 is equal to.
+void CsvKind::note_wide(std::string_view text) {
+    const auto real = number_of<double>(text);
+    constexpr double beyond = 18446744073709551616.0;  // 2^64
+    if (!real || std::abs(*real) >= beyond) {
+        ++wide_;
+    } else if (const auto integer = number_of<std::int64_t>(text)) {
+        constexpr double past = 9223372036854775808.0;  // 2^63
+        if (*real >= past || static_cast<std::int64_t>(*real) != *integer) ++wide_;
+    } else if (const auto large = number_of<std::uint64_t>(text)) {
+        if (static_cast<std::uint64_t>(*real) != *large) ++wide_;
+    }
+}
+
 /// The most frequent fields are told without a conversion: "-12", "3.25".
 bool CsvKind::add_plain_number(std::string_view text) {
-    constexpr std::size_t most = 18;  // digits that int64 holds
+    constexpr std::size_t most = 18;          // digits that int64 holds
+    constexpr std::size_t float_digits = 15;  // and float64
     const bool minus = text.starts_with('-');
     std::size_t digits = 0;
     std::size_t points = 0;
@@ -400,6 +416,7 @@ bool CsvKind::add_plain_number(std::string_view text) {
     }
     if (digits == 0 || digits > most) return false;
     points == 0 ? ++integers_ : ++reals_;
+    if (points == 0 && digits > float_digits) note_wide(text);
     if (minus && points == 0 && any != 0) ++negative_;
     longest_ = std::max(longest_, std::ssize(text));
     return true;
@@ -418,9 +435,11 @@ void CsvKind::add(std::string_view text) {
         ++missing_;
     } else if (const auto integer = number_of<std::int64_t>(text)) {
         ++integers_;
+        note_wide(text);
         if (*integer < 0) ++negative_;
     } else if (number_of<std::uint64_t>(text)) {
         ++integers_;
+        note_wide(text);
         ++large_;
     } else if (number_of<double>(text)) {
         const bool digits_only = text.find_first_not_of("+-0123456789") == std::string_view::npos;
@@ -446,6 +465,7 @@ void CsvKind::add(const CsvKind& o) {
     integers_ += o.integers_;
     large_ += o.large_;
     negative_ += o.negative_;
+    wide_ += o.wide_;
     reals_ += o.reals_;
     booleans_ += o.booleans_;
     times_ += o.times_;
@@ -475,6 +495,10 @@ DType CsvKind::dtype() const {
         return DType::time(Kind::datetime, {static_cast<TimeUnit::Base>(finest_), 1}, ByteOrder::little);
     }
     if (booleans_ > 0) return DType::scalar(Kind::boolean, 1, ByteOrder::none);
+    if (reals_ > 0 && wide_ > 0) {
+        throw invalid_argument("integers of so many digits lose some as floats, which other fields need")
+            .advising(Action::dtype, "rounds them", "f8");
+    }
     if (reals_ > 0) return DType::scalar(Kind::real, 8, ByteOrder::little);
     if (large_ > 0 && negative_ > 0) {
         throw invalid_argument("no integer type holds all of these numbers")

@@ -46,15 +46,17 @@ public:
     [[nodiscard]] bool is_time() const;
     /// Numbers, Booleans, times and texts are different kinds.
     [[nodiscard]] bool same_kind(const CsvKind& other) const;
-    /// Throws invalid_argument if no type holds all of the integers.
+    /// Throws invalid_argument if no type holds all of the numbers with their digits.
     [[nodiscard]] DType dtype() const;
     /// Whether one field is neither a number nor a Boolean nor a date.
     [[nodiscard]] static bool is_word(std::string_view text);
 
 private:
     bool add_plain_number(std::string_view text);
+    void note_wide(std::string_view text);
 
     std::int64_t fields_ = 0, missing_ = 0, integers_ = 0, large_ = 0, negative_ = 0, reals_ = 0, booleans_ = 0;
+    std::int64_t wide_ = 0;  ///< integers that no float64 is equal to
     std::int64_t times_ = 0, far_times_ = 0, no_times_ = 0;
     int finest_ = 0;            ///< TimeUnit::Base of the times
     std::int64_t longest_ = 1;  ///< characters

@@ -201,6 +201,21 @@ class Csv(ProgramTest):
         np.testing.assert_array_equal(self.exported("a.zarr"), values)
         self.assertEqual(self.tessera_json("get", "a.csv", "250000:250002, 1:3"), values[250000:250002, 1:3].tolist())
 
+    def test_digits_that_a_float_would_lose_are_refused(self):
+        """An integer beside a fraction, and beside a missing one in a table, would become a float without a word."""
+        for rows in ("1.5\n9007199254740993\n", "9223372036854775809\n0.5\n", "-9007199254740993\n0.5\n",
+                     "18446744073709551615\n0.5\n"):
+            (self.folder / "wide.csv").write_text(rows)
+            self.refused("import", "wide.csv", "wide.zarr", says=["--dtype f8", "digits"])
+        for rows, want in (("0.5\n9007199254740992\n", [0.5, 2.0**53]), ("0.5\n-9223372036854775808\n", [0.5, -2.0**63])):
+            (self.folder / "fits.csv").write_text(rows)
+            self.tessera("import", "fits.csv", "fits.zarr", "--overwrite", "--quiet")
+            self.assertEqual(self.exported("fits.zarr").tolist(), want)
+        (self.folder / "t.csv").write_text("x,v\n0,9007199254740993\n1,\n")
+        self.refused("copy", "t.csv", "t.zarr", "--dims", "x", says="--dtype f8")
+        self.tessera("copy", "t.csv", "t.zarr", "--dims", "x", "--missing", "-1", "--quiet")
+        self.assertEqual(self.tessera_json("get", "t.zarr/v"), [9007199254740993, None])
+
 
 if __name__ == "__main__":
     main()
