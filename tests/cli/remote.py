@@ -10,6 +10,7 @@ import datetime
 import email.utils
 import hashlib
 import hmac
+import http.client
 import http.server
 import json
 import os
@@ -556,6 +557,16 @@ class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *_):
         pass  # connections that end early are part of the tests
 
+    def process_request(self, request, client_address):
+        with self.double.lock:
+            self.double.connected += 1
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request):
+        super().shutdown_request(request)
+        with self.double.lock:
+            self.double.connected -= 1
+
 
 class Double:
     def __init__(self, folder, host="127.0.0.1"):
@@ -566,6 +577,7 @@ class Double:
         self.page = 3
         self.lock = threading.Lock()
         self.work = threading.Lock()  # held while a condition is checked and a value set
+        self.connected = 0
         self.objects = {}  # of what was written here: when, and its metadata
         self.uploads = {}
         self.written = 0
@@ -585,6 +597,15 @@ class Double:
     def generation_of(self, key):
         file = self.folder / key
         return 0 if not file.is_file() else self.generations.get(key) or file.stat().st_mtime_ns
+
+    def settle(self):
+        """Waits until all that a program sent before its end has been done."""
+        # Connections are taken in their order: those of before are counted once this one is answered.
+        with contextlib.closing(http.client.HTTPConnection(*self.server.server_address)) as connection:
+            connection.request("GET", "/")
+            connection.getresponse().read()
+        while self.connected:
+            time.sleep(0.001)
 
     def reset(self):
         self.requests, self.headers, self.bytes, self.in_flight, self.most_in_flight = [], [], 0, 0, 0

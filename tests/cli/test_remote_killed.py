@@ -58,6 +58,7 @@ class KilledTest(remote.InBucket, program.ProgramTest):
                 process = subprocess.Popen([program.PROGRAM, *words], cwd=self.folder, stderr=subprocess.DEVNULL,
                                            env={**self.environment, **self.double.environment})
                 process.wait()
+                self.double.settle()
                 self.double.faults.answer = None
                 self.double.faults.age = 100  # its lease has ended
                 if done < number:

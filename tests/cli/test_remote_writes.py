@@ -226,6 +226,7 @@ class RemoteWriteTest(remote.InBucket, program.ProgramTest):
                     time.sleep(0.001)
                 process.kill()
                 process.wait()
+                self.double.settle()
                 self.assertTrue(self.double.uploads)
                 for number in range(5):
                     self.double.uploads[f"x{number}"] = (f"x/c/{number}", {}, {})
@@ -258,6 +259,7 @@ class RemoteWriteTest(remote.InBucket, program.ProgramTest):
             time.sleep(0.001)
         process.kill()
         process.wait()
+        self.double.settle()
         if ".zarray" in str(self.keys("x")):
             self.skipTest("was faster than the test")
         self.refused("get", "s3://bucket/x", says="unfinished")
