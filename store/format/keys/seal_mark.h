@@ -1,6 +1,6 @@
 // Sealed folders, as seen by whoever is about to change something in them. Private to the store module.
 //
-// What a seal is, store/work/checks knows. A writer only has to know that there is one.
+// What a seal is, store/tasks/checks knows. A writer only has to know that there is one.
 #pragma once
 
 #include <string>

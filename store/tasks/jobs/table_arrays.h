@@ -1,4 +1,4 @@
-// A table with a column for each dimension's coordinate, as the arrays that it was made of. Private to store/work/jobs.
+// A table with a column for each dimension's coordinate, as the arrays that it was made of. Private to store/tasks/jobs.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The values of a column, each once. Private to store/work/jobs.
+// The values of a column, each once. Private to store/tasks/jobs.
 #pragma once
 
 #include <cstddef>

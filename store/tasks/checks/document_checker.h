@@ -1,4 +1,4 @@
-// A document of a convention, looked at member by member. Private to store/work/checks.
+// A document of a convention, looked at member by member. Private to store/tasks/checks.
 #pragma once
 
 #include <tessera/convention_problem.h>

@@ -1,4 +1,4 @@
-// The files of a node beside its metadata and values. Private to store/work/checks.
+// The files of a node beside its metadata and values. Private to store/tasks/checks.
 #pragma once
 
 #include <string>

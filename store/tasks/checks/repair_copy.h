@@ -1,4 +1,4 @@
-// What repair takes from another copy of what is sealed. Private to store/work/checks.
+// What repair takes from another copy of what is sealed. Private to store/tasks/checks.
 #pragma once
 
 #include <set>

@@ -1,4 +1,4 @@
-// The walk of a run of verify over all nodes. Private to store/work/checks.
+// The walk of a run of verify over all nodes. Private to store/tasks/checks.
 #pragma once
 
 #include <tessera/array_file.h>

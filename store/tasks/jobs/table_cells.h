@@ -1,4 +1,4 @@
-// Tables whose columns hold coordinates and values, as arrays over these coordinates. Private to store/work/jobs.
+// Tables whose columns hold coordinates and values, as arrays over these coordinates. Private to store/tasks/jobs.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A hierarchy whose metadata are held against a convention. Private to store/work/checks.
+// A hierarchy whose metadata are held against a convention. Private to store/tasks/checks.
 #pragma once
 
 #include <tessera/convention_problem.h>
