@@ -1,4 +1,5 @@
-// Arrays whose metadata are lost: folders with documents or chunks, but without an array. Private to store/tasks/checks.
+// Arrays whose metadata are lost: folders with documents or chunks, but without an array. Private to
+// store/tasks/checks.
 #pragma once
 
 #include <tessera/key_value_store.h>

@@ -1,4 +1,5 @@
-// One run of verify, and the parts of it, each of which adds to the report what it finds. Private to store/tasks/checks.
+// One run of verify, and the parts of it, each of which adds to the report what it finds. Private to
+// store/tasks/checks.
 #pragma once
 
 #include <tessera/verify.h>

@@ -1,4 +1,5 @@
-// A table with a column for each dimension's coordinate, as the arrays that it was made of. Private to store/tasks/jobs.
+// A table with a column for each dimension's coordinate, as the arrays that it was made of. Private to
+// store/tasks/jobs.
 #pragma once
 
 #include <optional>
