@@ -108,16 +108,14 @@ private:
     std::string text_;
 };
 
-/// A new file.
-class NetcdfWriter {
+/// What a new file consists of.
+class NetcdfPlan {
 public:
     using Attributes = std::vector<std::pair<std::string, NetcdfValues>>;
 
-    /// `may_grow`: dimensions of which one becomes unlimited, if it is the first of all variables that have it.
-    NetcdfWriter(const std::filesystem::path& path, bool durable, const ArrayFileGroup& root)
-        : file_(create_file(path, durable)),
-          attributes_(stored(root.attributes, std::nullopt)),
-          may_grow_(root.unlimited) {}
+    /// `root.unlimited`: dimensions of which one becomes unlimited, if it is the first of all variables that have it.
+    NetcdfPlan(std::string name, const ArrayFileGroup& root)
+        : name_(std::move(name)), attributes_(stored(root.attributes, std::nullopt)), may_grow_(root.unlimited) {}
 
     void add(const std::string& name, const DType& dtype, const Shape& shape, Value attributes) {
         const std::optional<std::uint32_t> type = netcdf_type(dtype);
@@ -146,31 +144,29 @@ public:
         variables_.push_back(std::move(v));
     }
 
-    /// Sets the places of all variables in the oldest version that can say them, and writes the header.
-    void begin() {
+    /// Sets the places of all variables in the oldest version that can say them. Returns the header.
+    [[nodiscard]] std::string begin() {
         choose_records();
-        std::string text;
         for (const int version : {1, 2, 5}) {
             if (version < 5 && needs_cdf5()) continue;
-            const std::uint64_t at = place((header(version).size() + 3) / 4 * 4);
-            if (version == 1 && at > INT32_MAX) continue;
-            text = header(version);
-            file_->append(std::as_bytes(std::span(text)));
-            if (at > text.size()) file_->write_at(at - 1, std::array{std::byte{0}});
-            return;
+            size_ = place((header(version).size() + 3) / 4 * 4);
+            if (version > 1 || size_ <= INT32_MAX) return header(version);
         }
+        return {};
     }
 
-    [[nodiscard]] std::unique_ptr<ArraySink> open(const std::string& name) {
+    // After begin():
+    /// The size of the file.
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+    /// Where the elements of a variable lie.
+    [[nodiscard]] PackedArray part(const std::string& name) const {
         const auto v = std::ranges::find(variables_, name, &Variable::name);
-        return part_sink(*file_, {.name = fmt::format("{}::{}", file_->name(), name),
-                                  .data_offset = v->begin,
-                                  .dtype = v->dtype.swap_unit() > 1 ? v->dtype.with_order(ByteOrder::big) : v->dtype,
-                                  .shape = v->shape,
-                                  .row_stride = is_record(*v) ? static_cast<std::int64_t>(record_bytes_) : 0});
+        return {.name = name,
+                .dtype = v->dtype.swap_unit() > 1 ? v->dtype.with_order(ByteOrder::big) : v->dtype,
+                .shape = v->shape,
+                .offset = v->begin,
+                .row_stride = is_record(*v) ? static_cast<std::int64_t>(record_bytes_) : 0};
     }
-
-    void finish() { file_->finish(); }
 
 private:
     struct Variable {
@@ -208,7 +204,7 @@ private:
                 throw unsupported(
                     "{}: netCDF-3 has one unlimited dimension, which is the first one of its variables, and {} is "
                     "another; .nc4 has any",
-                    file_->name(), name);
+                    name_, name);
             }
             record_dimension_ = dimension;
         }
@@ -309,13 +305,44 @@ private:
         return out.text();
     }
 
-    std::unique_ptr<ByteSink> file_;
+    std::string name_;  ///< for messages
     Attributes attributes_;
     std::vector<NetcdfDimension> dimensions_;
     std::vector<Variable> variables_;
     std::vector<std::string> must_grow_, may_grow_;
     std::optional<std::size_t> record_dimension_;
     std::uint64_t record_bytes_ = 0;  ///< of one record of all variables
+    std::uint64_t size_ = 0;
+};
+
+/// A new file.
+class NetcdfWriter {
+public:
+    NetcdfWriter(const std::filesystem::path& path, bool durable, const ArrayFileGroup& root)
+        : file_(create_file(path, durable)), plan_(file_->name(), root) {}
+
+    void add(const std::string& name, const DType& dtype, const Shape& shape, Value attributes) {
+        plan_.add(name, dtype, shape, std::move(attributes));
+    }
+    /// Writes the header of what was added.
+    void begin() {
+        const std::string header = plan_.begin();
+        file_->append(std::as_bytes(std::span(header)));
+        if (plan_.size() > header.size()) file_->write_at(plan_.size() - 1, std::array{std::byte{0}});
+    }
+    [[nodiscard]] std::unique_ptr<ArraySink> open(const std::string& name) {
+        PackedArray part = plan_.part(name);
+        return part_sink(*file_, {.name = fmt::format("{}::{}", file_->name(), name),
+                                  .data_offset = part.offset,
+                                  .dtype = std::move(part.dtype),
+                                  .shape = part.shape,
+                                  .row_stride = part.row_stride});
+    }
+    void finish() { file_->finish(); }
+
+private:
+    std::unique_ptr<ByteSink> file_;
+    NetcdfPlan plan_;
 };
 
 /// A new file of one variable.
@@ -391,6 +418,15 @@ std::unique_ptr<ArraySource> netcdf_convert(const ArraySource& source, const Arr
     return dtype.kind() == Kind::bfloat16 ? widened_bfloat16(source) : nullptr;
 }
 
+FileLayout netcdf_layout(std::span<const FileArray> arrays, const ArrayFileGroup& root, Order /*order*/) {
+    NetcdfPlan plan("netCDF-3", root);
+    for (const FileArray& array : arrays) plan.add(array.name, array.dtype, array.shape, array.attributes);
+    FileLayout layout{.header = plan.begin()};
+    layout.size = std::max<std::uint64_t>(plan.size(), layout.header.size());
+    for (const FileArray& array : arrays) layout.arrays.push_back(plan.part(array.name));
+    return layout;
+}
+
 Value netcdf_describe(const ArrayPath& path) {
     const NetcdfHeader header = read_netcdf_header(*path.bytes());
     Value facts = Value::object();
@@ -460,6 +496,7 @@ extern constinit const ArrayFileFormat netcdf_format{
     .open = netcdf_open,
     .create = netcdf_create,
     .convert = netcdf_convert,
+    .layout = netcdf_layout,
     .describe = netcdf_describe,
     .check = netcdf_check,
     .bundle = netcdf_bundle,

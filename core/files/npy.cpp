@@ -284,6 +284,16 @@ std::unique_ptr<ArraySink> npy_create(const ArrayPath& path, const DType& dtype,
     return create_npy(create_file(path.path, options.durable), dtype, shape, options.order);
 }
 
+FileLayout npy_layout(std::span<const FileArray> arrays, const ArrayFileGroup& /*root*/, Order order) {
+    const FileArray& array = arrays.front();
+    FileLayout layout{.header = npy_header_bytes(array.dtype, array.shape, order), .order = order};
+    layout.arrays.push_back(
+        {.name = array.name, .dtype = array.dtype, .shape = array.shape, .offset = layout.header.size()});
+    const std::int64_t bytes = byte_count(array.shape, array.dtype.size());
+    layout.size = layout.header.size() + static_cast<std::uint64_t>(bytes);
+    return layout;
+}
+
 Value npy_describe(const ArrayPath& path) {
     require_no_member(path);
     Value facts = npy_facts(*path.bytes());
@@ -302,6 +312,7 @@ extern constinit const ArrayFileFormat npy_format{
     .open = npy_open,
     .create = npy_create,
     .convert = npy_convert,
+    .layout = npy_layout,
     .describe = npy_describe,
 };
 

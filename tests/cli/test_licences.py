@@ -12,7 +12,7 @@ from program import PROGRAM, main
 BUILD = pathlib.Path(PROGRAM).resolve().parent.parent
 BINARIES = [PROGRAM, *(BUILD / "libexec/tessera").glob("tessera-*"), *(BUILD / "tools/python/tessera").glob("_tessera*.so")]
 # Loaded when they are used, so that ldd does not tell.
-LOADED = ["libcurl.so.4", "libmicrohttpd.so.12"]
+LOADED = ["libcurl.so.4", "libmicrohttpd.so.12", "libfuse3.so.3"]
 
 
 def output_of(*command):

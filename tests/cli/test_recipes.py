@@ -25,6 +25,7 @@ LIBRARIES = {
     "libcurl4-openssl-dev": ["libcurl", "curl", "libcurl", "curl", "curl", "curl"],
     "libdeflate-dev": ["libdeflate"] * 6,
     "libfmt-dev": ["fmt"] * 6,
+    "libfuse3-dev": [None] * 6,  # optional: tessera mount, where the system has libfuse
     "libhdf5-dev": ["hdf5"] * 6,
     "libisal-dev": ["isa-l", "isal", "isa-l", "isa-l", "isa-l", "isa-l"],
     "libjs-leaflet": [None] * 6,  # optional: the page's pictures

@@ -13,6 +13,7 @@ Run declare_dims(CLI::App& app);
 Run declare_formats(CLI::App& app);
 Run declare_get(CLI::App& app);
 Run declare_view(CLI::App& app);
+Run declare_mount(CLI::App& app);
 Run declare_serve(CLI::App& app);
 Run declare_stats(CLI::App& app);
 Run declare_diff(CLI::App& app);
@@ -166,6 +167,23 @@ constexpr Command table[] = {
      "  tessera serve survey.zarr --allow-origin https://viewer.example\n"
      "  tessera serve s3://bucket/survey.zarr --cache ~/.cache/tessera/values",
      declare_serve},
+    {"mount", inspect, "show arrays as files that any program opens: .npy, .nc and Zarr", "mount PATH DIR [options]",
+     "Shows an array or a group in an empty folder until Ctrl-C, SIGTERM or fusermount3 -u DIR ends it: each array as\n"
+     "NAME.npy and as NAME.zarr/, and each group as NAME.nc (netCDF-3) with its coordinates and attributes. Nothing "
+     "is\n"
+     "made in advance: bytes are decoded when they are read, each chunk once within --max-memory. PATH may lie "
+     "anywhere,\n"
+     "and be of any format. README.txt tells what has no place in these formats, .tessera-errors what could not be "
+     "read.\n"
+     "Read-only, unless --write. Only this user reads, unless --allow-other. Links out of PATH are not followed "
+     "without\n"
+     "--follow-links.\n\n"
+     "Examples:\n"
+     "  tessera mount survey.zarr /mnt/survey &\n"
+     "  ncview /mnt/survey/survey.nc\n"
+     "  python3 -c 'import numpy; print(numpy.load(\"/mnt/survey/depth.npy\", mmap_mode=\"r\")[:, 5])'\n"
+     "  fusermount3 -u /mnt/survey",
+     declare_mount},
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH… [options]",
      "One pass over what elements stand for; of structures each field. Missing ones, NaN and NaT are counted and left\n"
      "out of all else, as NumPy's nanmin and its like do; the fill is counted bit for bit. Bins are a power of two "

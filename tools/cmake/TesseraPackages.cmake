@@ -35,6 +35,7 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
 # What is loaded when it is used.
 set(tessera_loaded_packages "libcurl4, libmicrohttpd12")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "${tessera_loaded_packages}")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "fuse3")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
     "edit, exchange and archive arrays that do not fit in memory
 Makes chunked, compressed N-dimensional arrays of NumPy files, edits parts

@@ -10,6 +10,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/file_attributes.h>
 #include <tessera/place.h>
 #include <tessera/temporary_folder.h>
 #include <tessera/zip_name.h>
@@ -28,6 +29,23 @@
 namespace tessera {
 
 namespace fs = std::filesystem;
+
+Value attributes_with_names(const ArraySource& source) {
+    Value values = source.attribute_values();
+    const auto* array = as_array(model_of(source));
+    if (array == nullptr) return values;
+    const ArrayMetadata metadata = array->metadata();
+    if (!metadata.dimension_names.empty() && values.find(dimensions_attribute) == nullptr) {
+        values.set(dimensions_attribute, dimension_names_json(metadata.dimension_names));
+    }
+    if (values.find(fill_attribute) == nullptr) {
+        if (auto fill = missing_by_fill(metadata, array->dialect(), values))
+            values.set(fill_attribute, *std::move(fill));
+    }
+    values.erase(null_fill_attribute);
+    fill_attribute_as_number(metadata.dtype, values);
+    return values;
+}
 
 namespace {
 
@@ -66,25 +84,7 @@ std::vector<ArrayFileGroup> groups_of(const HierarchyCopy& o) {
     return groups;
 }
 
-/// The attributes of an array file's array: names of dimensions and the fill are attributes there.
-Value attributes_with_names(const ArraySource& source) {
-    Value values = source.attribute_values();
-    const auto* array = as_array(model_of(source));
-    if (array == nullptr) return values;
-    const ArrayMetadata metadata = array->metadata();
-    if (!metadata.dimension_names.empty() && values.find(dimensions_attribute) == nullptr) {
-        values.set(dimensions_attribute, dimension_names_json(metadata.dimension_names));
-    }
-    if (values.find(fill_attribute) == nullptr) {
-        if (auto fill = missing_by_fill(metadata, array->dialect(), values))
-            values.set(fill_attribute, *std::move(fill));
-    }
-    values.erase(null_fill_attribute);
-    fill_attribute_as_number(metadata.dtype, values);
-    return values;
-}
-
-/// The same, with which of its dimensions are to be unlimited.
+/// With which of its dimensions are to be unlimited.
 Value attributes_for_file(const HierarchyCopy& o, const ArraySource& source) {
     Value values = attributes_with_names(source);
     const Value* const names = values.find(dimensions_attribute);

@@ -115,6 +115,22 @@ struct PackedArray {
     MemoryHold held = MemoryHold();  ///< memory of `stored`
 };
 
+/// An array that is to lie in a file, by its facts alone.
+struct FileArray {
+    std::string name;
+    DType dtype;  ///< of fixed size
+    Shape shape;
+    Value attributes = Value::object();  ///< with _ARRAY_DIMENSIONS, if named
+};
+
+/// A file of plain bytes before it exists: its first bytes, and where elements will lie. All others are zeros.
+struct FileLayout {
+    std::string header;
+    std::vector<PackedArray> arrays = {};  ///< without attributes, in the order in which they were planned
+    Order order = Order::C;                ///< of the elements
+    std::uint64_t size = 0;                ///< of the file
+};
+
 /// Several arrays that are to become one file.
 struct ArrayBundle {
     std::span<const std::string> names;  ///< of the arrays in the file
@@ -162,6 +178,9 @@ struct ArrayFileFormat {
     /// convert_for_array_file for this format; nullptr: converts nothing.
     std::unique_ptr<ArraySource> (*convert)(const ArraySource& source, const ArrayFileOptions& options,
                                             const IoOptions& io) = nullptr;
+    /// What a new file of these arrays consists of, for formats of plain bytes; a format of one array takes one. Throws
+    /// unsupported for what the format cannot hold.
+    FileLayout (*layout)(std::span<const FileArray> arrays, const ArrayFileGroup& root, Order order) = nullptr;
     /// Header facts for `info`: version, order, offsets, members; an object.
     Value (*describe)(const ArrayPath& path);
     // For formats of several arrays; nullptr for the others.
