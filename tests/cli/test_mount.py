@@ -115,6 +115,13 @@ class MountTest(program.ProgramTest):
                 np.testing.assert_allclose(data["packed"].values, arrays["packed"] * 0.1)
                 self.assertEqual(data["depth"].dims, ("time", "x"))
                 self.assertEqual(data.attrs["title"], "a survey")
+            netcdf = self.imported("netCDF4")
+            with netcdf.Dataset(folder / "survey.nc") as data:
+                np.testing.assert_array_equal(data["flags"][:], arrays["flags"])
+                np.testing.assert_array_equal(data["odd"][1:, 2], arrays["odd"][1:, 2])
+            if shutil.which("ncdump"):
+                header = subprocess.run(["ncdump", "-h", str(folder / "survey.nc")], capture_output=True, text=True, check=True)
+                self.assertIn("packed:scale_factor = 0.1", header.stdout)
         zarr = self.imported("zarr")
         with self.mounted("survey", "--as", "v2") as folder:
             for name in ("depth", "odd", "scalar"):
