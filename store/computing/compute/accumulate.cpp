@@ -14,6 +14,7 @@
 #include <tessera/numbers.h>
 #include <tessera/shape.h>
 
+#include "exact_sum.h"
 #include "windows.h"
 
 namespace tessera {
@@ -85,6 +86,16 @@ public:
                 static_cast<Self*>(this)->take(numbers.data() + i * parts_, 0, std::min(lanes, count - i),
                                                place + done + i, 1);
             }
+        }
+    }
+    /// Calls body(numbers, how many) piece by piece.
+    template <class Body>
+    void for_each_piece(const std::byte* elements, std::int64_t n, const Body& body) const {
+        std::array<W, 2 * numbers_at_once> numbers;
+        for (std::int64_t done = 0; done < n; done += numbers_at_once) {
+            const std::int64_t count = std::min(numbers_at_once, n - done);
+            load(elements + done * size_, count, numbers);
+            body(numbers.data(), count);
         }
     }
     /// Takes the first element of each run, then the second ones.
@@ -355,6 +366,62 @@ private:
     std::vector<double> sums_, lost_;
     std::vector<std::int64_t> counts_;
     std::vector<std::uint8_t> lacking_;  ///< where something was left out
+};
+
+/// The same, exact until they are rounded, and so whatever is added first. Real numbers alone.
+class ExactRealSum final : public Pieces<ExactRealSum, double> {
+public:
+    ExactRealSum(const Elements& from, bool mean, std::int64_t columns)
+        : Pieces<ExactRealSum, double>(from.for_doubles(), columns), mean_(mean), skip_(from.skip) {
+        reset();
+    }
+    void reset() override { columns_.assign(columns(), {}); }
+    /// All to the first column, which is the only one then.
+    void add_in_turn(const std::byte* elements, std::int64_t n, std::int64_t /*place*/) override {
+        for_each_piece(elements, n, [&](double* v, std::int64_t count) { add_to(columns_.front(), v, count); });
+    }
+    void take(double* v, std::int64_t first, std::int64_t n, std::int64_t /*place*/, std::int64_t /*step*/) {
+        for (std::int64_t i = 0; i < n; ++i) add_to(columns_[static_cast<std::size_t>(first + i)], v + i, 1);
+    }
+    void merge(std::int64_t into, const Accumulator& other, std::int64_t column) override {
+        const Column& from = static_cast<const ExactRealSum&>(other).columns_[static_cast<std::size_t>(column)];
+        Column& to = columns_[static_cast<std::size_t>(into)];
+        to.sum.merge(from.sum);
+        to.count += from.count;
+        to.lacking = to.lacking || from.lacking;
+    }
+    void results(std::byte* out) const override {
+        for (std::size_t i = 0; i < columns(); ++i) {
+            const Column& c = columns_[i];
+            store(out, i, sum_result(c.sum, c.count, c.lacking, mean_));
+        }
+    }
+    [[nodiscard]] DType result_dtype() const override { return DType::of<double>(); }
+
+private:
+    struct Column {
+        ExactSum sum;
+        std::int64_t count = 0;
+        bool lacking = false;  ///< whether something was left out
+    };
+
+    /// Puts zeros in place of what is left out.
+    void add_to(Column& column, double* v, std::int64_t n) const {
+        std::int64_t missing = 0;
+        if (skip_ && has_nan(v, n)) {
+            for (std::int64_t i = 0; i < n; ++i) {
+                missing += v[i] != v[i] ? 1 : 0;
+                v[i] = v[i] != v[i] ? 0 : v[i];
+            }
+        }
+        column.sum.add(v, n);
+        column.count += n - missing;
+        column.lacking = column.lacking || missing > 0;
+    }
+
+    bool mean_;
+    bool skip_;
+    std::vector<Column> columns_;
 };
 
 // Sums of a block: 64-bit integers could leave the range of 64 bits.
@@ -656,6 +723,12 @@ std::unique_ptr<Accumulator> Accumulator::make(const Elements& from, Reduction w
     return with_wide(from, [&](auto number, auto time) {
         return make_ordered<decltype(number), decltype(time)::value>(from, with, columns);
     });
+}
+
+std::unique_ptr<Accumulator> Accumulator::make_exact(const Elements& from, Reduction with, std::int64_t columns) {
+    const Kind kind = from.dtype.kind();
+    if (with == Reduction::sum && kind != Kind::real && kind != Kind::bfloat16) return make(from, with, columns);
+    return std::make_unique<ExactRealSum>(from, with == Reduction::mean, columns);
 }
 
 std::unique_ptr<Accumulator> Accumulator::make(const Elements& from, Coarsening with, std::int64_t columns,

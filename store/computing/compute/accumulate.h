@@ -27,6 +27,10 @@ class Accumulator {
 public:
     /// For `columns` columns of elements of `from`, in host order.
     [[nodiscard]] static std::unique_ptr<Accumulator> make(const Elements& from, Reduction with, std::int64_t columns);
+    /// Sums or means of real numbers that do not depend on the order of elements, for few long columns: from elements
+    /// that are contiguous. Sums of integers are always so.
+    [[nodiscard]] static std::unique_ptr<Accumulator> make_exact(const Elements& from, Reduction with,
+                                                                 std::int64_t columns);
     /// For columns of at most `most` elements, as coarsen_source() reduces blocks. `with` is not nearest.
     [[nodiscard]] static std::unique_ptr<Accumulator> make(const Elements& from, Coarsening with, std::int64_t columns,
                                                            std::int64_t most);
@@ -51,5 +55,7 @@ public:
 
 /// Maximum bytes of an accumulator for each column.
 constexpr std::int64_t accumulator_bytes = 40;
+/// The same of make_exact().
+constexpr std::int64_t exact_accumulator_bytes = 600;
 
 }  // namespace tessera

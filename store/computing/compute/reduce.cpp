@@ -187,7 +187,7 @@ private:
                                        ? a_.grouping->count
                                        : (info_.chunks.empty() ? a_.grouping->count : info_.chunks[a_.grouping->axis]);
         const std::int64_t each = checked_add(
-            slab, checked_multiply(std::max<std::int64_t>(1, state), accumulator_bytes + 8 + results, "memory"),
+            slab, checked_multiply(std::max<std::int64_t>(1, state), a_.state_bytes() + 8 + results, "memory"),
             "memory");
         return checked_add(checked_multiply(columns, each, "memory"), reading_memory(a_.from), "memory");
     }
@@ -199,7 +199,7 @@ private:
         const std::int64_t columns = element_count(lengths_along(whole.extent, a_.kept));
         const bool passes = in_passes(columns);
         const std::int64_t state =
-            (accumulator_bytes + 8) * (a_.grouping == nullptr ? 1 : whole.extent[a_.grouping->axis]);
+            (a_.state_bytes() + 8) * (a_.grouping == nullptr ? 1 : whole.extent[a_.grouping->axis]);
         const std::int64_t each = passes               ? 2 * PercentileSearch::bytes
                                   : takes_percentile() ? a_.line_bytes()
                                                        : state + element_count(a_.least_step()) * a_.element_bytes();

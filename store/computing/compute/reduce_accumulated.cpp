@@ -50,15 +50,15 @@ void add_rows(const ReducedArray& a, Accumulator& sums, const std::byte* rows, s
 /// that all threads have a part even of a single one.
 void add_columns(const ReducedArray& a, Accumulator& sums, const std::byte* elements, std::int64_t columns,
                  const Region& box, const IoOptions& io) {
-    constexpr std::int64_t lanes = 64;
+    const std::int64_t lanes = a.exact ? 1 : 64;
     constexpr std::int64_t enough = 16;      // parts for all threads
     constexpr std::int64_t least = 1 << 15;  // elements that are worth a part
     const Shape all = a.reduced_shape();
     const std::int64_t count = box.count();
-    const std::int64_t run = box.extent.back();
+    const std::int64_t run = a.exact ? count : box.extent.back();  // where places do not matter, all at once
     const std::int64_t parts = std::clamp<std::int64_t>(enough / columns, 1, ceil_div(count, least));
     const std::int64_t length = ceil_div(count, parts);
-    const auto make = [&] { return Accumulator::make(a.elements(), a.options.with, lanes); };
+    const auto make = [&] { return a.accumulators(lanes); };
     const auto add_part = [&](Accumulator& turns, std::int64_t column, std::int64_t part) {
         const std::int64_t end = std::min(count, (part + 1) * length);
         for (std::int64_t n = part * length, some = 0; n < end; n += some) {
@@ -97,7 +97,7 @@ void reduce_by_accumulators(const ReducedArray& a, const Region& whole, const Mu
                             const IoOptions& io) {
     const std::int64_t columns = element_count(lengths_along(whole.extent, a.kept));
     const GroupRange groups = a.groups_of(whole);
-    const auto sums = Accumulator::make(a.elements(), a.options.with, columns * groups.count);
+    const auto sums = a.accumulators(columns * groups.count);
     const Shape step = a.slab_step(columns);
     // If the last axis is reduced, a column's elements are contiguous.
     const bool inner = a.grouping == nullptr && !a.axes.empty() && a.axes.back() == a.from.shape.rank() - 1;

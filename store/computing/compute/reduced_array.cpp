@@ -60,6 +60,24 @@ void set_no_elements(const DType& dtype, std::optional<bool> of_nothing, std::by
 
 }  // namespace
 
+bool sums_exactly(const ArrayInfo& from, const ReduceOptions& options, const Dims& kept) {
+    const int rank = from.shape.rank();
+    const bool sums = options.with == Reduction::sum || options.with == Reduction::mean;
+    if (!sums || from.dtype.kind() == Kind::complex || options.groups != nullptr || options.weights != nullptr) {
+        return false;
+    }
+    // The last axis is reduced, so that the elements of a result are contiguous.
+    if (rank == 0 || (!kept.empty() && (kept.back() == rank - 1 || from.chunks.rank() != rank))) return false;
+    constexpr std::int64_t length = 1024;  // of which the state of a sum is a small part
+    std::int64_t reduced = element_count(from.shape);
+    for (const std::int64_t k : kept) {
+        const int d = static_cast<int>(k);
+        if (from.chunks[d] != 1 && from.shape[d] != 1) return false;
+        reduced /= std::max<std::int64_t>(1, from.shape[d]);
+    }
+    return kept.empty() || reduced >= length;
+}
+
 Shape lengths_along(const Shape& of, const Dims& dimensions) {
     Shape some;
     for (const std::int64_t d : dimensions) some.push_back(of[static_cast<int>(d)]);
@@ -75,11 +93,13 @@ ReducedArray::ReducedArray(std::unique_ptr<ArraySource> of, const ReduceOptions&
       dtype(native_dtype(from.dtype)),
       // Products with weights are no integers.
       result_dtype(native_dtype(reduced_dtype(from.dtype, how.weights ? Reduction::mean : how.with))),
-      axes(axes_of(*array, options)) {
+      axes(axes_of(*array, options)),
+      exact(false) {
     if (options.with == Reduction::median) options.percent = 50;
     for (int d = 0; d < from.shape.rank(); ++d) {
         if (!goes(d)) kept.push_back(d);
     }
+    exact = sums_exactly(from, options, kept);
 }
 
 GroupRange ReducedArray::groups_of(const Region& whole) const {

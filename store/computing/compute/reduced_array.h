@@ -47,6 +47,10 @@ void for_each_step(const Shape& shape, const Shape& step, const Body& body) {
     }
 }
 
+/// Whether sums and means are exact until they are rounded once, so that they do not depend on the order of elements,
+/// nor on who added up which of them: those of everything, and long ones of which each chunk belongs to one.
+[[nodiscard]] bool sums_exactly(const ArrayInfo& from, const ReduceOptions& options, const Dims& kept);
+
 /// The groups of a part of the result, and the box along the reduced axes of the elements that belong to them.
 struct GroupRange {
     std::int64_t first = 0, count = 1;
@@ -68,10 +72,18 @@ struct ReducedArray {
     DType result_dtype;  ///< the same of the result
     Dims axes;           ///< reduced axes, ascending
     Dims kept;
+    bool exact;  ///< sums_exactly()
 
     [[nodiscard]] Elements elements() const {
         return {.dtype = dtype, .skip = options.skip_nan, .marks = from.marks_missing};
     }
+    /// Accumulators, as many as all these columns need.
+    [[nodiscard]] std::unique_ptr<Accumulator> accumulators(std::int64_t columns) const {
+        return exact ? Accumulator::make_exact(elements(), options.with, columns)
+                     : Accumulator::make(elements(), options.with, columns);
+    }
+    /// Bytes of a result's accumulator.
+    [[nodiscard]] std::int64_t state_bytes() const { return exact ? exact_accumulator_bytes : accumulator_bytes; }
     /// Bytes of an element and its weight in memory.
     [[nodiscard]] std::int64_t element_bytes() const { return dtype.size() + (options.weights ? 8 : 0); }
     [[nodiscard]] bool goes(int d) const;

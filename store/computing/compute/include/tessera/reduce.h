@@ -105,8 +105,8 @@ struct ReduceOptions {
 /// out, which counts as not zero otherwise.
 ///
 /// Accuracy: min, max, count, argmin, argmax, any, all, percentiles, and sums of integers (modulo 2^64) are NumPy's bit
-/// for bit. Sums and means of floats use compensated summation in doubles and are rounded once at the end. std and var
-/// are Welford's, in doubles.
+/// for bit. Sums and means of floats use compensated summation in doubles and are rounded once at the end; those of
+/// everything are exact until then. std and var are Welford's, in doubles.
 ///
 /// The result owns `array`. `std::make_unique<Array>(a)` makes such a source of a handle, and open_source() of a path.
 ///
