@@ -1,7 +1,7 @@
 """reduce, coarsen and pyramid, compared with NumPy."""
 
+import fractions
 import json
-import math
 import unittest
 import warnings
 
@@ -126,29 +126,29 @@ class Reduce(Computing):
         np.testing.assert_array_equal(self.result("reduce", "a.npy", "out.npy", "--axis", "1", "--with", "sum"), [2, 2])
 
     def test_sums_of_everything_are_rounded_once(self):
-        """As Python's math.fsum, however numbers cancel and wherever they are stored."""
+        """As sums of fractions, however numbers cancel and wherever they are stored."""
         chance = np.random.default_rng(5)
         wide = chance.normal(size=3000) * 10.0 ** chance.integers(-300, 300, 3000)
         cases = {"plain": chance.normal(size=5000), "wide": wide, "cancels": np.concatenate([wide, [1e-200], -wide]),
                  "halves": np.array([1, 2**-53, 2**-106]), "half": np.array([-1 - 2**-52, -2**-53]),
                  "tiny": chance.integers(-9, 9, 3000) * 5e-324, "large": np.array([1e308, 2e307, -1e308, 1e308]),
-                 "single": (chance.normal(size=5000) * 1e30 ** chance.normal(size=5000)).astype("f4"), "none": np.zeros(40),
+                 "single": (chance.normal(size=5000) * 1e10 ** chance.normal(size=5000)).astype("f4"), "none": np.zeros(40),
                  "missing": np.where(chance.random(5000) < 0.3, np.nan, chance.normal(size=5000))}
         for name, values in cases.items():
             values = values[~np.isinf(values)]
-            exact = math.fsum(chance.permutation(values[~np.isnan(values)]).astype("f8"))
+            exact = float(sum(map(fractions.Fraction, values[~np.isnan(values)].astype("f8").tolist())))
             self.save("a.npy", values)
             self.tessera("import", "a.npy", "a.zarr", "--chunks", "700", "--overwrite", "--quiet")
             for source in "a.npy", "a.zarr":
                 with self.subTest(name, source=source), np.errstate(over="ignore"):
                     for threads in "1", "2":
-                        found = self.result(source, "--with", "sum", "--threads", threads)
+                        found = self.result("reduce", source, "out.npy", "--with", "sum", "--threads", threads)
                         self.assertEqual(found, values.dtype.type(exact))
-                    self.assertEqual(self.result(source, "--with", "mean"),
+                    self.assertEqual(self.result("reduce", source, "out.npy", "--with", "mean"),
                                      values.dtype.type(exact / np.count_nonzero(~np.isnan(values))))
         for values, expected in ([1, np.inf], np.inf), ([1, -np.inf, 3], -np.inf), ([np.inf, -np.inf], np.nan):
             self.save("a.npy", np.array(values))
-            np.testing.assert_equal(self.result("a.npy", "--with", "sum"), np.float64(expected))
+            np.testing.assert_equal(self.result("reduce", "a.npy", "out.npy", "--with", "sum"), np.float64(expected))
 
     def test_long_columns_along_the_last_axis(self):
         """They are divided among threads, wherever the parts begin."""
