@@ -149,6 +149,102 @@ class Index(ProgramTest):
         self.index()
         self.require_equal()
 
+    def reduced(self, *words):
+        self.tessera("reduce", "a.zarr", "r.npy", "--overwrite", "--quiet", *words)
+        return np.load(self.folder / "r.npy")
+
+    def require_reduced(self, *words, says=None):
+        """A reduction by the index is that of a full read, to the last bit."""
+        found, read = self.reduced(*words), self.reduced("--no-index", *words)
+        self.assertEqual((found.dtype, found.shape, found.tobytes()), (read.dtype, read.shape, read.tobytes()), (words, says))
+        return found
+
+    def test_reductions(self):
+        words = ["min", "max", "mean", "sum", "count", "any", "all"]
+        for dtype in "<f4", ">f8", "<i2", "<u8", "<i8", "|b1", "<f2", "<M8[s]":
+            for shards in [(), ("--format", "v3", "--shards", "20,20")][:2 if dtype in ("<f4", "<i8") else 1]:
+                values = np.rint(np.nan_to_num(self.values) * 3) if dtype[1] in "iuM" else self.values
+                values = (np.abs(values) if dtype[1] == "u" else values).astype(dtype)
+                if dtype == "<M8[s]":
+                    values[7, 7] = np.datetime64("NaT")
+                self.make(values, *shards)
+                self.index()
+                some = words if dtype[1] != "M" else ["min", "max", "count"]
+                for word in some:
+                    for more in (), ("--sel", "3:40, 7:33"), ("--sel", "12, 1:"), ("--keep-missing",), ("--keep-dims",), ("--axis", "1"):
+                        with self.subTest(dtype=dtype, word=word, more=more):
+                            self.require_reduced("--with", word, *more)
+                if dtype[1] == "f":
+                    self.assertEqual(self.reduced("--with", "max"), np.nanmax(values))
+                    self.assertEqual(self.reduced("--with", "count"), values.size - 1)
+                    np.testing.assert_allclose(self.reduced("--with", "sum").astype("f8"), np.nansum(values.astype("f8")), rtol=1e-3)
+                elif dtype[1] in "iu":
+                    self.assertEqual([self.reduced("--with", word) for word in some], [getattr(np, word)(values) for word in some[:4]]
+                                     + [values.size, values.any(), values.all()])
+
+    def test_reductions_read_only_what_is_not_known(self):
+        if shutil.which("strace") is None:
+            self.skipTest("no strace")
+        self.make()
+        self.index()
+        reduce = ("reduce", "a.zarr", "r.npy", "--overwrite", "--quiet", "--with")
+        for word in "min", "max", "mean", "sum", "count", "any":
+            self.assertEqual(self.chunks_opened(*reduce, word), set(), word)
+        stored = len(files_of(self.folder / "a.zarr"))
+        self.assertEqual(len(self.chunks_opened(*reduce, "mean", "--no-index")), stored)
+        self.assertEqual(len(self.chunks_opened(*reduce, "mean", "--axis", "0")), stored)  # chunks belong to several results
+        self.assertLessEqual(len(self.chunks_opened(*reduce, "mean", "--sel", "20:40, 5:20")), 3)
+        self.tessera("set", "a.zarr", "25,45", "7.5")
+        self.assertEqual(self.chunks_opened(*reduce, "max"), {"__zdata__/2.4.blosc"})
+        # Each chunk belongs to one time.
+        self.values = self.random.normal(size=(6, 40, 50)).astype("<f4")
+        self.save("values.npy", self.values)
+        self.tessera("import", "values.npy", "a.zarr", "--chunks", "1,20,50", "--quiet", "--overwrite")
+        time.sleep(SETTLED)
+        self.index()
+        self.assertEqual(self.chunks_opened(*reduce, "mean", "--axis", "1,2"), set())
+        self.assertEqual(self.require_reduced("--with", "mean", "--axis", "1,2").shape, (6,))
+        self.require_reduced("--with", "mean", "--axis", "1,2", "--sel", "1:4, 3:, :")
+        self.require_reduced("--with", "sum", "--axis", "-1,1", "--keep-dims")
+        self.require_reduced("--with", "max", "--axis", "2")
+
+    def test_reductions_that_reading_alone_tells(self):
+        """Of zeros of both signs, of NaN that is not left out; and of sums that doubles lose."""
+        wide = self.random.normal(size=4000) * 10.0 ** self.random.integers(-300, 300, 4000)
+        for values in (np.array([0.0, -0.0, -1.0]), np.array([-0.0, 0.0, 1.0]), np.array([-0.0, -0.0]), np.zeros(3),
+                       np.array([np.nan, -np.nan, 1]), np.array([np.nan, np.nan]), np.array([np.inf, 1, -np.inf]),
+                       np.array([1e308, 1e308, 3]), np.concatenate([wide, [1e-250], -wide]), np.array([-2.0, 3.0]),
+                       np.array([2**63 - 1, 5, 2**62]), np.array([2**64 - 1, 5], "<u8"), np.array([-2**63, 4])):
+            self.save("values.npy", values)
+            self.tessera("import", "values.npy", "a.zarr", "--chunks", "700", "--quiet", "--overwrite")
+            time.sleep(SETTLED)
+            self.index()
+            for word in "min", "max", "mean", "sum", "count", "any", "all":
+                for more in (), ("--keep-missing",):
+                    self.require_reduced("--with", word, *more, says=values[:4])
+        # Packed, with a marker: integers without one are taken as floats.
+        for dtype, scale in ("<i2", "0.25"), ("<i8", None):
+            self.make(np.rint(np.nan_to_num(self.values) * 9).astype(dtype))
+            self.tessera("attrs", "a.zarr", "set", "_FillValue", "3")
+            if scale:
+                self.tessera("attrs", "a.zarr", "set", "scale_factor", scale)
+            time.sleep(SETTLED)
+            self.index()
+            for word in "min", "max", "mean", "sum", "count", "any", "all":
+                for more in (), ("--keep-missing",), ("--raw",):
+                    self.require_reduced("--with", word, *more, says=dtype)
+        # What is not stored.
+        self.tessera("create", "a.zarr", "--shape", "100,100", "--chunks", "10,10", "--dtype", "<f4", "--fill", "0.1", "--overwrite")
+        self.tessera("set", "a.zarr", "5:25,5:25", "-100")
+        time.sleep(SETTLED)
+        self.index()
+        for word in "min", "max", "mean", "sum", "count", "any", "all":
+            self.require_reduced("--with", word)
+            self.require_reduced("--with", word, "--sel", "50:, 50:")
+        self.tessera("attrs", "a.zarr", "set", "_FillValue", "0.1")
+        for word in "max", "mean", "sum", "count":
+            self.require_reduced("--with", word)
+
     def write_past(self, path, how):
         """Changes a chunk as programs do that know nothing of the index."""
         data = path.read_bytes()
@@ -210,6 +306,9 @@ class Index(ProgramTest):
                     path.write_bytes(cut)
                 self.require_equal(says=(seed, step, does))
                 self.require_equal("--sel", "3:17, 12:40", says=(seed, step, does))
+                for word in "min", "max", "mean", "sum", "count", "any", "all":
+                    self.require_reduced("--with", word, says=(seed, step, does))
+                self.require_reduced("--with", "mean", "--sel", "3:17, 12:40", says=(seed, step, does))
                 for condition in "value > 1.5", "(value < 0.1) & (value > -0.1)":
                     known, read = self.find(condition), self.find(condition, "--no-index")
                     self.assertEqual(known["indices"], read["indices"], (seed, step, does))

@@ -23,7 +23,6 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/file_system.h>
-#include <tessera/fnv.h>
 #include <tessera/meaning.h>
 #include <tessera/numbers.h>
 #include <tessera/own_names.h>
@@ -41,6 +40,7 @@
 #include "column_summary.h"
 #include "directory_store.h"
 #include "index_bytes.h"
+#include "index_file.h"
 #include "seal_mark.h"
 #include "sha256.h"
 #include "stored_chunks.h"
@@ -51,7 +51,6 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view index_folder = ".tessera/index";
-constexpr int index_version = 1;
 constexpr std::uint64_t longest_file = std::uint64_t{64} << 20;
 /// Units whose entries lie in one file, unless one shard has more.
 constexpr std::int64_t units_together = 4096;
@@ -65,37 +64,6 @@ constexpr std::int64_t second = 1'000'000'000;
 /// All of it, also the time of change, which operator== leaves out.
 bool is_same_value(const ValueStamp& a, const ValueStamp& b) {
     return a == b && !a.by_content && a.changed == b.changed;
-}
-
-struct Entry {
-    std::int64_t chunk = 0;
-    ValueStamp stamp;
-    std::string units;  ///< the summaries of all of them, each as a text, in C order
-};
-
-void save_entry(IndexWriter& to, const Entry& entry, std::int64_t before) {
-    to.count(static_cast<std::uint64_t>(entry.chunk - before));
-    to.count(entry.stamp.size);
-    to.word(static_cast<std::uint64_t>(entry.stamp.modified));
-    to.count(entry.stamp.id);
-    to.word(static_cast<std::uint64_t>(entry.stamp.changed));
-    to.text(entry.units);
-}
-
-Entry load_entry(IndexReader& from, std::int64_t before, std::int64_t most) {
-    Entry entry{.chunk = before + from.count(most), .stamp = {}, .units = {}};
-    entry.stamp.size = from.count();
-    entry.stamp.modified = static_cast<std::int64_t>(from.word());
-    entry.stamp.id = from.count();
-    entry.stamp.changed = static_cast<std::int64_t>(from.word());
-    entry.units = from.text();
-    return entry;
-}
-
-Value lengths_value(const Shape& shape) {
-    Value list = Value::array();
-    for (const std::int64_t length : shape) list.push_back(length);
-    return list;
 }
 
 void append_text(Hasher& hasher, std::string_view text) {
@@ -236,7 +204,7 @@ private:
     /// What is known of a chunk's units in the part, in C order; and an entry for it, if one may be written.
     struct Found {
         std::vector<std::pair<Region, std::string>> units;
-        std::optional<Entry> entry;
+        std::optional<IndexEntry> entry;
         bool kept = false;
     };
 
@@ -266,62 +234,26 @@ private:
         return state_.store->stamp(state_.chunk_key(*index_.loaded_, grid_.index(chunk)));
     }
 
-    [[nodiscard]] std::vector<Entry> load(std::int64_t run) const {
+    [[nodiscard]] IndexRun about(std::int64_t run) const {
+        return {.sense = index_.sense_, .grid = grid_, .first = run * together_, .count = together_};
+    }
+
+    [[nodiscard]] std::vector<IndexEntry> load(std::int64_t run) const {
         if (!trusted_) return {};
         try {
             Buffer bytes;
             if (!state_.store->get(join_key(state_.prefix, key_of(run)), bytes, longest_file)) return {};
-            return entries_in({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, run);
+            return entries_in({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, about(run));
         } catch (const Error& e) {
             if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
             return {};
         }
     }
 
-    /// None of a file of another version, shape or sense. Throws corrupt.
-    [[nodiscard]] std::vector<Entry> entries_in(std::string_view file, std::int64_t run) const {
-        constexpr std::size_t sum_size = 8;
-        const std::size_t line = file.find('\n');
-        if (line == file.npos || file.size() - line - 1 < sum_size) throw corrupt("no index of chunks");
-        const std::string_view covered = file.substr(0, file.size() - sum_size);
-        if (IndexReader(file.substr(covered.size())).word() != fnv1a(covered)) throw corrupt("a damaged index");
-        const Value head = Value::parse(file.substr(0, line));
-        if (head.at("tessera_index").as_int64() != index_version || head.at("sense").as_string() != index_.sense_) {
-            return {};
-        }
-        const auto old = grid_then(head.at("shape"));
-        IndexReader from(covered.substr(line + 1));
-        std::vector<Entry> entries;
-        std::int64_t before = run * together_;
-        while (old && !from.ended()) {
-            entries.push_back(load_entry(from, before, (run + 1) * together_ - 1 - before));
-            before = entries.back().chunk;
-            if (before >= grid_.chunk_count() || !is_as_then(*old, before)) entries.pop_back();
-        }
-        return entries;
-    }
-
-    /// The grid for which entries were made, if chunks have the same numbers in it: it may be longer or shorter.
-    [[nodiscard]] std::optional<ChunkGrid> grid_then(const Value& lengths) const {
-        Shape shape;
-        for (const Value& length : lengths.as_array()) shape.push_back(length.as_int64());
-        if (shape == grid_.shape()) return grid_;
-        if (shape.rank() != grid_.shape().rank() || !grid_.regular()) return std::nullopt;
-        for (int d = 1; d < shape.rank(); ++d) {
-            if (shape[d] != grid_.shape()[d]) return std::nullopt;
-        }
-        return ChunkGrid(shape, grid_.chunks());
-    }
-
-    [[nodiscard]] bool is_as_then(const ChunkGrid& old, std::int64_t chunk) const {
-        return chunk < old.chunk_count() &&
-               old.chunk_region(grid_.index(chunk)) == grid_.chunk_region(grid_.index(chunk));
-    }
-
     /// All chunks of a run that are in the part.
     [[nodiscard]] std::vector<Found> look(std::int64_t run, std::span<const std::int64_t> chunks) const {
-        const std::vector<Entry> entries =
-            part_.entries != ChunkIndex::Entries::ignore ? load(run) : std::vector<Entry>();
+        const std::vector<IndexEntry> entries =
+            part_.entries != ChunkIndex::Entries::ignore ? load(run) : std::vector<IndexEntry>();
         std::vector<Found> found(chunks.size());
         parallel_in_memory(std::ssize(chunks), io_, [&](std::int64_t n) {
             const auto at = static_cast<std::size_t>(n);
@@ -335,8 +267,8 @@ private:
         return found;
     }
 
-    [[nodiscard]] Found look_at(std::int64_t chunk, std::span<const Entry> entries) const {
-        const auto entry = std::ranges::lower_bound(entries, chunk, {}, &Entry::chunk);
+    [[nodiscard]] Found look_at(std::int64_t chunk, std::span<const IndexEntry> entries) const {
+        const auto entry = std::ranges::lower_bound(entries, chunk, {}, &IndexEntry::chunk);
         const bool has_entry = entry != entries.end() && entry->chunk == chunk;
         std::optional<ValueStamp> now;
         if (has_entry || settled_) now = stamp(chunk);
@@ -349,14 +281,14 @@ private:
         const bool settled = settled_ && now && !now->by_content && now->changed < *settled_;
         const auto after = settled ? stamp(chunk) : std::nullopt;
         if (!after || !is_same_value(*now, *after)) return found;
-        found.entry = Entry{.chunk = chunk, .stamp = *now, .units = {}};
+        found.entry = IndexEntry{.chunk = chunk, .stamp = *now, .units = {}};
         IndexWriter to(found.entry->units);
         for (const auto& unit : found.units) to.text(unit.second);
         return found;
     }
 
     /// nullopt if the entry does not say what is asked.
-    [[nodiscard]] std::optional<Found> by_entry(std::int64_t chunk, const Entry& entry) const {
+    [[nodiscard]] std::optional<Found> by_entry(std::int64_t chunk, const IndexEntry& entry) const {
         Found found{.units = {}, .entry = settled_ ? std::optional(entry) : std::nullopt, .kept = true};
         const Region box = units_.overlapping(grid_.chunk_region(grid_.index(chunk)));
         try {
@@ -384,7 +316,7 @@ private:
 
     [[nodiscard]] std::unique_ptr<ColumnSummary> make_summary() const {
         const ArrayInfo info = index_.elements().info();
-        return ColumnSummary::make(native_dtype(info.dtype), part_.bins ? index_bins : 0, info.marks_missing);
+        return ColumnSummary::make(native_dtype(info.dtype), part_.bins ? index_bins : 0, info.marks_missing, true);
     }
 
     /// Reads a region of one chunk, and sums up what is in each unit.
@@ -456,21 +388,17 @@ private:
 
     void write(std::int64_t run, std::span<const std::int64_t> chunks, Indexed& made) {
         bool changed = false;
-        std::string file =
-            Value{{"tessera_index", index_version}, {"sense", index_.sense_}, {"shape", lengths_value(grid_.shape())}}
-                .dump({.ascii = true}) +
-            '\n';
-        IndexWriter to(file);
-        std::int64_t before = run * together_;
-        for (const Found& found : look(run, chunks)) {
+        std::vector<IndexEntry> entries;
+        for (Found& found : look(run, chunks)) {
             (found.kept ? made.kept : made.counted) += 1;
-            if (!found.entry) ++made.unsettled;
             changed = changed || !found.kept;
-            if (!found.entry) continue;
-            save_entry(to, *found.entry, before);
-            before = found.entry->chunk;
+            if (found.entry) {
+                entries.push_back(std::move(*found.entry));
+            } else {
+                ++made.unsettled;
+            }
         }
-        to.word(fnv1a(file));
+        const std::string file = index_file(about(run), entries);
         if (state_.loaded() != index_.loaded_) throw replaced();
         made.bytes += file.size();
         if (changed || !is_there(run, file.size())) own_->put(key_of(run), std::as_bytes(std::span(file)));

@@ -77,7 +77,7 @@ struct Extremes64 {
 /// Numbers and times. Complex numbers have no order: of these only NaNs are counted.
 class NumberSummary final : public ColumnSummary {
 public:
-    NumberSummary(const DType& dtype, std::size_t bins, bool marks)
+    NumberSummary(const DType& dtype, std::size_t bins, bool marks, bool sums)
         : ColumnSummary(dtype),
           floats_(dtype.kind() == Kind::real && dtype.size() == 4),
           wide_(dtype.size() == 8 && dtype.kind() != Kind::real),
@@ -86,6 +86,7 @@ public:
           convert_(to_doubles(marks ? DType::time(Kind::timedelta, {}) : dtype)),
           count_fills_(count_equal(dtype.size())),
           bins_(is_time(dtype) ? 0 : bins),
+          sums_(sums && !is_time(dtype) && dtype.kind() != Kind::complex),
           rows_(dtype),
           histogram_(bins_) {}
 
@@ -97,9 +98,13 @@ private:
             if (wide_) {
                 marks_ ? extremes_.add<true>(from, m, turned_) : extremes_.add<false>(from, m, turned_);
             }
-            if (floats_ && take_whole(reinterpret_cast<const float*>(from), m)) return;
             alignas(64) double numbers[2 * numbers_at_once];
-            convert_(from, m, numbers);
+            if (sums_) {
+                convert_(from, m, numbers);
+                add_sums(from, m, numbers);
+            }
+            if (floats_ && take_whole(reinterpret_cast<const float*>(from), m)) return;
+            if (!sums_) convert_(from, m, numbers);
             if (dtype().kind() == Kind::complex) {
                 for (std::int64_t i = 0; i < m; ++i)
                     add_nans(std::isnan(numbers[2 * i]) || std::isnan(numbers[2 * i + 1]));
@@ -108,6 +113,25 @@ private:
             if (!take_whole(numbers, m)) take_numbers(numbers, m);
         });
         return fills;
+    }
+
+    /// Adds a piece to the exact sums, of which the infinite ones know by their counts.
+    void add_sums(const std::byte* elements, std::int64_t m, const double* numbers) {
+        if (wide_) {
+            for (std::int64_t i = 0; i < m; ++i) {
+                std::int64_t v = 0;
+                std::memcpy(&v, elements + i * 8, sizeof v);
+                whole_ += marks_ && v == Extremes64::least ? 0 : static_cast<std::uint64_t>(v);
+            }
+        }
+        alignas(64) double finite[numbers_at_once];
+        bool all = true;
+        for (std::int64_t i = 0; i < m; ++i) {
+            const bool is_finite = numbers[i] - numbers[i] == 0;
+            finite[i] = is_finite ? numbers[i] : 0;
+            all = all && is_finite;
+        }
+        sum_.add(all ? numbers : finite, m);
     }
 
     /// Adds a piece of ordinary finite numbers in one pass; false for any other piece.
@@ -174,6 +198,20 @@ private:
         highs_ += o.highs_;
         moments_.merge(o.moments_);
         histogram_.merge(o.histogram_);
+        if (sums_) sum_.merge(o.sum_);
+        if (sums_) whole_ += o.whole_;
+    }
+
+    void put_known(KnownElements& known) const override {
+        known.low = low_;
+        known.high = high_;
+        known.least = extremes_.low;
+        known.most = extremes_.high;
+        known.sums = sums_;
+        known.sum = sum_;
+        if (lows_ > 0) known.sum.add_infinite(true);
+        if (highs_ > 0) known.sum.add_infinite(false);
+        known.whole = wide_ ? whole_ : sum_.modulo();
     }
 
     void put_values(Statistics& s) const override {
@@ -196,12 +234,14 @@ private:
     static constexpr std::uint64_t has_numbers = 1;
     static constexpr std::uint64_t has_infinite = 2;
     static constexpr std::uint64_t has_bins = 4;
+    static constexpr std::uint64_t has_sums = 8;
 
     void save_values(IndexWriter& to) const override {
         const bool numbers = low_ <= high_;
         const bool infinite = lows_ + highs_ > 0;
         const bool histogram = numbers && bins_ > 0;
-        to.count((numbers ? has_numbers : 0) | (infinite ? has_infinite : 0) | (histogram ? has_bins : 0));
+        to.count((numbers ? has_numbers : 0) | (infinite ? has_infinite : 0) | (histogram ? has_bins : 0) |
+                 (numbers && sums_ ? has_sums : 0));
         if (!numbers) return;
         to.real(low_);
         to.real(high_);
@@ -215,6 +255,23 @@ private:
         }
         moments_.save(to);
         if (histogram) histogram_.save(to);
+        if (sums_) save_sums(to);
+    }
+
+    void save_sums(IndexWriter& to) const {
+        const ExactSum::Digits sum = sum_.digits();
+        to.count(sum.first);
+        to.count(sum.digits.size());
+        for (const std::int64_t digit : sum.digits) to.number(digit);
+        if (wide_) to.word(whole_);
+    }
+
+    void load_sums(IndexReader& from) {
+        ExactSum::Digits sum{.first = static_cast<std::size_t>(from.count(ExactSum::size)), .digits = {}};
+        sum.digits.resize(static_cast<std::size_t>(from.count(ExactSum::size)));
+        for (std::int64_t& digit : sum.digits) digit = from.number();
+        if (!sum_.add(sum)) throw corrupt("a sum of the index of chunks is none");
+        if (wide_) whole_ = from.word();
     }
 
     void load_values(IndexReader& from) override {
@@ -240,6 +297,8 @@ private:
         if (bins_ > 0 && (saved & has_bins) == 0) throw corrupt("the index of chunks has no bins");
         Bins skipped(index_bins);
         if ((saved & has_bins) != 0) (bins_ > 0 ? histogram_ : skipped).load(from, finite);
+        if (sums_ && (saved & has_sums) == 0) throw corrupt("the index of chunks has no sums");
+        if ((saved & has_sums) != 0) load_sums(from);
     }
 
     bool floats_;
@@ -249,6 +308,7 @@ private:
     ToDoubles convert_;
     CountEqual count_fills_;
     std::size_t bins_;
+    bool sums_;
     NumberRows rows_;
     double low_ = infinity;  ///< above high_ if there was no number
     double high_ = -infinity;
@@ -257,6 +317,8 @@ private:
     std::int64_t highs_ = 0;  ///< +infinities
     Moments moments_;
     Bins histogram_;
+    ExactSum sum_;             ///< of finite ones
+    std::uint64_t whole_ = 0;  ///< of 64-bit integers, modulo 2^64
 };
 
 /// The content of an element, and its order: bytes, characters of 4 bytes, or the content of slots.
@@ -359,7 +421,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ColumnSummary> ColumnSummary::make(const DType& dtype, std::size_t bins, bool marks) {
+std::unique_ptr<ColumnSummary> ColumnSummary::make(const DType& dtype, std::size_t bins, bool marks, bool sums) {
     switch (dtype.kind()) {
         case Kind::bytes:
             return std::make_unique<OrderedSummary<BytesContent>>(dtype);
@@ -369,7 +431,7 @@ std::unique_ptr<ColumnSummary> ColumnSummary::make(const DType& dtype, std::size
         case Kind::variable_bytes:
             return std::make_unique<OrderedSummary<SlotContent>>(dtype);
         default:
-            if (is_number(dtype) || is_time(dtype)) return std::make_unique<NumberSummary>(dtype, bins, marks);
+            if (is_number(dtype) || is_time(dtype)) return std::make_unique<NumberSummary>(dtype, bins, marks, sums);
             return std::make_unique<CountSummary>(dtype);
     }
 }
@@ -410,6 +472,7 @@ void ColumnSummary::load(IndexReader& from, std::int64_t most) {
     load_values(from);
 }
 
+void ColumnSummary::put_known(KnownElements& /*known*/) const {}
 void ColumnSummary::save_values(IndexWriter& /*to*/) const {}
 void ColumnSummary::load_values(IndexReader& /*from*/) {}
 
@@ -422,6 +485,26 @@ Statistics ColumnSummary::result() const {
     put_values(s);
     if (s.mean) s.mean_date = mean_date_text(s.dtype, *s.mean);
     return s;
+}
+
+KnownElements ColumnSummary::known() const {
+    KnownElements known;
+    put_known(known);
+    known.count = count_;
+    known.missing = nans_;
+    return known;
+}
+
+void KnownElements::merge(const KnownElements& other) {
+    sums = count == 0 ? other.sums : sums && other.sums;
+    count += other.count;
+    missing += other.missing;
+    if (other.low < low || (other.low == low && std::signbit(other.low))) low = other.low;
+    if (other.high > high || (other.high == high && !std::signbit(other.high))) high = other.high;
+    least = std::min(least, other.least);
+    most = std::max(most, other.most);
+    sum.merge(other.sum);
+    whole += other.whole;
 }
 
 }  // namespace tessera

@@ -12,12 +12,14 @@
 #include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/calc.h>
+#include <tessera/chunk_index.h>
 #include <tessera/conventions.h>
 #include <tessera/copy.h>
 #include <tessera/derived_source.h>
 #include <tessera/dimensions.h>
 #include <tessera/elements_at.h>
 #include <tessera/error_text.h>
+#include <tessera/indexed_reduction.h>
 #include <tessera/joined_meaning.h>
 #include <tessera/locate.h>
 #include <tessera/meaning.h>
@@ -186,7 +188,11 @@ private:
     }
 
     void make(const ReduceRecipe& r) {
-        std::unique_ptr<ArraySource> array = take(r.source, r.raw);
+        auto opened = opened_ingredient(r.source, open_);
+        std::optional<Selection> part;
+        auto index = r.no_index ? nullptr : ChunkIndex::there(r.source.array ? *r.source.array : *opened, r.raw);
+        std::unique_ptr<ArraySource> array = taken(std::move(opened), index, part);
+        if (!r.raw) array = decoded_source(std::move(array));
         const ArraySource& like = *array;
         if (r.rolling) return roll(r, std::move(array));
         if (r.min_count || r.centred)
@@ -205,7 +211,22 @@ private:
         if (r.weights)
             options.weights = in_context([] { return "weights"; }, [&] { return weights(*r.weights, like); });
         opened_.from = reduced_from(like, options);
-        opened_.source = converted(reduce_source(std::move(array), options));
+        opened_.source = converted(reduce_by_index(std::move(array), options, std::move(index), part));
+    }
+
+    /// The part that is computed with. An index of the array is given up where the part is none of what is stored.
+    [[nodiscard]] std::unique_ptr<ArraySource> taken(std::unique_ptr<ArraySource> opened,
+                                                     std::shared_ptr<const ChunkIndex>& index,
+                                                     std::optional<Selection>& part) const {
+        if (!recipe_.selection) return opened;
+        const ArraySource* const stored = opened.get();
+        auto taken = part_source(std::move(opened), *recipe_.selection);
+        if (index != nullptr && &whole_of(*taken) == stored) {
+            part = parse_selection(*recipe_.selection, *stored);
+        } else {
+            index = nullptr;
+        }
+        return taken;
     }
 
     /// `reduce` of windows, which keep all dimensions.

@@ -100,6 +100,7 @@ struct ReduceRecipe {
     bool keep_dimensions = false;
     bool skip_nan = false;  ///< the default, which earlier versions had not
     bool keep_missing = false, raw = false;
+    bool no_index = false;  ///< read all, whatever an index of chunks says
 };
 
 struct CoarsenRecipe {
@@ -256,6 +257,8 @@ void visit_options(R& r, const Visit& visit) {
     visit({"keep_dimensions", "keepdims", "--keep-dims", "", "dimensions that go stay as length 1"}, r.keep_dimensions);
     visit(keep_missing_option, r.keep_missing);
     visit(raw_option, r.raw);
+    visit({"no_index", "no_index", "--no-index", "", "read all, whatever the index of chunks says (tessera index)"},
+          r.no_index);
     visit({"skip_nan", "skip_nan", "--skip-nan", "", "leave missing elements, NaN and NaT out: the default"},
           r.skip_nan);
 }
