@@ -6,6 +6,7 @@
 #include <tessera/ndarray.h>
 #include <tessera/numbers.h>
 #include <tessera/shape.h>
+#include <tessera/slices.h>
 
 #include <algorithm>
 #include <cmath>
@@ -140,10 +141,10 @@ private:
 class IndexedReduction final : public ArraySource {
 public:
     struct Geometry {
-        Shape from;          ///< of what is reduced
-        Index start;         ///< of its first element in the array
-        Dims axis_of;        ///< the array's axis for each of its axes
-        Dims kept;           ///< its axes that are not reduced, ascending
+        Shape from = {};     ///< of what is reduced
+        Index start = {};    ///< of its first element in the array
+        Dims axis_of = {};   ///< the array's axis for each of its axes
+        Dims kept = {};      ///< its axes that are not reduced, ascending
         bool keeps = false;  ///< whether the others stay with the length 1
     };
 
