@@ -149,6 +149,57 @@ class Index(ProgramTest):
         self.index()
         self.require_equal()
 
+    def index_files(self):
+        folder = self.folder / "a.zarr" / ".tessera" / "index"
+        return sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
+
+    def test_statistics_make_it_in_passing(self):
+        self.make()
+        self.assertEqual(self.index_files(), [])
+        read = self.stats("--no-index")
+        self.reduced("--with", "mean")
+        self.assertEqual(self.index_files(), [])
+        self.assertEqual(self.stats("--sel", "5:25, 5:25")["count"], 400)
+        self.assertEqual(self.index_files(), ["0"])
+        self.assertEqual(self.stats(), read)
+        self.assertEqual(self.index_files(), ["0"])
+        if shutil.which("strace"):
+            self.assertEqual(self.chunks_opened("stats", "a.zarr"), set())
+            self.assertEqual(self.chunks_opened("reduce", "a.zarr", "r.npy", "--with", "max", "--overwrite"), set())
+            # Sums are none of the statistics. The index has them once it was made; what changes gets them from then on.
+            self.assertTrue(self.chunks_opened("reduce", "a.zarr", "r.npy", "--with", "mean", "--overwrite"))
+            self.assertEqual(self.index()["kept"], 0)
+            for last in ("stats",), ("reduce", "r.npy", "--with", "max", "--overwrite"):
+                self.tessera("set", "a.zarr", "25,45", "7.5")
+                time.sleep(SETTLED)
+                self.assertEqual(self.chunks_opened(last[0], "a.zarr", *last[1:]), {"__zdata__/2.4.blosc"})
+                self.assertEqual(self.chunks_opened("stats", "a.zarr"), set())
+                self.assertEqual(self.chunks_opened("reduce", "a.zarr", "r.npy", "--with", "mean", "--overwrite"), set())
+            self.assertEqual(self.index()["read"], 0)
+        self.require_reduced("--with", "mean")
+
+    def test_statistics_change_nothing_that_is_not_theirs(self):
+        """And an index that cannot be written is no reason to fail."""
+        self.make()
+        read = self.stats("--no-index")
+        own = self.folder / "a.zarr" / ".tessera"
+        (own / "index").write_text("in its place")
+        self.assertEqual(self.stats(), read)
+        (own / "index").unlink()
+        self.tessera("seal", "a.zarr")
+        self.assertEqual(self.stats(), read)
+        self.assertEqual(self.index_files(), [])
+        self.tessera("verify", "a.zarr")
+        shutil.rmtree(own)
+        own.mkdir()
+        if os.geteuid() == 0:
+            os.chown(own, 65534, -1)
+            self.assertEqual(self.stats(), read)
+            self.assertEqual(self.index_files(), [])
+        shutil.rmtree(own)
+        self.assertEqual(self.stats(), read)
+        self.assertFalse(own.exists())
+
     def reduced(self, *words):
         self.tessera("reduce", "a.zarr", "r.npy", "--overwrite", "--quiet", *words)
         return np.load(self.folder / "r.npy")

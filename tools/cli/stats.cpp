@@ -236,7 +236,7 @@ Found found_in(Session& session, const StatsOptions& o, int bins, std::unique_pt
     std::optional<Selection> selection;
     if (o.selection) selection = chosen_part(session, o.path, *o.selection, source);
     found.of.outside = outside_valid_range(*source, session.io(), selection);
-    const auto index = ChunkIndex::there(*source, o.raw);
+    const auto index = ChunkIndex::of(*source, o.raw);
     if (!o.raw) source = decoded(std::move(source));
     found.of.dtype = source->info().dtype;
     found.of.decoded = source->converted_from() != nullptr;

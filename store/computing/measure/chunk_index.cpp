@@ -32,6 +32,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -163,28 +164,41 @@ public:
         return known;
     }
 
+    /// Whether of the first chunks most have an entry that says what is asked.
+    [[nodiscard]] bool is_mostly_known() const {
+        if (numbers_.empty()) return true;
+        const std::int64_t run = numbers_.front() / together_;
+        const auto end = std::lower_bound(numbers_.begin(), numbers_.end(), (run + 1) * together_);
+        const std::vector<IndexEntry> entries = load(run);
+        std::int64_t known = 0;
+        for (const IndexEntry& entry : entries) {
+            if (!std::binary_search(numbers_.begin(), end, entry.chunk)) continue;
+            const auto now = stamp(entry.chunk);
+            if (now && is_same_value(*now, entry.stamp) && has_parts(entry, wanted())) ++known;
+        }
+        return 2 * known >= end - numbers_.begin();
+    }
+
     [[nodiscard]] std::int64_t go(const ChunkIndex::TakeUnit& take) {
+        bool keeps = part_.keep && has_own_folder() && in_passing([&] { begin_writing(); });
         std::int64_t elements = 0;
         for_each_run([&](std::int64_t run, std::span<const std::int64_t> chunks) {
-            for (const Found& found : look(run, chunks)) {
+            Looked looked = look(run, chunks);
+            for (const Found& found : looked.found) {
                 for (const auto& [region, summary] : found.units) {
                     take(region, summary);
                     elements += region.count();
                 }
             }
+            Indexed made;
+            keeps = keeps && in_passing([&] { write(run, chunks, std::move(looked), made); });
         });
         return elements;
     }
 
     [[nodiscard]] Indexed complete() {
         Indexed made{.chunks = std::ssize(numbers_)};
-        own_ = directory_store(folder_, {.durability = Durability::none, .process_locks = false});
-        const std::string clock = fmt::format("{}/clock", index_folder);
-        own_->put(clock, {});
-        const auto now = own_->stamp(clock);
-        if (!now) throw io_failed();
-        own_->erase(clock);
-        settled_ = now->changed - (now->changed % second == 0 ? coarse_grain : fine_grain);
+        begin_writing();
         if (io_.progress != nullptr) {
             const std::int64_t chunk = byte_count(grid_.chunks(), index_.elements().info().dtype.size());
             io_.progress->start(chunk * std::ssize(numbers_), "index");
@@ -192,7 +206,7 @@ public:
         std::vector<std::string> kept;
         for_each_run([&](std::int64_t run, std::span<const std::int64_t> chunks) {
             kept.push_back(fmt::format("{}", run));
-            write(run, chunks, made);
+            write(run, chunks, look(run, chunks), made);
         });
         for (const std::string& name : own_->list(index_folder).keys) {
             if (std::ranges::find(kept, name) == kept.end()) own_->erase(join_key(index_folder, name));
@@ -207,6 +221,57 @@ private:
         std::optional<IndexEntry> entry;
         bool kept = false;
     };
+
+    /// What is known of a run's chunks in the part, and all entries that it had.
+    struct Looked {
+        std::vector<IndexEntry> entries;
+        std::vector<Found> found;
+    };
+
+    /// An index that nobody asked for is never a reason to fail. False: it cannot be written.
+    template <class Write>
+    static bool in_passing(const Write& write) {
+        try {
+            write();
+            return true;
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::cancelled) throw;
+            return false;
+        }
+    }
+
+    [[nodiscard]] bool has_own_folder() const {
+        return state_.store->local_files().folder_id(state_.key(own_folder)).has_value();
+    }
+
+    void begin_writing() {
+        if (const std::string why = index_.why_none(); !why.empty()) {
+            throw unsupported("{}: no index of its chunks is made: {}", state_.name, why);
+        }
+        own_ = directory_store(folder_, {.durability = Durability::none, .process_locks = false});
+        const std::string clock = fmt::format("{}/clock", index_folder);
+        own_->put(clock, {});
+        const auto now = own_->stamp(clock);
+        if (!now) throw io_failed();
+        own_->erase(clock);
+        settled_ = now->changed - (now->changed % second == 0 ? coarse_grain : fine_grain);
+    }
+
+    [[nodiscard]] SavedParts wanted() const { return {.bins = part_.bins, .sums = part_.sums}; }
+
+    /// Whether an entry of numbers has them. One that cannot be read has none.
+    [[nodiscard]] static bool has_parts(const IndexEntry& entry, const SavedParts& wanted) {
+        const SavedParts has = parts_of(entry);
+        return (has.bins || !wanted.bins) && (has.sums || !wanted.sums);
+    }
+    [[nodiscard]] static SavedParts parts_of(const IndexEntry& entry) {
+        try {
+            return saved_parts(IndexReader(entry.units).text());
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::corrupt) throw;
+            return {};
+        }
+    }
 
     /// Another thread read the metadata anew, and what was read meanwhile may have been decoded by them.
     [[nodiscard]] Error replaced() const {
@@ -251,10 +316,11 @@ private:
     }
 
     /// All chunks of a run that are in the part.
-    [[nodiscard]] std::vector<Found> look(std::int64_t run, std::span<const std::int64_t> chunks) const {
-        const std::vector<IndexEntry> entries =
-            part_.entries != ChunkIndex::Entries::ignore ? load(run) : std::vector<IndexEntry>();
-        std::vector<Found> found(chunks.size());
+    [[nodiscard]] Looked look(std::int64_t run, std::span<const std::int64_t> chunks) const {
+        Looked looked{.entries = part_.entries != ChunkIndex::Entries::ignore ? load(run) : std::vector<IndexEntry>(),
+                      .found = std::vector<Found>(chunks.size())};
+        const std::vector<IndexEntry>& entries = looked.entries;
+        std::vector<Found>& found = looked.found;
         parallel_in_memory(std::ssize(chunks), io_, [&](std::int64_t n) {
             const auto at = static_cast<std::size_t>(n);
             found[at] = look_at(chunks[at], entries);
@@ -264,7 +330,7 @@ private:
                 io_.progress->advance(bytes * index_.elements().info().dtype.size());
             }
         });
-        return found;
+        return looked;
     }
 
     [[nodiscard]] Found look_at(std::int64_t chunk, std::span<const IndexEntry> entries) const {
@@ -277,8 +343,14 @@ private:
         }
         if (part_.entries == ChunkIndex::Entries::only) return {};
         const Region region = grid_.chunk_region(grid_.index(chunk));
-        Found found{.units = read(intersection(region, part_.region)), .entry = {}, .kept = false};
-        const bool settled = settled_ && now && !now->by_content && now->changed < *settled_;
+        const Region part = intersection(region, part_.region);
+        SavedParts parts = wanted();
+        if (has_entry && settled_) {  // so that what one command keeps, another does not take away
+            const SavedParts had = parts_of(*entry);
+            parts = {.bins = parts.bins || had.bins, .sums = parts.sums || had.sums};
+        }
+        Found found{.units = read(part, parts), .entry = {}, .kept = false};
+        const bool settled = settled_ && part == region && now && !now->by_content && now->changed < *settled_;
         const auto after = settled ? stamp(chunk) : std::nullopt;
         if (!after || !is_same_value(*now, *after)) return found;
         found.entry = IndexEntry{.chunk = chunk, .stamp = *now, .units = {}};
@@ -299,11 +371,11 @@ private:
                 const Region part = intersection(unit, part_.region);
                 if (part.empty()) continue;
                 if (!(part == unit) && part_.entries != ChunkIndex::Entries::only) {
-                    for (auto& one : read(part)) found.units.push_back(std::move(one));
+                    for (auto& one : read(part, wanted())) found.units.push_back(std::move(one));
                     continue;
                 }
                 IndexReader check(summary);
-                make_summary()->load(check, unit.count());
+                make_summary(wanted())->load(check, unit.count());
                 if (!check.ended()) return std::nullopt;
                 found.units.emplace_back(unit, summary);
             }
@@ -314,13 +386,15 @@ private:
         }
     }
 
-    [[nodiscard]] std::unique_ptr<ColumnSummary> make_summary() const {
+    [[nodiscard]] std::unique_ptr<ColumnSummary> make_summary(const SavedParts& parts) const {
         const ArrayInfo info = index_.elements().info();
-        return ColumnSummary::make(native_dtype(info.dtype), part_.bins ? index_bins : 0, info.marks_missing, true);
+        return ColumnSummary::make(native_dtype(info.dtype), parts.bins ? index_bins : 0, info.marks_missing,
+                                   parts.sums);
     }
 
     /// Reads a region of one chunk, and sums up what is in each unit.
-    [[nodiscard]] std::vector<std::pair<Region, std::string>> read(const Region& region) const {
+    [[nodiscard]] std::vector<std::pair<Region, std::string>> read(const Region& region,
+                                                                   const SavedParts& parts) const {
         std::vector<std::pair<Region, std::string>> all;
         const DType dtype = native_dtype(index_.elements().info().dtype);
         const Region touched = units_.overlapping(region);
@@ -335,16 +409,36 @@ private:
                 whole.extent[d] = last.start[d] + last.extent[d] - first.start[d];
             }
             const Region box = intersection(whole, region);
-            NDArray memory(dtype, box.extent);
+            NDArray memory = take_memory(dtype, box.extent);
             index_.elements().read_into(box, memory.view(), {.threads = 1, .stop = io_.stop});
             for (std::int64_t n = 0; n < some.count(); ++n) {
                 const Region unit = intersection(units_.chunk_region(index_in(some, n)), region);
                 Region inside = unit;
                 for (int d = 0; d < unit.rank(); ++d) inside.start[d] -= box.start[d];
-                all.emplace_back(unit, summed(std::as_const(memory).view().part(inside), some.count() > 1));
+                all.emplace_back(unit, summed(std::as_const(memory).view().part(inside), some.count() > 1, parts));
             }
+            give_back(std::move(memory));
         }
         return in_order(std::move(all), touched);
+    }
+
+    /// Memory that was used before, because fresh pages cost more than what is done with them.
+    [[nodiscard]] NDArray take_memory(const DType& dtype, const Shape& shape) const {
+        {
+            const std::lock_guard lock(mutex_);
+            const auto fits = std::ranges::find_if(idle_, [&](const NDArray& a) { return a.shape() == shape; });
+            if (fits != idle_.end()) {
+                NDArray memory = std::move(*fits);
+                idle_.erase(fits);
+                return memory;
+            }
+            idle_.clear();
+        }
+        return {dtype, shape};
+    }
+    void give_back(NDArray memory) const {
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(memory));
     }
 
     /// So many units along each dimension are read at once, some MiB.
@@ -371,10 +465,10 @@ private:
 
     /// `scattered`: the elements may not lie side by side. They are then brought together, because the last places of a
     /// sum depend on what is added first: a unit has one sum, in whatever company it was read.
-    [[nodiscard]] std::string summed(const ArrayView& elements, bool scattered) const {
+    [[nodiscard]] std::string summed(const ArrayView& elements, bool scattered, const SavedParts& parts) const {
         NDArray together(elements.dtype, scattered ? elements.shape : Shape{0});
         if (scattered) copy_elements(elements, together.view());
-        const auto summary = make_summary();
+        const auto summary = make_summary(parts);
         const auto& fill = index_.fill();
         tessera::for_each_run(scattered ? std::as_const(together).view() : elements,
                               [&](const std::byte* run, std::int64_t step, std::int64_t n) {
@@ -386,10 +480,15 @@ private:
         return saved;
     }
 
-    void write(std::int64_t run, std::span<const std::int64_t> chunks, Indexed& made) {
+    void write(std::int64_t run, std::span<const std::int64_t> chunks, Looked looked, Indexed& made) {
         bool changed = false;
         std::vector<IndexEntry> entries;
-        for (Found& found : look(run, chunks)) {
+        if (!(part_.region == Region::whole(grid_.shape()))) {  // what lies beside the part stays as it was
+            for (IndexEntry& entry : looked.entries) {
+                if (!std::ranges::binary_search(chunks, entry.chunk)) entries.push_back(std::move(entry));
+            }
+        }
+        for (Found& found : looked.found) {
             (found.kept ? made.kept : made.counted) += 1;
             changed = changed || !found.kept;
             if (found.entry) {
@@ -398,6 +497,7 @@ private:
                 ++made.unsettled;
             }
         }
+        std::ranges::sort(entries, {}, &IndexEntry::chunk);
         const std::string file = index_file(about(run), entries);
         if (state_.loaded() != index_.loaded_) throw replaced();
         made.bytes += file.size();
@@ -422,6 +522,8 @@ private:
     CountedVector<std::int64_t> numbers_;  ///< of the stored chunks, ascending
     std::shared_ptr<KeyValueStore> own_;   ///< to write to
     std::optional<std::int64_t> settled_;  ///< values that changed before this moment may have entries
+    mutable std::mutex mutex_;
+    mutable std::vector<NDArray> idle_;
 };
 
 ChunkIndex::ChunkIndex(const Array& array, std::unique_ptr<ArraySource> elements, const Value& attributes)
@@ -465,10 +567,16 @@ std::shared_ptr<const ChunkIndex> ChunkIndex::there(const ArraySource& source, b
     return of(source, raw);
 }
 
+std::string ChunkIndex::why_none() const {
+    const std::string folder = folder_of(*ArrayAccess::state(array_));
+    return has_good_times(folder) ? why_not_there(folder)
+                                  : "the file system does not tell at once, to the nanosecond, what changed";
+}
+
 std::optional<std::int64_t> ChunkIndex::for_each_unit(const Part& part, const TakeUnit& take,
                                                       const IoOptions& io) const {
     IndexWalk walk(*this, part, io);
-    if (!walk.list()) return std::nullopt;
+    if (!walk.list() || (part.mostly_known && !walk.is_mostly_known())) return std::nullopt;
     return walk.go(take);
 }
 
@@ -488,12 +596,9 @@ std::optional<std::pair<ElementBytes, ElementBytes>> ChunkIndex::extremes(std::s
 
 Indexed ChunkIndex::complete(const IoOptions& io) const {
     const ArrayState& state = *ArrayAccess::state(array_);
-    const std::string folder = folder_of(state);
-    std::string why = has_good_times(folder) ? why_not_there(folder)
-                                             : "the file system does not tell at once, to the nanosecond, what changed";
-    if (!why.empty()) throw unsupported("{}: no index of its chunks is made: {}", state.name, why);
     const Part all{.region = Region::whole(loaded_->grid.shape()),
-                   .bins = unit_grid(*loaded_).chunk_count() <= most_with_bins};
+                   .bins = unit_grid(*loaded_).chunk_count() <= most_with_bins,
+                   .sums = true};
     IndexWalk walk(*this, all, io);
     if (!walk.list())
         throw unsupported("{}: no index of its chunks is made: `verify` says what is in their way", state.name);

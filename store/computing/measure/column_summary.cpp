@@ -74,6 +74,12 @@ struct Extremes64 {
     }
 };
 
+/// What follows in a saved summary.
+constexpr std::uint64_t has_numbers = 1;
+constexpr std::uint64_t has_infinite = 2;
+constexpr std::uint64_t has_bins = 4;
+constexpr std::uint64_t has_sums = 8;
+
 /// Numbers and times. Complex numbers have no order: of these only NaNs are counted.
 class NumberSummary final : public ColumnSummary {
 public:
@@ -229,12 +235,6 @@ private:
         }
         s.histogram = histogram_.histogram();
     }
-
-    /// What follows in a saved summary.
-    static constexpr std::uint64_t has_numbers = 1;
-    static constexpr std::uint64_t has_infinite = 2;
-    static constexpr std::uint64_t has_bins = 4;
-    static constexpr std::uint64_t has_sums = 8;
 
     void save_values(IndexWriter& to) const override {
         const bool numbers = low_ <= high_;
@@ -485,6 +485,13 @@ Statistics ColumnSummary::result() const {
     put_values(s);
     if (s.mean) s.mean_date = mean_date_text(s.dtype, *s.mean);
     return s;
+}
+
+SavedParts saved_parts(std::string_view summary) {
+    IndexReader from(summary);
+    for (int counts = 0; counts < 3; ++counts) (void)from.count();
+    const std::uint64_t saved = from.count();
+    return {.bins = (saved & has_bins) != 0, .sums = (saved & has_sums) != 0};
 }
 
 KnownElements ColumnSummary::known() const {

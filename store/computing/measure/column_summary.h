@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string_view>
 
 #include "exact_sum.h"
 
@@ -34,6 +35,14 @@ struct KnownElements {
 
     void merge(const KnownElements& other);
 };
+
+/// What a summary in the index has beside extremes and moments.
+struct SavedParts {
+    bool bins = false;
+    bool sums = false;
+};
+/// Of the saved summary of numbers. Throws corrupt.
+[[nodiscard]] SavedParts saved_parts(std::string_view summary);
 
 /// Thread rule: one thread at a time.
 class ColumnSummary {

@@ -53,6 +53,8 @@ public:
 
     [[nodiscard]] const DType& dtype() const { return result_; }
 
+    [[nodiscard]] bool takes_sums() const { return with_ == Reduction::sum || with_ == Reduction::mean; }
+
     /// Writes an element. False: it does not follow.
     [[nodiscard]] bool write(const Known& known, std::byte* out) const {
         const KnownElements& k = known.elements;
@@ -193,7 +195,7 @@ private:
         IoOptions without_progress = io;  // which the results make
         without_progress.progress = nullptr;
         const auto take = [&](const Region& unit, std::string_view saved) {
-            const auto one = ColumnSummary::make(dtype, 0, marks, true);
+            const auto one = ColumnSummary::make(dtype, 0, marks, answer_.takes_sums());
             IndexReader from(saved);
             one->load(from, unit.count());
             std::int64_t column = 0;
@@ -204,7 +206,9 @@ private:
             known[static_cast<std::size_t>(column)].merge(one->known());
         };
         try {
-            const auto seen = index_->for_each_unit({.region = elements}, take, without_progress);
+            const auto seen = index_->for_each_unit(
+                {.region = elements, .sums = answer_.takes_sums(), .keep = true, .mostly_known = true}, take,
+                without_progress);
             if (!seen || (*seen < elements.count() && !add_absent(known, elements.count()))) return std::nullopt;
         } catch (const Error& e) {
             if (e.code() == ErrorCode::cancelled) throw;

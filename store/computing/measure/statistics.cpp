@@ -258,6 +258,7 @@ std::optional<Statistics> indexed_statistics(const ChunkIndex& index, IndexUse u
     const auto seen = index.for_each_unit(
         {.region = region,
          .bins = bins > 0,
+         .keep = use == IndexUse::use,
          .entries = use == IndexUse::use ? ChunkIndex::Entries::use : ChunkIndex::Entries::ignore},
         [&](const Region& unit, std::string_view saved) {
             const auto one = make();

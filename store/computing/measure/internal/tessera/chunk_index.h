@@ -51,13 +51,19 @@ public:
     struct Part {
         Region region;
         bool bins = false;  ///< whether histograms are needed
+        bool sums = false;  ///< whether exact sums are
+        /// Whether entries are made of what is read: in a `.tessera` that is there, of this user and not sealed.
+        bool keep = false;
+        /// Whether to give up if most chunks would have to be read, as far as the first ones tell.
+        bool mostly_known = false;
         Entries entries = Entries::use;
     };
     /// A unit's part within the region asked for: the saved ColumnSummary of its elements, with histograms as asked.
     using TakeUnit = std::function<void(const Region& elements, std::string_view summary)>;
     /// Calls `take` for what is stored of a part, in C order of the chunks, whoever is faster; in the calling thread.
     /// Returns how many elements these are; all others are absent. nullopt, before the first call, if that cannot be
-    /// told: elements are to be read in another way then. Throws as reading does.
+    /// told, or with mostly_known: elements are to be read in another way then. Throws as reading does, but not for an
+    /// index that cannot be written.
     [[nodiscard]] std::optional<std::int64_t> for_each_unit(const Part& part, const TakeUnit& take,
                                                             const IoOptions& io) const;
 
@@ -76,6 +82,9 @@ public:
     [[nodiscard]] std::optional<ElementBytes> absent_element() const;
 
 private:
+    /// Why no index may be written; empty if it may.
+    [[nodiscard]] std::string why_none() const;
+
     ChunkIndex(const Array& array, std::unique_ptr<ArraySource> elements, const Value& attributes);
 
     Array array_;
