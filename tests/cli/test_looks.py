@@ -114,6 +114,17 @@ class Looks(ProgramTest):
         # zarr.json is looked into twice, because it may be an array's or a group's.
         self.assertEqual(self.looks("group.zarr/zarr.json", "attrs", "group.zarr"), {"open": 3, "fstat": 3})
 
+    def test_chunks_that_are_written(self):
+        """For the permissions of its predecessor, which a chunk in a folder that was just made cannot have."""
+        self.tessera("create", "v3.zarr", "--shape", "4,6", "--chunks", "2,3", "--dtype", "<i4", "--format", "v3")
+        chunk = self.folder / "v3.zarr" / "c" / "0" / "1"
+        self.assertEqual(self.looks("v3.zarr/c/0/1", "set", "v3.zarr", "...", "7", "--no-undo", "--threads", "1"), {})
+        chunk.chmod(0o640)
+        self.assertEqual(self.looks("v3.zarr/c/0/1", "set", "v3.zarr", "...", "8", "--no-undo", "--threads", "1"), {"stat": 1})
+        self.assertEqual(chunk.stat().st_mode & 0o777, 0o640)
+        chunk.unlink()
+        self.assertEqual(self.looks("v3.zarr/c/0/1", "set", "v3.zarr", "...", "9", "--no-undo", "--threads", "1"), {"stat": 1})
+
     def test_the_counting(self):
         trace = ('7 openat(AT_FDCWD</a>, "b", O_RDONLY) = 3</a/b>\n'
                  '7 newfstatat(3</a/b>, "", {st_mode=S_IFREG|0644, st_size=2, ...}, AT_EMPTY_PATH) = 0\n'

@@ -11,8 +11,9 @@
 //
 // An access list for new files of a folder (setfacl -d) is a statement about new files, so it decides about those.
 //
-// What it costs: for a file that is replaced, one look at it and one at its access list. What the system gives to new
-// files in a folder and what the document has is found out once for each operation.
+// What it costs: for a file that is replaced, one look at it and one at its access list; none for a chunk in a folder
+// that the same operation has made, where nothing can have been replaced. What the system gives to new files in a
+// folder and what the document has is found out once for each operation.
 #include "file_permissions.h"
 
 #include <fmt/format.h>
@@ -109,18 +110,20 @@ std::optional<Permissions> FilePermissions::of_node_or_model(int root, std::stri
     return found ? found : model_->of_node(model_root_, key);
 }
 
-bool FilePermissions::is_new_chunk(std::string_view key, std::string_view name) {
-    if (!looks_like_chunk(name)) return false;
+FilePermissions::Chunk FilePermissions::kind_of(std::string_view key, std::string_view name) {
+    if (!looks_like_chunk(name)) return Chunk::no;
     const std::lock_guard guard(mutex_);
     const auto found = folders_.find(folder_path_of(key));
-    return found != folders_.end() && found->second.has_node && !found->second.node;
+    if (found == folders_.end()) return Chunk::no;
+    if (found->second.has_node && !found->second.node) return Chunk::of_new_array;
+    return found->second.made ? Chunk::in_new_folder : Chunk::no;
 }
 
 FilePermissions::Wanted FilePermissions::of(int root, std::string_view key, int folder, const char* name) {
     if (follows_mask_) return {};
-    const bool is_new = is_new_chunk(key, name);  // of an array that is being made: there is no predecessor
-    if (is_new && model_ == nullptr) return {};
-    if (auto old = is_new ? std::nullopt : of_file(folder, name)) return {.all = std::move(old)};
+    const Chunk chunk = kind_of(key, name);
+    if (chunk == Chunk::of_new_array && model_ == nullptr) return {};
+    if (auto old = chunk == Chunk::no ? of_file(folder, name) : std::nullopt) return {.all = std::move(old)};
     auto wanted = of_node_or_model(root, key);
     if (!wanted) return {};
     const bool list = has_default_list(folder_path_of(key), folder);
@@ -192,6 +195,10 @@ void FilePermissions::give_own(int root, std::string_view prefix, int file) {
 }
 
 void FilePermissions::give_folder(int root, std::string_view path, int above, int made) {
+    {
+        const std::lock_guard guard(mutex_);
+        folders_[std::string(path)].made = true;
+    }
     if (follows_mask_ || !of_node_or_model(root, join_key(path, "0")))
         return;  // a part of a new array, made with this user's mask as all of it
     const auto wanted = permissions_below(above);

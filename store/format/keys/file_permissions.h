@@ -6,6 +6,7 @@
 #include <tessera/permissions.h>
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -61,6 +62,7 @@ private:
         uid_t owner = 0;
         gid_t group = 0;
         bool known = false;                              ///< the four above
+        bool made = false;                               ///< by the operation that is under way
         bool has_node = false;                           ///< `node` is known
         std::optional<Permissions> node = std::nullopt;  ///< of its metadata document
     };
@@ -74,7 +76,9 @@ private:
     [[nodiscard]] Permissions fresh(int file, std::string_view folder_path, int folder, mode_t asked);
     [[nodiscard]] std::optional<Permissions> of_document(int root, std::string_view prefix);
     [[nodiscard]] std::optional<Permissions> find_node(int root, std::string_view key);
-    [[nodiscard]] bool is_new_chunk(std::string_view key, std::string_view name);
+    /// Whether the name is that of a chunk, and why it has no predecessor.
+    enum class Chunk : std::uint8_t { no, of_new_array, in_new_folder };
+    [[nodiscard]] Chunk kind_of(std::string_view key, std::string_view name);
     void withheld(const std::string& path, gid_t group);
 
     const std::string& store_;

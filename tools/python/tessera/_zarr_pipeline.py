@@ -26,6 +26,7 @@ from zarr.storage import LocalStore, StorePath
 from . import _tessera
 from ._errors import Error
 from ._types import Values
+from ._zarr_store import Store, _Files
 
 # Whichever of the two this zarr depends on.
 try:
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 # Smaller work is done in the event loop, where it is over before another thread had begun.
 _BRIEF = 1 << 20
 _NUMBER = re.compile(r"\d+")
+# By number of threads.
+_WORK: dict[int, _tessera.WorkOptions] = {}
 # Decoded bytes that are held at once beside the result.
 _HELD = 256 << 20
 
@@ -119,10 +122,9 @@ def _sharded(metadata: Metadata) -> bool:
 
 def _folder(store: ZarrStore) -> Optional[tuple[str, tuple[str, bool]]]:
     """The folder of a local store, and its durability and locks; None for any other store."""
-    from ._zarr_store import Store, _Files
-
     if type(store) is LocalStore:
-        return str(store.root), (config.get("codec_pipeline.durability", "none"), config.get("codec_pipeline.locks", True))
+        asked = config.get("codec_pipeline")
+        return str(store.root), (asked.get("durability", "none"), asked.get("locks", True))
     if type(store) is Store and isinstance(store._keys, _Files):
         return store.path, store._options[2:]
     return None
@@ -219,8 +221,10 @@ class _Batch:
     def __init__(self, items: list[Item], prefix: int, elements: Values, drop_axes: tuple[int, ...]):
         self.items, self.prefix, self.elements, self.drop_axes = items, prefix, elements, drop_axes
         self.scalar = elements.ndim == 0
-        workers = config.get("threading.max_workers", None)
-        self.work = _tessera.WorkOptions(workers or 0, 0, None)
+        workers = config.get("threading.max_workers", None) or 0
+        if workers not in _WORK:
+            _WORK[workers] = _tessera.WorkOptions(workers, 0, None)
+        self.work = _WORK[workers]
 
     def parts(self, handle: _tessera.ArrayHandle) -> Optional[list[tuple[_tessera.Picked, Optional[tuple[slice, ...]]]]]:
         """(Picked, key) pairs; None if there are integer arrays among the selections."""
@@ -390,6 +394,7 @@ class CodecPipeline(BatchedCodecPipeline):
 
     def _keep(self, metadata: Metadata) -> None:
         object.__setattr__(self, "_metadata", metadata)
+        object.__setattr__(self, "_dtype", metadata.dtype.to_native_dtype())
         object.__setattr__(self, "_opened", {})
         object.__setattr__(self, "_known", None)
 
@@ -456,13 +461,13 @@ class CodecPipeline(BatchedCodecPipeline):
 
     def _batch(self, items: list[Item], prefix: int, buffer: NDBuffer, drop_axes: tuple[int, ...]) -> _Batch:
         elements = buffer.as_ndarray_like()
-        wanted = self._metadata.dtype.to_native_dtype()
         if not isinstance(elements, np.ndarray):
             raise _Unknown
-        same = elements.dtype.newbyteorder("=") == wanted.newbyteorder("=") if wanted.kind not in "OT" \
-            else elements.dtype.kind in "OT"
-        if not same:
-            raise _Unknown
+        dtype = elements.dtype
+        if dtype != self._dtype:
+            same = dtype.newbyteorder("=") == self._dtype.newbyteorder("=") if self._dtype.kind not in "OT" else dtype.kind in "OT"
+            if not same:
+                raise _Unknown
         return _Batch(items, prefix, elements, tuple(drop_axes))
 
     # ---- batches
