@@ -16,7 +16,27 @@ def needed():
     return {line.split()[0] for line in lines if "without:" not in line}
 
 
+def listed():
+    """All packages of tools/packages.txt that a build takes, and those that the module takes."""
+    lines = (SOURCE / "tools" / "packages.txt").read_text().split("# the example\n")[0].splitlines()
+    return {line.split()[0] for line in lines if not line.startswith("#")}
+
+
 class Missing(unittest.TestCase):
+    def test_a_missing_compiler_is_named_with_all_else(self):
+        for options, more in (([], set()), (["-DSKBUILD=2"], {"python3-dev"})):
+            with self.subTest(options), tempfile.TemporaryDirectory() as folder:
+                # Programs are looked for below an empty folder alone.
+                done = subprocess.run(["cmake", "-S", SOURCE, "-B", folder, f"-DCMAKE_FIND_ROOT_PATH={folder}",
+                                       "-DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=ONLY", "-DCMAKE_MAKE_PROGRAM=make", *options],
+                                      env={name: value for name, value in os.environ.items() if name != "CXX"},
+                                      capture_output=True, text=True, check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stderr.count("CMake Error"), 1, done.stderr)
+                named = re.search(r"No compiler for C\+\+ was found.*apt-get install (.*?)\n", done.stderr, re.DOTALL)
+                self.assertIsNotNone(named, done.stderr)
+                self.assertEqual(set(named.group(1).split()), listed() | more)
+
     def test_all_are_named_in_one_message(self):
         with tempfile.TemporaryDirectory() as folder:
             packages = ["TBB", "fmt", "BZip2", "nlohmann_json", "CLI11"]

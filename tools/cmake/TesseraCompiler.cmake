@@ -1,0 +1,22 @@
+# Names a missing compiler together with everything else that a build takes: CMake itself would stop before the libraries are
+# looked for, and whoever runs `pip install .` would see one missing package after the other.
+if(NOT CMAKE_CXX_COMPILER AND NOT CMAKE_TOOLCHAIN_FILE AND NOT DEFINED ENV{CXX})
+  find_program(TESSERA_COMPILER NAMES c++ CC g++ clang++ icpx)
+  mark_as_advanced(TESSERA_COMPILER)
+  if(NOT TESSERA_COMPILER)
+    set(tessera_packages)
+    file(STRINGS "${CMAKE_CURRENT_SOURCE_DIR}/tools/packages.txt" tessera_lines)
+    foreach(tessera_line IN LISTS tessera_lines)
+      if(tessera_line STREQUAL "# the example")
+        break()
+      elseif(tessera_line MATCHES "^[^# ]+")
+        string(APPEND tessera_packages " ${CMAKE_MATCH_0}")
+      endif()
+    endforeach()
+    if(SKBUILD)
+      string(APPEND tessera_packages " python3-dev")
+    endif()
+    message(FATAL_ERROR "No compiler for C++ was found. On Debian and Ubuntu, as an administrator:\n"
+                        "  apt-get install${tessera_packages}")
+  endif()
+endif()
