@@ -224,6 +224,108 @@ def test_copies_and_dask():
     assert dask.base.tokenize(view) != dask.base.tokenize(array.lazy[::2].T)
 
 
+def operands(array, values):
+    """Views of an array with named dimensions, and NumPy's of the same."""
+    return [(array.lazy[key], values[key]) for key in (np.s_[2:9], np.s_[1::3, ::2], np.s_[::-1, 4:], np.s_[5], np.s_[3, 2:-2], np.s_[4:4],
+                                                       np.s_[...], np.s_[6, 7])] + \
+           [(array.T, values.T), (array.lazy[1:5].T.lazy[2:], values[1:5].T[2:])]
+
+
+def test_what_is_computed_takes_views():
+    values = np.random.default_rng(4).integers(0, 1000, (12, 20)).astype("f8")
+    np.savez("plain.npz", a=values, b=values)
+    for array in made(values, chunks=(4, 5), dims=["y", "x"]), tessera.open("plain.npz")["a"]:
+        for view, expected in operands(array, values):
+            if array.dims is None and len(view.shape) == 2 and expected.strides[0] == 8:  # transposed
+                with raises(tessera.InvalidArgument, "without names"):
+                    tessera.calc("a + 1", a=view)
+                continue
+            assert np.array_equal(tessera.calc("a * 2 + b", a=view, b=array.lazy[0, 0]), expected * 2 + values[0, 0])
+            assert tessera.digest(view) == tessera.digest(np.array(expected, order="C"))
+            assert tessera.diff(view, np.array(expected, order="C"))["different"] == 0
+            if not expected.size or not expected.ndim:
+                continue
+            assert np.array_equal(tessera.reduce(view, "sum", axis=0), expected.sum(axis=0))
+            assert np.array_equal(tessera.reduce(view, "max", weights=None), expected.max())
+            assert tessera.stats(view)["max"] == expected.max()
+            assert len(tessera.find(view, "value >= 0")) >= 1
+            by = (2,) + (1,) * (expected.ndim - 1)
+            pairs = np.array([expected[n:n + 2].max(axis=0) for n in range(0, len(expected), 2)])
+            assert np.array_equal(tessera.coarsen(view, by=by, how="max"), pairs)
+    array = made(values, chunks=(4, 5), dims=["y", "x"])
+    assert np.allclose(tessera.reduce(array.lazy[:, 3:8], "mean", axis="x", weights=array.lazy[0, 3:8]),
+                       np.average(values[:, 3:8], axis=1, weights=values[0, 3:8]))
+    tessera.calc("made.zarr", "a - b", {"a": array.T.lazy[1:], "b": array.T.lazy[:-1]}, overwrite=True)
+    assert np.array_equal(tessera.load("made.zarr"), values.T[1:] - values.T[:-1]) and tessera.open("made.zarr").dims == ("x", "y")
+    tessera.copy(array.T.lazy[3:], "made.zarr", overwrite=True, chunks=(2, 2))
+    assert np.array_equal(tessera.load("made.zarr"), values.T[3:])
+    tessera.pyramid(array.lazy[2:, 4:], "image.zarr", by=2, levels=2)
+    assert np.array_equal(tessera.load("image.zarr/0"), values[2:, 4:])
+    for make in (lambda: tessera.reduce(array.lazy[1:], "a.zarr", how="sum", overwrite=True),
+                 lambda: tessera.pyramid(array.lazy[1:], "a.zarr", overwrite=True)):
+        with raises(tessera.InvalidArgument, "cannot lie where"):
+            make()
+    with raises(tessera.InvalidArgument, "begins anew"):
+        tessera.copy(array.T, "no.zarr", resume=True)
+    with raises(tessera.InvalidArgument, "copy it first"):
+        tessera.concat([array.lazy[1:], array])
+    with raises(tessera.InvalidArgument, "tessera.save"):
+        tessera.calc("a + 1", a=array.lazy[[0, 1]])
+
+
+def test_coordinates_of_what_a_view_takes():
+    """They lie beside the array, and are parts as it is."""
+    tessera.create_group("earth.zarr")
+    lat, lon = np.arange(-40.0, 50, 10), np.arange(0.0, 100, 10)
+    values = np.add.outer(lat, lon)
+    for name, data in (("lat", lat), ("lon", lon), ("t", values)):
+        tessera.save(f"earth.zarr/{name}", data, dims=["lat", "lon"] if name == "t" else [name])
+    field = tessera.open("earth.zarr/t")
+    part = tessera.regrid(field, to="lat=5:25:10,lon=15:55:10", sel="lat@3:9, lon@1:8")
+    for source in field.lazy[3:9, 1:8], field.lazy[3:, 1:].lazy[:6, :7]:
+        assert np.array_equal(tessera.regrid(source, to="lat=5:25:10,lon=15:55:10"), part)
+    assert np.allclose(part, np.add.outer([5, 15, 25], [15, 25, 35, 45, 55]))
+    assert np.allclose(tessera.reduce(field.lazy[2:6], "mean", weights="lat"),
+                       np.average(values[2:6].mean(axis=1), weights=np.cos(np.radians(lat[2:6]))))
+    job = tessera.plan("reduce", field.lazy[2:6], "mean.zarr", out="mean.json", how="mean", weights="lat", axis="lat")
+    for unit in job.units():
+        job.run(unit)
+    job.finish()
+    assert np.allclose(tessera.load("mean.zarr"), np.average(values[2:6], axis=0, weights=np.cos(np.radians(lat[2:6]))))
+
+
+def test_fields_are_sources():
+    table = np.zeros((6, 4), [("u", "<i4"), ("v", "<f8")])
+    table["u"], table["v"] = np.arange(24).reshape(6, 4), 0.5
+    array = made(table)
+    assert np.array_equal(tessera.calc("u + v", u=array.lazy["u"].lazy[1:], v=array.lazy[1:].lazy["v"]), table["u"][1:] + 0.5)
+    tessera.copy(array.lazy["u"].lazy[::2, 1:], "u.zarr", overwrite=True)
+    assert np.array_equal(tessera.load("u.zarr"), table["u"][::2, 1:])
+    with raises(tessera.InvalidArgument, "one field"):
+        tessera.calc("a + 1", a=array.lazy[["u", "v"]])
+
+
+def test_jobs_take_views():
+    values = np.arange(240.0).reshape(12, 20)
+    array = made(values, chunks=(4, 5), dims=["y", "x"])
+    view, expected = array.lazy[2:, ::2], values[2:, ::2]
+    for number, (command, options, result) in enumerate((("copy", {}, expected), ("rechunk", {"chunks": (3, 3)}, expected),
+                                                         ("reduce", {"how": "sum", "axis": 1}, expected.sum(axis=1)),
+                                                         ("coarsen", {"by": (2, 1), "how": "min"}, expected[::2]))):
+        job = tessera.plan(command, view, f"job{number}.zarr", out=f"job{number}.json", **options)
+        for unit in job.units():
+            job.run(unit)
+        job.finish()
+        assert np.array_equal(tessera.load(f"job{number}.zarr"), result)
+    for refused, words in ((lambda: tessera.plan("copy", array.T, "no.zarr", out="no.json"), "by its path"),
+                           (lambda: tessera.plan("copy", view, "no.zarr", out="no.json", sel="1:"), "view.lazy"),
+                           (lambda: tessera.plan("pyramid", view, "no.zarr", out="no.json"), "copy the view first"),
+                           (lambda: tessera.plan("calc", "a + 1", "no.zarr", out="no.json", operands={"a": view}), "sel")):
+        with raises(tessera.InvalidArgument, words):
+            refused()
+        assert not os.path.exists("no.zarr") and not os.path.exists("no.json")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy, about indices of nothing
     module.run(dict(globals()))

@@ -21,6 +21,8 @@ public:
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         of_->read_into(region, out, io);
     }
+    /// As of the one that is shared, so that the coordinates of a part are found.
+    [[nodiscard]] const ArraySource* model() const override { return attributes_ ? nullptr : &model_of(*of_); }
 
 private:
     std::shared_ptr<const ArraySource> of_;

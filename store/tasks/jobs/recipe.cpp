@@ -55,6 +55,12 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string& stored_path(const Ingredient& ingredient) {
+    if (!ingredient.part_of.empty()) {
+        throw invalid_argument(
+            "a part of {}, which has no path of its own: a selection (sel) names the part of all arrays, or copy it "
+            "first",
+            ingredient.part_of);
+    }
     if (ingredient.path.empty())
         throw invalid_argument("an array in memory, which other processes do not see: save it first");
     return ingredient.path;
@@ -479,8 +485,9 @@ Recipe parse_recipe(const Value& given) {
 std::vector<std::string> paths_of(const Recipe& recipe) {
     std::vector<std::string> paths;
     for_each_ingredient(recipe, [&](const Ingredient& ingredient) {
-        if (ingredient.path.empty() || is_word(ingredient)) return;
-        if (std::ranges::count(paths, ingredient.path) == 0) paths.push_back(ingredient.path);
+        const std::string& path = ingredient.part_of.empty() ? ingredient.path : ingredient.part_of;
+        if (path.empty() || is_word(ingredient)) return;
+        if (std::ranges::count(paths, path) == 0) paths.push_back(path);
     });
     return paths;
 }

@@ -198,9 +198,9 @@ std::vector<std::string> pyramid(const py::dict& given, const py::object& to, co
     const Asked asked = asked_from_python(given);
     const std::string path = path_from_python(to);
     const auto& recipe = std::get<PyramidRecipe>(asked.recipe.make);
-    const std::string& source = recipe.source.path;
+    const std::string& source = recipe.source.part_of.empty() ? recipe.source.path : recipe.source.part_of;
     PyramidOptions options = about_keywords(asked, [&] { return pyramid_options(recipe); });
-    if (source.empty()) options.name = "image";
+    if (recipe.source.path.empty()) options.name = "image";
     options.overwrite = asked.result.overwrite;
     options.dry_run = asked.result.dry_run;
     options.arrays = wishes_of(asked.result);

@@ -6,19 +6,25 @@
 #include <tessera/array_plan.h>
 #include <tessera/codec.h>
 #include <tessera/copy.h>
+#include <tessera/derived_source.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/npy.h>
+#include <tessera/part_source.h>
 #include <tessera/place.h>
 #include <tessera/quantities.h>
 #include <tessera/raw_array.h>
 #include <tessera/remote_options.h>
+#include <tessera/shared_source.h>
 #include <tessera/store_kind.h>
+#include <tessera/transposed.h>
 
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -195,6 +201,23 @@ py::object memory_array(const py::array& values) {
     parts->source = view_source(view_to_read(values, dtype_from_numpy(values.dtype())), "a NumPy array");
     return py::cast(std::make_unique<ArrayHandle>(std::move(parts), []() -> std::unique_ptr<ArrayParts> {
         throw unsupported("an array in memory is of the process that has it");
+    }));
+}
+
+/// What a view takes of an open array, as an array that is only read: of structures one field, if it is named; the
+/// selection `text`; and the dimensions in the order of `names`, unless these are empty.
+py::object part_of_array(ArrayHandle& of, const std::optional<std::string>& field, const std::string& text,
+                         const std::vector<std::optional<std::string>>& names) {
+    const std::shared_ptr<ArrayParts> whole = of.parts();
+    auto parts = std::make_unique<ArrayParts>();
+    parts->source = Work({}, Length::brief).run([&](const IoOptions&) {
+        auto source = shared_source({whole, &whole->readable()});
+        if (field) source = field_source(std::move(source), *field);
+        source = part_source(std::move(source), text);
+        return names.empty() ? std::move(source) : transposed_source(std::move(source), names);
+    });
+    return py::cast(std::make_unique<ArrayHandle>(std::move(parts), []() -> std::unique_ptr<ArrayParts> {
+        throw unsupported("a part of an array is of the process that has it");
     }));
 }
 
@@ -437,6 +460,7 @@ void bind_open(py::module_& module) {
     module.def("open_path", &open_path);
     module.def("open_arrays", &open_arrays);
     module.def("memory_array", &memory_array, py::keep_alive<0, 1>());
+    module.def("part_of_array", &part_of_array);
     module.def("create_array", &create_array);
     module.def("create_group", &create_group);
     module.def("save", &save);

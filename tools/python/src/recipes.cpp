@@ -39,6 +39,11 @@ Ingredient ingredient_from(std::string_view keyword, const py::object& given) {
         const auto values = py::reinterpret_borrow<py::array>(given);
         return {.array = view_source(view_to_read(values, dtype_from_numpy(values.dtype())), "a NumPy array")};
     }
+    if (py::hasattr(given, "_as_array")) {  // a view
+        Ingredient part = ingredient_from(keyword, given.attr("_as_array")());
+        part.part_of = py::cast<std::string>(given.attr("_array").attr("path"));
+        return part;
+    }
     if (py::hasattr(given, "_handle") && py::isinstance<ArrayHandle>(given.attr("_handle"))) {
         const auto parts = py::cast<ArrayHandle&>(given.attr("_handle")).parts();
         return {.path = py::cast<std::string>(given.attr("path")), .array = {parts, &parts->readable()}};

@@ -373,16 +373,19 @@ def load(path: Path, progress: ProgressCallback = None,
     return np.asarray(_array(path, storage_options).read(..., progress=progress))
 
 
-def _opened(given: Union[Place, Values], storage_options: Remote = None,
+def _opened(given: Union[Place, View, Values], storage_options: Remote = None,
             max_memory: Union[int, str] = 0) -> Opened:
     if isinstance(given, (Array, Group, Members)):
         return given
+    if isinstance(given, View):
+        part: Array = given._as_array()
+        return part
     if isinstance(given, np.ndarray):
         return Array(_tessera.memory_array(given), "a NumPy array", "r", {})
     return open(given, max_memory=max_memory, storage_options=storage_options)
 
 
-def _array(array: Union[Place, Values], storage_options: Remote = None,
+def _array(array: Union[Place, View, Values], storage_options: Remote = None,
            max_memory: Union[int, str] = 0) -> Array:
     opened = _opened(array, storage_options, max_memory)
     if not isinstance(opened, Array):
@@ -478,7 +481,10 @@ def copy(source: Union[Place, Values, View], destination: Path, sel: object = No
     """
     storage_options = options.get("storage_options")
     if isinstance(source, View):
-        source, sel = (source if sel is None else source.lazy[sel])._source()
+        view = source if sel is None else source.lazy[sel]
+        source, sel = view._source()
+        if options.get("resume") and source is not view._array:
+            raise InvalidArgument("resume: a copy of a view of fields, or of dimensions in another order, begins anew")
     assert not isinstance(source, View)
     array = _opened(source, storage_options, options.get("max_memory", 0))
     asked, running = without_work({"do": "copy", "array": array, **options})
@@ -564,7 +570,7 @@ def refs(path: Place, out: Optional[Path] = None, *, skip_bad: bool = False,
 
 
 @over_network_of_node
-def digest(array: Union[Path, Array, Group, Values], *, threads: int = 0, max_memory: Union[int, str] = 0,
+def digest(array: Union[Path, Array, View, Group, Values], *, threads: int = 0, max_memory: Union[int, str] = 0,
            progress: ProgressCallback = None, storage_options: Remote = None) -> str:
     """One hash of dtype, shape and content, whatever the chunks, the codecs and the format. That of a group, or of a file of
     several arrays, is a hash of the paths and digests of all arrays below. `storage_options` as in :func:`open`.
@@ -576,7 +582,7 @@ def digest(array: Union[Path, Array, Group, Values], *, threads: int = 0, max_me
     >>> tessera.digest("plain.npy") == tessera.digest("three.zarr")
     True
     """
-    if isinstance(array, np.ndarray):
+    if isinstance(array, (View, np.ndarray)):
         array = _array(array)
     if isinstance(array, Array):
         return _tessera.digest(array._handle, work(threads, max_memory, progress))
@@ -584,7 +590,7 @@ def digest(array: Union[Path, Array, Group, Values], *, threads: int = 0, max_me
 
 
 @over_network
-def diff(a: Union[Path, Array, Values], b: Union[Path, Array, Values], *, atol: float = 0, rtol: float = 0, places: int = 10, raw: bool = False,
+def diff(a: Union[Path, Array, View, Values], b: Union[Path, Array, View, Values], *, atol: float = 0, rtol: float = 0, places: int = 10, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
          storage_options: Remote = None) -> Difference:
     """Compare two arrays element by element, by what elements stand for.
@@ -612,7 +618,7 @@ def diff(a: Union[Path, Array, Values], b: Union[Path, Array, Values], *, atol: 
 
 
 @over_network
-def find(array: Union[Path, Array], condition: str, selection: object = "", *, raw: bool = False, index: bool = True,
+def find(array: Union[Path, Array, View], condition: str, selection: object = "", *, raw: bool = False, index: bool = True,
          threads: int = 0, max_memory: Union[int, str] = 0, storage_options: Remote = None) -> Values:
     """As :meth:`Array.find`: the indices of the elements that meet a condition. `storage_options` as in :func:`open`."""
     return _array(array, max_memory=max_memory).find(condition, selection, raw=raw, index=index, threads=threads,
@@ -639,7 +645,7 @@ def index(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int,
 
 
 @over_network
-def stats(array: Union[Path, Array, Values], *, bins: int = 32, how: Union[Reduction, Sequence[Reduction]] = (), raw: bool = False, index: bool = True,
+def stats(array: Union[Path, Array, View, Values], *, bins: int = 32, how: Union[Reduction, Sequence[Reduction]] = (), raw: bool = False, index: bool = True,
           threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
           storage_options: Remote = None) -> Statistics:
     """Minimum, maximum, mean, deviation and histogram in one parallel pass, without missing elements and NaN.

@@ -19,12 +19,13 @@ from ._options import (ComputedOptions, JoinedOptions, JoiningOptions, LevelOpti
                        without_work, work)
 from ._commands import open, open_array
 from ._group import Group
+from ._lazy import View
 from ._types import Coarsening, DTypeLike, Document, Reduction, Remote, Values
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-OneOperand = Union[Path, Array, Values]
+OneOperand = Union[Path, Array, View, Values]
 Operand = Union[OneOperand, Group]
 
 
@@ -86,7 +87,8 @@ def calc(destination: Union[None, Path, Array], expression: Optional[str] = None
         ``"(t - mean(t, time)) / std(t, time)"``. Missing elements are left out there, and ``month`` is that of the year;
         ``year-month`` is each month of each year.
     operands : dict
-        The arrays by their names in the expression: paths, open arrays, or NumPy arrays. They are broadcast.
+        The arrays by their names in the expression: paths, open arrays, views of them (:attr:`Array.lazy`), or NumPy
+        arrays. They are broadcast.
     dtype, cast
         Convert the result; `cast` is ``"safe"``, ``"same_kind"``, ``"unsafe"``, ``"round"`` or ``"clip"``.
     overwrite : bool
@@ -190,7 +192,7 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: Optional[
 
     Parameters
     ----------
-    array : path, Array, Group or numpy.ndarray
+    array : path, Array, View, Group or numpy.ndarray
         Of a group or a file of several arrays, each that has the dimensions is reduced; the others are copied. Without a
         destination the result is a :class:`DataSet` then.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
@@ -257,7 +259,7 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: object, h
 
     Parameters
     ----------
-    array : path, Array, Group or numpy.ndarray
+    array : path, Array, View, Group or numpy.ndarray
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
         As in :func:`calc`.
     by : tuple of int or dict
@@ -294,7 +296,7 @@ def regrid(array: Operand, destination: Optional[Path] = None, *, like: Optional
 
     Parameters
     ----------
-    array : path, Array or Group
+    array : path, Array, View or Group
         It has latitudes and longitudes along two dimensions, whose coordinates lie beside it. Of a group or a file of
         several arrays, each that has both is interpolated, and the others are copied.
     destination, dtype, cast, overwrite, threads, max_memory, progress, storage_options, **options
@@ -447,7 +449,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
 
     Parameters
     ----------
-    array : path, Array or numpy.ndarray
+    array : path, Array, View or numpy.ndarray
     destination : path
         A directory that does not exist yet, or a ``.zip``.
     by : int or tuple of int
@@ -498,7 +500,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     unknown = sorted(options.keys() - LevelOptions.__annotations__.keys())
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}; of the arrays there are: {', '.join(LevelOptions.__annotations__)}")
-    opened = array if isinstance(array, (Array, np.ndarray)) else open_array(_place_of(array), max_memory=max_memory)
+    opened = array if isinstance(array, (Array, View, np.ndarray)) else open_array(_place_of(array), max_memory=max_memory)
     asked: Document = {
              "do": "pyramid", "array": opened, "by": by, "levels": levels, "how": how, "keep_missing": keep_missing,
              "raw": raw, "axes": axes, "scale": scale, "units": units, "ome": ome, "geo": geo or crs is not None or transform is not None, "crs": crs,

@@ -15,6 +15,7 @@ import numpy as np
 from . import _tessera
 from ._compute import Operand
 from ._errors import InvalidArgument, Unfinished
+from ._lazy import View
 from ._making import Path, json_fill, new_place
 from ._options import ProgressCallback, absolute, work
 from ._types import Document
@@ -182,6 +183,11 @@ def plan(command: Command, source: Union[Operand, Sequence[Operand]], target: Pa
         raise InvalidArgument(f"command: expected {', '.join(_COMMANDS[:-1])} or {_COMMANDS[-1]}, found {command}")
     if any(isinstance(one, np.ndarray) for one in (source if isinstance(source, (list, tuple)) else [source])):
         raise InvalidArgument("source: an array in memory, which other processes do not see: save it first")
+    if isinstance(source, View):
+        if sel is not None or command == "pyramid":
+            raise InvalidArgument("source: the view names a part, " + ("and a pyramid is of a whole array: copy the view first"
+                                  if command == "pyramid" else "and sel another one: view.lazy[…] takes it of the view"))
+        source, sel = source._selection()
     name = _RECIPES.get(command, command)
     member = "expression" if command == "calc" else "arrays" if name == "join" else "array"
     asked: Document = {"do": name, member: source, "sel": sel, "overwrite": overwrite, **options}

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
+from . import _tessera
 from ._errors import InvalidArgument, Unsupported
 from ._indexing import Converted, Decoded, Indexed, broadcast, require_copy, split_fields
+from ._picture import selection_text
 from ._types import DType, DTypeLike, Values
 
 if TYPE_CHECKING:
     from ._attrs import Attributes
 
+# Names of dimensions that a selection takes without quotes.
+_NAME = re.compile(r"[A-Za-z_]\w*")
 # What a view takes along a dimension of its array.
 Taken = Union[int, range, Values]
 
@@ -66,7 +71,9 @@ class View:
     """A part of an array, by :attr:`Array.lazy` and :attr:`Array.T`: composed without reading anything.
 
     Keys read and assign elements as those of an array do, by NumPy's rules, through the array; ``lazy`` composes further.
-    It pickles as the array and what is taken of it.
+    It pickles as the array and what is taken of it. :func:`calc`, :func:`reduce`, :func:`coarsen`, :func:`regrid`,
+    :func:`stats`, :func:`copy` and others take it for an array where slices, integers, one field and names of dimensions
+    in another order made it.
 
     Examples
     --------
@@ -319,11 +326,48 @@ class View:
                                                                  for taken in self._taken], self._order, self._fields
 
     def _source(self) -> tuple[Any, tuple[Any, ...]]:
-        """The array and its key, for copies."""
-        if self._order != tuple(sorted(self._order)) or not self._is_plain() or self._fields is not None:
-            raise InvalidArgument("a view with lists, fields or dimensions in another order is no source of a copy: tessera.save "
-                                  "writes what it reads")
+        """An array and its key, for copies and jobs."""
+        if self._order != tuple(sorted(self._order)) or self._fields is not None:
+            return self._as_array(), ()
+        self._require_slices()
         return self._array, self._key()
+
+    def _selection(self) -> tuple[Any, str]:
+        """The array and the selection as text, for what opens the array by its path."""
+        if self._order != tuple(sorted(self._order)) or self._fields is not None:
+            raise InvalidArgument("a view of fields, or of dimensions in another order, is no source of a job, whose processes open the "
+                                  "array by its path: `dims` of the result puts dimensions into another order, and tessera.copy(view, "
+                                  "path) makes an array of the view")
+        return self._array, self._text()
+
+    def _text(self) -> str:
+        """What is taken of the array, as the library reads it; by names where there are some, which its coordinates share."""
+        self._require_slices()
+        key = [_as_slice(taken) if isinstance(taken, range) else taken for taken in self._taken]
+        names = self._array.dims or (None,)
+        if len(set(names)) < self._array.ndim or not all(name and _NAME.fullmatch(name) for name in names):
+            return selection_text(tuple(key))
+        whole = [isinstance(taken, range) and taken == range(length) for taken, length in zip(self._taken, self._array.shape)]
+        return ", ".join(f"{name}@{selection_text(part)}" for name, part, all_of in zip(names, key, whole) if not all_of)
+
+    def _require_slices(self) -> None:
+        if not self._is_plain():
+            raise InvalidArgument("a view by lists or masks is read by its keys, and is no source of what is computed or copied: "
+                                  "tessera.save(path, view) writes its elements first")
+
+    def _as_array(self) -> Any:
+        """The view as an array that is only read, and lies nowhere, for what takes arrays: without reading elements."""
+        text = self._text()
+        if not isinstance(self._fields, (str, type(None))):
+            raise InvalidArgument(f"a view of the fields {self._fields!r} is no source of what is computed or copied: take one "
+                                  "field, or tessera.save(path, view) writes its elements first")
+        names = list(self.dims or [None] * self.ndim) if self._order != tuple(sorted(self._order)) else []
+        if None in names or len(set(names)) < len(names):
+            raise InvalidArgument("dimensions without names of their own have no other order where something is computed or copied: "
+                                  "name them (array.dims = …), or tessera.save(path, view) writes the elements first")
+        array: Any = self._array
+        handle = _tessera.part_of_array(array._handle, self._fields, text, names)
+        return importlib.import_module("tessera._array").Array(handle, "", "r", {})
 
 
 class Lazy:

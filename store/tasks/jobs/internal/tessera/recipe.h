@@ -33,6 +33,7 @@ namespace tessera {
 struct Ingredient {
     std::string path = {};
     std::shared_ptr<const ArraySource> array = nullptr;
+    std::string part_of = {};  ///< where the whole array lies, if `array` is a part of one; `path` is empty then
     friend bool operator==(const Ingredient&, const Ingredient&) = default;
 };
 /// Weights: an array; or, with a name in place of a path, what weights_named() computes.
