@@ -468,7 +468,8 @@ class Bag(VerifyTest):
         self.assertRegex(info["Bagging-Date"], r"^\d{4}-\d\d-\d\d$")
         tags = dict(reversed(line.split("  ", 1)) for line in (bag / "tagmanifest-sha256.txt").read_text().splitlines())
         self.assertEqual(tags, {name: hashlib.sha256((bag / name).read_bytes()).hexdigest()
-                                for name in ("bag-info.txt", "bagit.txt", "manifest-sha256.txt")})
+                                for name in ("bag-info.txt", "bagit.txt", "manifest-sha256.txt",
+                                             "manifest-sha512.txt")})
 
     def test_a_bag_is_what_the_rfc_says(self):
         root = self.make_group()
@@ -495,7 +496,7 @@ class Bag(VerifyTest):
         bag = self.folder / "bag"
         report = self.verify("bag")
         self.assertEqual((report["sound"], report["findings"], report["seals"]), (True, [], 1))
-        listed = sum(1 for p in bag.rglob("*") if p.is_file() and p.name != "tagmanifest-sha256.txt")
+        listed = sum(1 for p in bag.rglob("*") if p.is_file() and not p.name.startswith("tagmanifest-"))
         self.assertEqual(report["files_as_sealed"], listed)
         whole = bag.rename(self.folder / "whole")
         manifest = ("damage", "manifest-sha256.txt")
@@ -520,12 +521,12 @@ class Bag(VerifyTest):
                 (lambda: shutil.copyfile(bag / chunk, bag / "data/a.zarr/c/0/9"), {("added", "data/a.zarr/c/0/9")}),
                 (lambda: flip(bag / "bag-info.txt"), {("changed", "bag-info.txt")}),
                 (lambda: (bag / "bagit.txt").unlink(), {("lost", "bagit.txt")}),
-                (lambda: (bag / "more.txt").write_text("x"), {("added", "more.txt")}),
-                (lambda: (bag / "manifest-sha256.txt").unlink(), {manifest}),
-                (lambda: replace(bag / "manifest-sha256.txt", os.mkdir), {manifest}),
+                (lambda: (bag / "manifest-sha256.txt").unlink(), {("lost", "manifest-sha256.txt")}),
+                (lambda: replace(bag / "manifest-sha256.txt", os.mkdir), {("lost", "manifest-sha256.txt")}),
+                (lambda: [p.unlink() for p in bag.glob("manifest-*")], {manifest}),
                 (lambda: replace(bag / "manifest-sha256.txt", os.mkfifo), {manifest}),
                 (lambda: (bag / "manifest-sha256.txt").write_text("what?\n"), {manifest}),
-                (lambda: (bag / "manifest-sha256.txt").rename(bag / "manifest-sha512.txt"),
+                (lambda: [p.rename(bag / f"manifest-{i}.txt") for i, p in enumerate(bag.glob("manifest-*"))],
                  {("unchecked", "manifest-sha256.txt")})]:
             with self.subTest(expected=expected):
                 shutil.rmtree(bag, ignore_errors=True)
@@ -550,8 +551,10 @@ class Bag(VerifyTest):
         # Without the optional manifest of tag files, the payload alone is compared.
         shutil.rmtree(bag)
         shutil.copytree(whole, bag)
-        (bag / "tagmanifest-sha256.txt").unlink()
-        (bag / "more.txt").write_text("x")
+        (bag / "more.txt").write_text("x")  # which the manifests of tag files need not list
+        self.assertEqual(self.keys(self.verify("bag"), "note"), ["more.txt"])
+        for manifest in bag.glob("tagmanifest-*"):
+            manifest.unlink()
         report = self.verify("bag")
         self.assertEqual(self.keys(report, "note"), ["tagmanifest-sha256.txt"])
 
@@ -565,7 +568,8 @@ class Bag(VerifyTest):
         own = bag / "data/g.zarr/one/.tessera/stored"
         own.parent.mkdir(exist_ok=True)
         shutil.copyfile(root / "one/.tessera/stored", own)
-        (bag / "tagmanifest-sha256.txt").unlink()
+        for manifest in [*bag.glob("tagmanifest-*"), bag / "manifest-sha512.txt"]:
+            manifest.unlink()
         lines = [line.split("  ", 1) for line in (bag / "manifest-sha256.txt").read_bytes().decode().split("\n")[:-1]]
         lines.append([hashlib.sha256(own.read_bytes()).hexdigest(), "data/g.zarr/one/.tessera/stored"])
         for middle, end in (" ", "\n"), (" *", "\r\n"), ("\t", "\n"):

@@ -617,8 +617,8 @@ constexpr Command table[] = {
     {"verify", check, "find what is damaged or left over",
      "verify PATH… [--complete | --ome | --geo] [--verbose] [options]",
      "Decodes every chunk, parses all metadata, compares with the seal where there is one, a BagIt bag with the "
-     "SHA-256\n"
-     "sums in its manifests, and names files that belong to nothing. One line for each finding, and for many that are\n"
+     "sums\n"
+     "in its manifests, and names files that belong to nothing. One line for each finding, and for many that are\n"
      "alike (--verbose: one each):\n"
      "  damage     cannot be decoded, or is not what it must be\n"
      "  changed    a file that is not as it was sealed: damage, or somebody's edit\n"
@@ -676,7 +676,7 @@ constexpr Command table[] = {
      "and so does `cd PATH && sha256sum -c .tessera/sha256sums.txt`. From then on no command changes what is there\n"
      "without --break-seal. Sealing again seals what was written since then, and refuses what changed otherwise; with\n"
      "parity it reads only what changed. Writers wait while it works, and it waits for them. A bag (RFC 8493) is a\n"
-     "directory with a copy and the checksums, for archives.\n"
+     "directory with a copy and the checksums, for archives; --info says whose it is and what.\n"
      "Exit code 1, and nothing is sealed, when there is damage.\n\n"
      "Examples:\n"
      "  tessera seal survey.zarr\n"

@@ -37,7 +37,7 @@ struct SealCall {
     bool overwrite = false;
     bool unchecked = false;
     bool check = false;
-    std::vector<std::string> accept;
+    std::vector<std::string> accept, info;
 };
 
 /// A seal over damage would vouch for it.
@@ -149,6 +149,8 @@ int seal_path(Session& session, const SealCall& o) {
             "another name, or remove the old bag first",
             o.path, o.path);
     }
+    if (o.bag.empty() && !o.info.empty()) throw invalid_argument("--info: says what a bag is, which --bagit makes");
+    const BagInfo info = parse_bag_info(o.info);
     StoreOptions options = session.store();
     // Without permission to write there, nothing can be locked there. A bag can be made nevertheless.
     options.read_only = !o.bag.empty() && ::access(o.path.c_str(), W_OK) != 0;
@@ -156,9 +158,10 @@ int seal_path(Session& session, const SealCall& o) {
     const auto beside = o.bag.empty() ? place_beside(o.path, options, true) : std::nullopt;
     const Place place = beside ? *beside : find_place(o.path, options);
     if (!is_sound(session, o, place)) return exit_differences;
-    const Sealed sealed = o.bag.empty()
-                              ? seal(place, how)
-                              : make_bag(place, name_of(o.path), o.bag, session.io(), session.store(), how.parity);
+    const Sealed sealed =
+        o.bag.empty() ? seal(place, how)
+                      : make_bag(place, name_of(o.path), o.bag,
+                                 {.info = info, .parity = how.parity, .io = session.io(), .store = session.store()});
     session.clear_progress();
     require_present(place);
     if (o.bag.empty()) note_fixity(session, o.path, "seal", sealed_counts(sealed));
@@ -175,6 +178,11 @@ Run declare_seal(CLI::App& app) {
     app.add_option("PATH", o->path, "an array, a group, a zip or an array file")->required()->option_text(" ");
     app.add_option("--bagit", o->bag, "leave PATH as it is, and make a BagIt bag of it in the new directory DIR")
         ->option_text("DIR");
+    app.add_option("--info", o->info,
+                   "what bag-info.txt says besides, as Source-Organization=NAME; a FILE of such lines with ':';\nor a "
+                   "DataCite record in JSON, which the bag then holds")
+        ->option_text("INFO")
+        ->allow_extra_args(false);
     app.add_option(
            "--parity", o->parity,
            "write parity too, from which repair restores: a share as 5%, or how many files\nmay vanish, as 2; 0 "

@@ -5,6 +5,7 @@
 #include <tessera/error_text.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,14 +13,15 @@
 
 namespace tessera {
 
-enum class LastLine : bool {
-    ends,        ///< with a line feed, as all do
-    may_be_cut,  ///< without it, it is passed over
+enum class LastLine : std::uint8_t {
+    ends,          ///< with a line feed, as all do
+    may_be_cut,    ///< without it, it is passed over
+    may_lack_end,  ///< without it, it is a line too
 };
 
 /// Calls each(line, its number) for every line; it returns false if the line is not in `form`. Only a piece of the text
 /// is in memory at a time, so that a huge file that is not such a list fails at its first line. Throws corrupt, naming
-/// the line, if one is not in `form`, is absurdly long, or has no line feed.
+/// the line, if one is not in `form`, is absurdly long, or has no line feed although `last` demands it.
 template <class Each>
 void for_each_line(const ByteSource& text, std::string_view form, const Each& each, LastLine last = LastLine::ends) {
     constexpr std::size_t longest = std::size_t{64} << 10;
@@ -41,6 +43,10 @@ void for_each_line(const ByteSource& text, std::string_view form, const Each& ea
             rest.remove_prefix(end + 1);
         }
     });
+    if (!begun.empty() && last == LastLine::may_lack_end) {
+        require(each(std::string_view(begun), number));
+        begun.clear();
+    }
     require(begun.empty() ||
             last == LastLine::may_be_cut);  // a complete list ends with a line feed; otherwise it was truncated
 }

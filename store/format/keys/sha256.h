@@ -1,4 +1,4 @@
-// SHA-256 and MD5, of libcrypto. Private to the store module.
+// SHA-256, SHA-512, MD5 and the like, of libcrypto. Private to the store module.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace tessera {
@@ -16,34 +17,46 @@ namespace tessera {
 template <std::size_t size>
 using HashSum = std::array<unsigned char, size>;
 using Sha256 = HashSum<32>;
+using Sha512 = HashSum<64>;
 using Md5 = HashSum<16>;
 
-/// One hash being computed.
-template <std::size_t sum_size, const EVP_MD* (*type)()>
-class HasherOf {
+/// One hash being computed, of an algorithm that is chosen while the program runs.
+class AnyHasher {
 public:
-    HasherOf() : context_(EVP_MD_CTX_new()) {
-        if (!context_ || EVP_DigestInit_ex(context_.get(), type(), nullptr) != 1) fail();
+    explicit AnyHasher(const EVP_MD* type) : context_(EVP_MD_CTX_new()) {
+        if (!context_ || EVP_DigestInit_ex(context_.get(), type, nullptr) != 1) fail();
     }
     void add(const void* data, std::size_t size) {
         if (EVP_DigestUpdate(context_.get(), data, size) != 1) fail();
     }
-    [[nodiscard]] HashSum<sum_size> finish() {
-        HashSum<sum_size> sum{};
+    /// `sum` has the size of the algorithm.
+    void finish(std::span<unsigned char> sum) {
         if (EVP_DigestFinal_ex(context_.get(), sum.data(), nullptr) != 1) fail();
-        return sum;
     }
 
 private:
     struct Free {
         void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
     };
-    [[noreturn]] static void fail() {
-        throw Error(ErrorCode::io, fmt::format("the hash of {} bits of libcrypto failed", 8 * sum_size));
-    }
+    [[noreturn]] static void fail() { throw Error(ErrorCode::io, "a hash of libcrypto failed"); }
     std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
+
+template <std::size_t sum_size, const EVP_MD* (*type)()>
+class HasherOf {
+public:
+    void add(const void* data, std::size_t size) { hasher_.add(data, size); }
+    [[nodiscard]] HashSum<sum_size> finish() {
+        HashSum<sum_size> sum{};
+        hasher_.finish(sum);
+        return sum;
+    }
+
+private:
+    AnyHasher hasher_{type()};
+};
 using Hasher = HasherOf<32, EVP_sha256>;
+using Sha512Hasher = HasherOf<64, EVP_sha512>;
 /// For what others compute with it: it protects from accidents only.
 using Md5Hasher = HasherOf<16, EVP_md5>;
 

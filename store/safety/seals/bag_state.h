@@ -1,7 +1,9 @@
 // The files of a BagIt bag (RFC 8493), held against its manifests. Private to the store module.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
@@ -9,15 +11,29 @@
 
 namespace tessera {
 
+inline constexpr std::string_view bag_declaration = "bagit.txt";
 inline constexpr std::string_view bag_manifest = "manifest-sha256.txt";
-inline constexpr std::string_view bag_tag_manifest = "tagmanifest-sha256.txt";
 
+/// Whether a name is that of a manifest of tag files, of whatever sums.
+[[nodiscard]] inline bool is_bag_tag_manifest(std::string_view name) {
+    return name.starts_with("tagmanifest-") && name.ends_with(".txt");
+}
 /// Whether a folder with these entries is a bag, even if some of what makes it one is lost.
 [[nodiscard]] bool is_bag(const Listing& folder);
 
-/// Compares a bag with its manifest, and with the manifest of its tag files if there is one. Tag files that no manifest
-/// lists count as added only if there is one, and never those of a seal. Throws corrupt for a manifest that is missing
-/// or invalid, and unsupported if there are only those of other sums than SHA-256.
-[[nodiscard]] SealState bag_state(const PlaceView& place, const IoOptions& io);
+struct BagRemark {
+    std::string key;  ///< below the bag
+    std::string text;
+};
+struct BagState {
+    SealState files;               ///< by all manifests of known sums
+    std::vector<BagRemark> wrong;  ///< whatever else makes the bag invalid
+    std::vector<BagRemark> notes;
+};
+
+/// Compares a bag of version 0.93 to 1.0 with all its manifests and with fetch.txt, from which nothing is fetched. A
+/// name in a list that leads out of the bag, or out of its payload, is never looked at. Throws corrupt if there is no
+/// manifest of the payload, and unsupported if there are only those of sums that Tessera does not compute.
+[[nodiscard]] BagState bag_state(const PlaceView& place, const IoOptions& io);
 
 }  // namespace tessera

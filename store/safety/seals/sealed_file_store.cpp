@@ -26,17 +26,17 @@ std::shared_ptr<SealedFileStore> SealedFileStore::of_file(const std::filesystem:
     const std::filesystem::path place = std::filesystem::absolute(file).lexically_normal();
     const std::string name = place.filename().string();
     return std::shared_ptr<SealedFileStore>(
-        new SealedFileStore(directory_store(place.parent_path(), options), seal_folder_of(name), name, ""));
+        new SealedFileStore(directory_store(place.parent_path(), options), seal_folder_of(name), name));
 }
 
 std::shared_ptr<SealedFileStore> SealedFileStore::of_bag(const std::filesystem::path& bag,
                                                          const StoreOptions& options) {
-    return std::shared_ptr<SealedFileStore>(
-        new SealedFileStore(directory_store(bag, options), bag_seal_folder, "", std::string(bag_tag_manifest)));
+    return std::shared_ptr<SealedFileStore>(new SealedFileStore(directory_store(bag, options), bag_seal_folder, ""));
 }
 
 bool SealedFileStore::shows(std::string_view name) const {
-    return only_.empty() ? name != seal_ && name != without_ && name != own_folder : name == only_;
+    if (!only_.empty()) return name == only_;
+    return name != seal_ && name != own_folder && !is_bag_tag_manifest(name);
 }
 
 std::string SealedFileStore::there(std::string_view key) const {

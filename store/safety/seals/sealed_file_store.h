@@ -25,7 +25,7 @@ public:
     /// The file alone, with the folder "NAME.tessera-seal" beside it.
     [[nodiscard]] static std::shared_ptr<SealedFileStore> of_file(const std::filesystem::path& file,
                                                                   const StoreOptions& options);
-    /// The files of a bag (RFC 8493), without the manifest of its tag files, which lists the seal; the seal in the tag
+    /// The files of a bag (RFC 8493), without the manifests of its tag files, which list the seal; the seal in the tag
     /// directory "tessera-seal".
     [[nodiscard]] static std::shared_ptr<SealedFileStore> of_bag(const std::filesystem::path& bag,
                                                                  const StoreOptions& options);
@@ -68,11 +68,8 @@ public:
     [[nodiscard]] const std::string& name() const override { return directory_->name(); }
 
 private:
-    SealedFileStore(std::shared_ptr<KeyValueStore> directory, std::string seal, std::string only, std::string without)
-        : directory_(std::move(directory)),
-          seal_(std::move(seal)),
-          only_(std::move(only)),
-          without_(std::move(without)) {}
+    SealedFileStore(std::shared_ptr<KeyValueStore> directory, std::string seal, std::string only)
+        : directory_(std::move(directory)), seal_(std::move(seal)), only_(std::move(only)) {}
     /// The directory's key. Throws invalid_argument for a key that is hidden.
     [[nodiscard]] std::string there(std::string_view key) const;
     /// If the key is in the seal, throws corrupt for links, and for anything but a file or a directory, on its path.
@@ -85,9 +82,8 @@ private:
     [[nodiscard]] bool shows(std::string_view name) const;
 
     std::shared_ptr<KeyValueStore> directory_;
-    std::string seal_;     ///< folder
-    std::string only_;     ///< the only file; empty: all
-    std::string without_;  ///< a file that is left out; empty: none
+    std::string seal_;  ///< folder
+    std::string only_;  ///< the only file; empty: all of a bag but the manifests of its tag files
 };
 
 /// The store as one of these; nullptr if it is another.

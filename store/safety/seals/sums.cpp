@@ -162,15 +162,19 @@ std::optional<unsigned> hex_digit(char c) {
 
 }  // namespace
 
+bool parse_hex(std::string_view digits, std::span<unsigned char> out) {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto high = hex_digit(digits[2 * i]);
+        const auto low = hex_digit(digits[2 * i + 1]);
+        if (!high || !low) return false;
+        out[i] = static_cast<unsigned char>(*high << 4U | *low);
+    }
+    return true;
+}
+
 std::optional<Sha256> parse_sum(std::string_view text) {
     Sha256 sum{};
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-        const auto high = hex_digit(text[2 * i]);
-        const auto low = hex_digit(text[2 * i + 1]);
-        if (!high || !low) return std::nullopt;
-        sum[i] = static_cast<unsigned char>(*high << 4U | *low);
-    }
-    return sum;
+    return parse_hex(text, sum) ? std::optional(sum) : std::nullopt;
 }
 
 namespace {

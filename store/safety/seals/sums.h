@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ namespace tessera {
 [[nodiscard]] std::optional<FileList> load_sums(const ReadableStore& store, const std::string& key);
 /// Throws corrupt, naming the first such line, if a list is none. Reads no more than that.
 void require_sums(const ByteSource& list);
+/// Reads as many bytes as `out` has from twice as many hexadecimal digits; false if they are none.
+[[nodiscard]] bool parse_hex(std::string_view digits, std::span<unsigned char> out);
 /// The sum in the first 64 characters, of which there are as many; nullopt if they are none.
 [[nodiscard]] std::optional<Sha256> parse_sum(std::string_view text);
 /// The present sum of one file; nullopt if there is none.

@@ -34,7 +34,12 @@ VerifyReport Verifier::run() {
         const bool sealed = verify_node_seal(run_, path);
         // The seal of a bag covers what its manifests list.
         const bool covered = sealed && path.empty() && as_sealed_file(*run_.store) != nullptr;
-        if (!covered && std::ranges::count(bags_, path) > 0) verify_bag(run_, path);
+        // What a bag holds counts as it is, another bag too.
+        const auto is_above = [&path](const std::string& bag) {
+            return bag != path && (bag.empty() || path.starts_with(bag + '/'));
+        };
+        if (covered || std::ranges::count(bags_, path) == 0 || std::ranges::any_of(bags_, is_above)) continue;
+        verify_bag(run_, path);
     }
     if (!bags_.empty()) leave_bags();
     if (run_.report.absent > 0) forget_absent_in_seals(run_.report);
@@ -151,7 +156,7 @@ VerifyReport verify(const Place& place, const VerifyOptions& options) {
         return report;
     }
     VerifyReport report = Verifier(place, options).run();
-    if (report.arrays == 0 && report.groups == 0 && report.findings.empty()) {
+    if (report.arrays == 0 && report.groups == 0 && report.seals == 0 && report.findings.empty()) {
         throw absence(place, "array or group");
     }
     return report;

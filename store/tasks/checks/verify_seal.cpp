@@ -4,6 +4,7 @@
 #include <tessera/seal.h>
 #include <tessera/snapshot.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -177,29 +178,27 @@ void verify_bag(VerifyRun& run, const std::string& bag) {
     const auto* beside = as_sealed_file(*run.store);
     const auto plain = beside == nullptr ? run.store : directory_store(beside->path(), {.read_only = true});
     const Place place(plain, run.place(bag));
-    SealState state;
+    BagState state;
     const bool read = run.guarded({.node = bag, .key = join_key(bag, bag_manifest)},
                                   [&] { state = bag_state(place, run.options.io); });
     if (!read) return;
     ++run.report.seals;
-    run.report.sealed += state.unchanged;
-    struct Row {
-        const std::vector<std::string>& files;
-        FindingKind kind;
-        std::string_view what;
-    };
-    for (const Row& row : {Row{state.changed, FindingKind::changed, "is not as the bag's manifest says"},
-                           Row{state.missing, FindingKind::lost, "is in the bag's manifest and is missing"},
-                           Row{state.added, FindingKind::added, "is in no manifest of the bag"}}) {
-        for (const std::string& file : row.files) {
-            run.add({.kind = row.kind, .node = bag, .key = join_key(bag, file), .text = std::string(row.what)});
+    run.report.sealed += state.files.unchanged;
+    add_files(run, bag, state.files.changed, {FindingKind::changed, "is not as the bag's manifests say"});
+    add_files(run, bag, state.files.missing, {FindingKind::lost, "belongs to the bag and is missing"});
+    add_files(run, bag, state.files.added, {FindingKind::added, "is in no manifest of the bag"});
+    const auto add_remarks = [&](FindingKind kind, const std::vector<BagRemark>& remarks) {
+        for (const BagRemark& remark : remarks) {
+            run.add({.kind = kind, .node = bag, .key = join_key(bag, remark.key), .text = remark.text});
         }
-    }
-    if (!holds(plain->list(place.prefix).keys, bag_tag_manifest)) {
+    };
+    add_remarks(FindingKind::damage, state.wrong);
+    add_remarks(FindingKind::note, state.notes);
+    if (std::ranges::none_of(plain->list(place.prefix).keys, is_bag_tag_manifest)) {
         run.add({.kind = FindingKind::note,
                  .node = bag,
-                 .key = join_key(bag, bag_tag_manifest),
-                 .text = "is missing, and so nothing says whether the bag's manifest is as it was"});
+                 .key = join_key(bag, "tagmanifest-sha256.txt"),
+                 .text = "is missing, and so nothing says whether the bag's manifests are as they were"});
     }
 }
 

@@ -139,9 +139,10 @@ py::object seal_path(const py::object& path, bool overwrite, const std::string& 
 }
 
 py::object make_bag_of(const py::object& path, const py::object& bag, const std::string& parity,
-                       const PlaceOptions& place, const WorkOptions& options) {
+                       const std::vector<std::string>& info, const PlaceOptions& place, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const std::string to = path_from_python(bag);
+    const BagInfo labels = parse_bag_info(info);
     std::optional<Redundancy> redundancy;
     if (!parity.empty() && parity != "0") redundancy = parse_redundancy(parity);
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
@@ -149,7 +150,7 @@ py::object make_bag_of(const py::object& path, const py::object& bag, const std:
         reading.read_only = true;
         return at_place(name, reading, [&](const Place& at) {
             const std::string last = real_path(name).filename().string();
-            return make_bag(at, last, to, io, place.store(), redundancy);
+            return make_bag(at, last, to, {.info = labels, .parity = redundancy, .io = io, .store = place.store()});
         });
     });
     return report_to_python(sealed_value(name, (std::filesystem::path(to) / "manifest-sha256.txt").string(), sealed));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence, Union
+from typing import Mapping, Optional, Sequence, Union
 
 from . import _tessera
 from ._array import Array
@@ -103,8 +103,18 @@ def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False,
     return Repair(report, actions=list(map(Finding, report["actions"])), remaining=list(map(Finding, report["remaining"])))
 
 
+def _bag_words(info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None]) -> list[str]:
+    if info is None:
+        return []
+    if not isinstance(info, Mapping):
+        return [absolute(info)]
+    values = ((label, [value] if isinstance(value, str) else value) for label, value in info.items())
+    return [f"{label}={each}" for label, several in values for each in several]
+
+
 @over_network_of_node
-def seal(path: Place, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
+def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None] = None,
+         overwrite: bool = False, unchecked: bool = False,
          parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False,
          progress: ProgressCallback = None, storage_options: Remote = None) -> Seal:
     """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
@@ -113,6 +123,9 @@ def seal(path: Place, *, bag: Optional[Path] = None, overwrite: bool = False, un
     ----------
     bag : path, optional
         Make a BagIt bag there instead, a copy with manifests.
+    info : dict or path, optional
+        Labels of a bag and their values, as ``{"Source-Organization": "..."}``; or a file of such lines, or a DataCite
+        record in JSON.
     overwrite : bool
         Replace the manifest even if files have changed since.
     unchecked : bool
@@ -153,8 +166,10 @@ def seal(path: Place, *, bag: Optional[Path] = None, overwrite: bool = False, un
                           "is")
     options = _tessera.PlaceOptions(False)
     redundancy = "" if parity is None else str(parity)
+    if info is not None and bag is None:
+        raise InvalidArgument("info: says what a bag is, which bag= makes")
     if bag is not None:
-        return Seal(_tessera.make_bag(place, absolute(bag), redundancy, options, work(0, 0, progress)))
+        return Seal(_tessera.make_bag(place, absolute(bag), redundancy, _bag_words(info), options, work(0, 0, progress)))
     return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
                               place=options, options=work(0, 0, progress)))
 

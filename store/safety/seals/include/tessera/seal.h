@@ -17,8 +17,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/key_value_store.h>
@@ -106,15 +108,31 @@ Sealed seal(const PlaceRef& place, const SealOptions& options = {});
                                                 bool make = false);
 [[nodiscard]] std::optional<Place> place_beside(const Located& at, const StoreOptions& options = {});
 
+/// What goes into a bag beside the data.
+struct BagInfo {
+    std::vector<std::pair<std::string, std::string>> labels;  ///< of bag-info.txt, in their order
+    std::string datacite;                                     ///< a record in JSON, as it was; empty: none
+};
+/// Each word is "LABEL=VALUE" or the path of a file: lines "LABEL: VALUE", as in bag-info.txt, or a DataCite record in
+/// JSON, whose identifier, publisher and title become labels where there are none of these names. Throws
+/// invalid_argument for anything else, for labels that make_bag() computes, and for records without what DataCite
+/// demands, naming it.
+[[nodiscard]] BagInfo parse_bag_info(std::span<const std::string> words);
+
+struct BagOptions {
+    BagInfo info = {};
+    std::optional<Redundancy> parity = std::nullopt;  ///< of everything in the bag but the manifests of its tag files
+    IoOptions io = {};
+    StoreOptions store = {};  ///< of writing the bag
+};
 /// Makes a BagIt 1.0 bag (RFC 8493) of the node at `place`, in the new directory `bag`: a copy of the files as
-/// data/NAME/..., manifest-sha256.txt, tagmanifest-sha256.txt and bag-info.txt with Payload-Oxum and Bagging-Date. It
-/// is built beside `bag` and appears when it is complete; if another run makes the same bag, waits for it. Holds the
-/// same locks as seal(), except those of a store that is opened read-only. `options` apply to writing the bag. With
-/// `parity`, its tag directory `tessera-seal/` has parity of everything in it except tagmanifest-sha256.txt. Throws
+/// data/NAME/..., manifests with SHA-256 and SHA-512 of them and of the tag files, bag-info.txt with Payload-Oxum,
+/// Bagging-Date and the labels of `info`, and its record as metadata/datacite.json. It is built beside `bag` and
+/// appears when it is complete; if another run makes the same bag, waits for it. Holds the same locks as seal(),
+/// except those of a store that is opened read-only. Parity lies in its tag directory `tessera-seal/`. Throws
 /// already_exists if `bag` exists.
 Sealed make_bag(const PlaceRef& place, std::string_view name, const std::filesystem::path& bag,
-                const IoOptions& io = {}, const StoreOptions& options = {},
-                const std::optional<Redundancy>& parity = std::nullopt);
+                const BagOptions& options = {});
 
 /// The loss that can certainly be restored, computed from the intact parity.
 struct ParityPromise {
