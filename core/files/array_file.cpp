@@ -123,7 +123,10 @@ ArrayPath split_array_path(std::string_view text) {
 
 ArrayPath split_array_path(std::string_view text, const std::function<bool(const std::filesystem::path&)>& exists) {
     constexpr std::string_view mark = "::";
-    const std::size_t first = text.find(mark);
+    // In "ocfl:ROOT::ID" the first one belongs to the place.
+    constexpr std::string_view of_object = "ocfl:";
+    const std::size_t inner = text.starts_with(of_object) ? text.find(mark) : std::string_view::npos;
+    const std::size_t first = text.find(mark, inner == std::string_view::npos ? 0 : inner + mark.size());
     if (first == std::string_view::npos || exists(text)) return {text};
     for (std::size_t at = text.rfind(mark); at != std::string_view::npos && at > first; at = text.rfind(mark, at - 1)) {
         if (exists(text.substr(0, at))) {

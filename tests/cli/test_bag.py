@@ -3,9 +3,6 @@
 import hashlib
 import importlib.util
 import json
-import os
-import pathlib
-import shutil
 import subprocess
 import sys
 

@@ -49,7 +49,7 @@ const std::vector<Changing>& changing_commands() {
         {{"dims"}, "PATH", {"NAMES", "--remove"}},
         {{"snapshot"}, "PATH", {"create", "restore", "accept", "rm"}},
         {{"consolidate"}, "PATH", {}, {"--check"}},
-        {{"seal"}, "PATH", {}, {"--bagit"}},
+        {{"seal"}, "PATH", {}, {"--bagit", "--ocfl"}},
         {{"finish"}, "JOB", {}, {}, [](const std::string& job) { return Job::open(job).target; }},
     };
     return table;

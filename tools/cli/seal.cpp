@@ -1,4 +1,5 @@
 // tessera seal
+#include <tessera/edit.h>
 #include <tessera/report_values.h>
 #include <tessera/seal.h>
 
@@ -33,7 +34,7 @@ namespace tessera::cli {
 namespace {
 
 struct SealCall {
-    std::string path, bag, parity;
+    std::string path, bag, parity, ocfl, id, message;
     bool overwrite = false;
     bool unchecked = false;
     bool check = false;
@@ -141,7 +142,36 @@ std::string name_of(const std::string& path) {
     return is_local(path) ? last : last.substr(last.find(':') + 1);
 }
 
+/// Without permission to write there, nothing can be locked there. A copy can be made nevertheless.
+Place place_to_copy(Session& session, const SealCall& o) {
+    StoreOptions options = session.store();
+    options.read_only = ::access(o.path.c_str(), W_OK) != 0;
+    return find_place(o.path, options);
+}
+
+int seal_version(Session& session, const SealCall& o) {
+    if (!o.bag.empty() || !o.parity.empty() || o.overwrite || !o.accept.empty()) {
+        throw invalid_argument("--ocfl: adds a version elsewhere, and takes --id, --message and --unchecked alone");
+    }
+    if (o.id.empty()) throw invalid_argument("--ocfl: --id says of which object, as urn:example:grid");
+    const Place place = place_to_copy(session, o);
+    if (!is_sound(session, o, place)) return exit_differences;
+    const OcflVersionAdded added = add_ocfl_version(
+        place, o.ocfl, o.id,
+        {.message = o.message, .user = log_line({}).who, .io = session.io(), .store = session.store()});
+    session.clear_progress();
+    require_present(place);
+    const std::string version = fmt::format("ocfl:{}::{}@{}", o.ocfl, o.id, added.version);
+    report(session, ocfl_value(o.path, o.id, added),
+           added.written ? fmt::format("sealed {} as {} ({}, of which {} new, {})", o.path, version,
+                                       count_text(added.files, "file"), added.stored, bytes_text(added.bytes))
+                         : fmt::format("{}: nothing changed since {}", o.path, version));
+    return exit_done;
+}
+
 int seal_path(Session& session, const SealCall& o) {
+    if (!o.ocfl.empty()) return seal_version(session, o);
+    if (!o.id.empty() || !o.message.empty()) throw invalid_argument("--id and --message: are of --ocfl");
     const SealOptions how = seal_options(session, o);
     if (o.overwrite && !o.bag.empty()) {
         throw invalid_argument(
@@ -151,12 +181,11 @@ int seal_path(Session& session, const SealCall& o) {
     }
     if (o.bag.empty() && !o.info.empty()) throw invalid_argument("--info: says what a bag is, which --bagit makes");
     const BagInfo info = parse_bag_info(o.info);
-    StoreOptions options = session.store();
-    // Without permission to write there, nothing can be locked there. A bag can be made nevertheless.
-    options.read_only = !o.bag.empty() && ::access(o.path.c_str(), W_OK) != 0;
     // The seal of a file lies beside it. A bag has the content of a zip, not the zip.
-    const auto beside = o.bag.empty() ? place_beside(o.path, options, true) : std::nullopt;
-    const Place place = beside ? *beside : find_place(o.path, options);
+    const auto beside = o.bag.empty() ? place_beside(o.path, session.store(), true) : std::nullopt;
+    const Place place = beside          ? *beside
+                        : o.bag.empty() ? find_place(o.path, session.store())
+                                        : place_to_copy(session, o);
     if (!is_sound(session, o, place)) return exit_differences;
     const Sealed sealed =
         o.bag.empty() ? seal(place, how)
@@ -178,6 +207,11 @@ Run declare_seal(CLI::App& app) {
     app.add_option("PATH", o->path, "an array, a group, a zip or an array file")->required()->option_text(" ");
     app.add_option("--bagit", o->bag, "leave PATH as it is, and make a BagIt bag of it in the new directory DIR")
         ->option_text("DIR");
+    app.add_option("--ocfl", o->ocfl,
+                   "leave PATH as it is, and add it as a version of an object to the OCFL storage root ROOT")
+        ->option_text("ROOT");
+    app.add_option("--id", o->id, "the object's identifier, a URI; with --ocfl")->option_text("ID");
+    app.add_option("--message", o->message, "why there is this version; with --ocfl")->option_text("TEXT");
     app.add_option("--info", o->info,
                    "what bag-info.txt says besides, as Source-Organization=NAME; a FILE of such lines with ':';\nor a "
                    "DataCite record in JSON, which the bag then holds")

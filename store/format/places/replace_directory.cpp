@@ -35,9 +35,7 @@ namespace tessera {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-void exchange(const fs::path& built, const fs::path& old) {
+void exchange_directories(const fs::path& built, const fs::path& old) {
     if (::renameat2(AT_FDCWD, built.c_str(), AT_FDCWD, old.c_str(), RENAME_EXCHANGE) == 0) return;
     if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) throw io_error("cannot replace", old.string(), errno);
     // Without support for the exchange: two steps. Between them neither is in place, but both are complete.
@@ -56,6 +54,8 @@ void exchange(const fs::path& built, const fs::path& old) {
     }
     if (::rename(aside.c_str(), built.c_str()) != 0) throw io_error("cannot move", aside.string(), errno);
 }
+
+namespace {
 
 fs::path real_place(const PlaceView& place) {
     return real_path(fs::path(place.store.name()) / place.prefix);
@@ -158,7 +158,7 @@ LockedNodes lock_settled_nodes(const PlaceRef& place) {
 void replace_directory(const fs::path& built, KeyValueStore& store, LockedNodes locked, const StoreOptions& options) {
     const fs::path place = store.name();
     const std::vector<std::string> vital = vital_keys(store, locked.nodes);
-    exchange(built, place);
+    exchange_directories(built, place);
     const fs::path above = fs::absolute(place).parent_path();
     if (options.durability != Durability::none && !sync_directory(AT_FDCWD, above.c_str())) {
         throw io_error("writing to the disk", above.string(), errno);

@@ -34,6 +34,10 @@ private:
     std::optional<FileId> id_;
 };
 
+/// Exchanges two directories atomically; where the file system cannot, in steps, between which both are complete but
+/// neither is in place. Throws io.
+void exchange_directories(const std::filesystem::path& built, const std::filesystem::path& old);
+
 /// The nodes of a store, including the one at its root or prefix, and their shape locks, held exclusively.
 struct LockedNodes {
     std::vector<Node> nodes;

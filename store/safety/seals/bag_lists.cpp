@@ -77,7 +77,7 @@ std::string utf16_to_utf8(std::string_view bytes) {
 
 class ListReader {
 public:
-    ListReader(const PlaceView& place, BagState& state)
+    ListReader(const PlaceView& place, PackageState& state)
         : place_(place), state_(state), files_(spool_folder(place.store)) {}
 
     BagLists read() {
@@ -261,7 +261,7 @@ private:
     }
 
     const PlaceView& place_;
-    BagState& state_;
+    PackageState& state_;
     FileSorter files_;
     std::string encoding_ = "UTF-8";
     BagLists lists_{.lines = FileList("")};
@@ -269,7 +269,7 @@ private:
 
 }  // namespace
 
-BagLists read_bag_lists(const PlaceView& place, BagState& state) {
+BagLists read_bag_lists(const PlaceView& place, PackageState& state) {
     return ListReader(place, state).read();
 }
 

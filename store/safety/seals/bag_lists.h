@@ -45,7 +45,7 @@ struct BagLists {
     FileList lines;
 };
 /// Reads them. Adds what is wrong, and the rest to be noted, to `state`. Throws as bag_state().
-[[nodiscard]] BagLists read_bag_lists(const PlaceView& place, BagState& state);
+[[nodiscard]] BagLists read_bag_lists(const PlaceView& place, PackageState& state);
 
 /// A path as manifests spell it: RFC 8493 escapes line ends and '%' as in URLs.
 [[nodiscard]] std::string bag_path(std::string_view path);

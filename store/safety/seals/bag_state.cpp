@@ -42,7 +42,7 @@ struct BagFile {
 
 class BagCheck {
 public:
-    BagCheck(const PlaceView& place, const BagLists& lists, BagState& state)
+    BagCheck(const PlaceView& place, const BagLists& lists, PackageState& state)
         : place_(place), lists_(lists), state_(state), files_(files_below(place)), there_(files_), lines_(lists.lines) {
         file_ = there_.next();
         line_ = lines_.next();
@@ -191,7 +191,7 @@ private:
 
     const PlaceView& place_;
     const BagLists& lists_;
-    BagState& state_;
+    PackageState& state_;
     FileList files_;
     FileList::Reader there_;
     FileList::Reader lines_;
@@ -202,8 +202,8 @@ private:
 
 }  // namespace
 
-BagState bag_state(const PlaceView& place, const IoOptions& io) {
-    BagState state;
+PackageState bag_state(const PlaceView& place, const IoOptions& io) {
+    PackageState state;
     state.files.present = true;
     const BagLists lists = read_bag_lists(place, state);
     if (lists.readable) BagCheck(place, lists, state).run(io);

@@ -10,6 +10,7 @@
 
 #include "bag_state.h"
 #include "keys.h"
+#include "ocfl_inventory.h"
 #include "other_files.h"
 #include "sealed_file_store.h"
 #include "verifier.h"
@@ -66,8 +67,11 @@ void Verifier::check_node(const std::string& path) {
     const std::string prefix = run_.place(path);
     // The chunks of an array may be too many to list them.
     std::vector<std::string> folders;
+    bool ocfl = false;
     run_.store->for_each(
-        prefix, [](std::string_view, const auto&) {}, [&](std::string_view name, bool) { folders.emplace_back(name); });
+        prefix, [&](std::string_view name, const auto&) { ocfl = ocfl || is_of_ocfl_object(name); },
+        [&](std::string_view name, bool) { folders.emplace_back(name); });
+    if (ocfl) return verify_ocfl(run_, path);
     std::ranges::sort(folders);
     const OtherFiles files(run_, path);
     files.check_temporaries(path);

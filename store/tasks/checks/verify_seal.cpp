@@ -13,7 +13,9 @@
 
 #include "bag_state.h"
 #include "keys.h"
+#include "ocfl_object.h"
 #include "other_files.h"
+#include "package_state.h"
 #include "parity_archive.h"
 #include "parity_restore.h"
 #include "seal_changes.h"
@@ -169,6 +171,37 @@ private:
 
 }  // namespace
 
+namespace {
+
+/// What the check of a bag or an OCFL object found; `listed` is what lists its files.
+void add_package(VerifyRun& run, const std::string& node, const PackageState& state, std::string_view listed) {
+    ++run.report.seals;
+    run.report.sealed += state.files.unchanged;
+    const auto add = [&](FindingKind kind, const std::vector<std::string>& files, const std::string& what) {
+        add_files(run, node, files, {kind, what});
+    };
+    add(FindingKind::changed, state.files.changed, fmt::format("is not as {} says", listed));
+    add(FindingKind::lost, state.files.missing, fmt::format("is in {} and is missing", listed));
+    add(FindingKind::added, state.files.added, fmt::format("is not in {}", listed));
+    const auto add_remarks = [&](FindingKind kind, const std::vector<PackageRemark>& remarks) {
+        for (const PackageRemark& remark : remarks) {
+            run.add({.kind = kind, .node = node, .key = join_key(node, remark.key), .text = remark.text});
+        }
+    };
+    add_remarks(FindingKind::damage, state.wrong);
+    add_remarks(FindingKind::note, state.notes);
+}
+
+}  // namespace
+
+void verify_ocfl(VerifyRun& run, const std::string& object) {
+    PackageState state;
+    const bool read = run.guarded({.node = object}, [&] {
+        state = ocfl_state({*run.store, run.place(object)}, run.options.io);
+    });
+    if (read) add_package(run, object, state, "the object's inventory");
+}
+
 bool verify_node_seal(VerifyRun& run, const std::string& node) {
     return SealCheck(run, node).check();
 }
@@ -178,22 +211,11 @@ void verify_bag(VerifyRun& run, const std::string& bag) {
     const auto* beside = as_sealed_file(*run.store);
     const auto plain = beside == nullptr ? run.store : directory_store(beside->path(), {.read_only = true});
     const Place place(plain, run.place(bag));
-    BagState state;
+    PackageState state;
     const bool read = run.guarded({.node = bag, .key = join_key(bag, bag_manifest)},
                                   [&] { state = bag_state(place, run.options.io); });
     if (!read) return;
-    ++run.report.seals;
-    run.report.sealed += state.files.unchanged;
-    add_files(run, bag, state.files.changed, {FindingKind::changed, "is not as the bag's manifests say"});
-    add_files(run, bag, state.files.missing, {FindingKind::lost, "belongs to the bag and is missing"});
-    add_files(run, bag, state.files.added, {FindingKind::added, "is in no manifest of the bag"});
-    const auto add_remarks = [&](FindingKind kind, const std::vector<BagRemark>& remarks) {
-        for (const BagRemark& remark : remarks) {
-            run.add({.kind = kind, .node = bag, .key = join_key(bag, remark.key), .text = remark.text});
-        }
-    };
-    add_remarks(FindingKind::damage, state.wrong);
-    add_remarks(FindingKind::note, state.notes);
+    add_package(run, bag, state, "the bag's manifest");
     if (std::ranges::none_of(plain->list(place.prefix).keys, is_bag_tag_manifest)) {
         run.add({.kind = FindingKind::note,
                  .node = bag,

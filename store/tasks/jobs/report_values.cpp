@@ -119,6 +119,18 @@ Value sealed_value(const std::string& path, const std::string& manifest, const S
                  {"outside", sealed.outside}};
 }
 
+Value ocfl_value(const std::string& path, const std::string& id, const OcflVersionAdded& added) {
+    return Value{{"path", path},
+                 {"id", id},
+                 {"version", added.version},
+                 {"object", added.folder.string()},
+                 {"files", added.files},
+                 {"stored", added.stored},
+                 {"bytes", added.bytes},
+                 {"written", added.written},
+                 {"outside", added.outside}};
+}
+
 Value snapshot_value(const SnapshotInfo& info) {
     Value value = Value::object();
     value.set("name", info.name);

@@ -6,6 +6,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/dimensions.h>
+#include <tessera/edit.h>
 #include <tessera/error.h>
 #include <tessera/find_elements.h>
 #include <tessera/fixity_log.h>
@@ -154,6 +155,21 @@ py::object make_bag_of(const py::object& path, const py::object& bag, const std:
         });
     });
     return report_to_python(sealed_value(name, (std::filesystem::path(to) / "manifest-sha256.txt").string(), sealed));
+}
+
+py::object add_ocfl_version_of(const py::object& path, const py::object& root, const std::string& id,
+                               const std::string& message, const PlaceOptions& place, const WorkOptions& options) {
+    const std::string name = path_from_python(path);
+    const std::string to = path_from_python(root);
+    const OcflVersionAdded added = Work(options).run([&](const IoOptions& io) {
+        StoreOptions reading = place.store();
+        reading.read_only = true;
+        return at_place(name, reading, [&](const Place& at) {
+            return add_ocfl_version(at, to, id,
+                                    {.message = message, .user = log_line({}).who, .io = io, .store = place.store()});
+        });
+    });
+    return report_to_python(ocfl_value(name, id, added));
 }
 
 std::string digest_of(ArrayHandle& handle, const WorkOptions& options) {
@@ -349,6 +365,7 @@ void bind_checks(py::module_& module) {
     module.def("seal", &seal_path, py::arg("path"), py::kw_only(), py::arg("overwrite"), py::arg("parity"),
                py::arg("accept"), py::arg("check"), py::arg("place"), py::arg("options"));
     module.def("make_bag", &make_bag_of);
+    module.def("add_ocfl_version", &add_ocfl_version_of);
     module.def("digest", &digest_of);
     module.def("digest_at", &digest_at);
     module.def("difference", &difference_of);

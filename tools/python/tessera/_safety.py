@@ -103,6 +103,17 @@ def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False,
     return Repair(report, actions=list(map(Finding, report["actions"])), remaining=list(map(Finding, report["remaining"])))
 
 
+def _require_sound(place: str, check: bool, progress: ProgressCallback) -> None:
+    report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check, record=False,
+                             options=work(0, 0, progress))
+    if not report["sound"]:
+        from ._errors import Corrupt
+
+        first = next(f for f in report["findings"] if f["kind"] in ("damage", "unchecked"))
+        raise Corrupt(f"{place}: not sealed, because it is not sound: {first['text']}; unchecked=True seals it as it "
+                      "is")
+
+
 def _bag_words(info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None]) -> list[str]:
     if info is None:
         return []
@@ -156,14 +167,7 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
     """
     place = _path_of(path)
     if not unchecked:
-        report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check, record=False,
-                                 options=work(0, 0, progress))
-        if not report["sound"]:
-            from ._errors import Corrupt
-
-            first = next(f for f in report["findings"] if f["kind"] in ("damage", "unchecked"))
-            raise Corrupt(f"{place}: not sealed, because it is not sound: {first['text']}; unchecked=True seals it as it "
-                          "is")
+        _require_sound(place, check, progress)
     options = _tessera.PlaceOptions(False)
     redundancy = "" if parity is None else str(parity)
     if info is not None and bag is None:
@@ -172,6 +176,33 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
         return Seal(_tessera.make_bag(place, absolute(bag), redundancy, _bag_words(info), options, work(0, 0, progress)))
     return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
                               place=options, options=work(0, 0, progress)))
+
+
+def seal_ocfl(path: Place, root: Path, id: str, *, message: str = "", unchecked: bool = False,
+              progress: ProgressCallback = None) -> Document:
+    """Add an array or a group as the next version of an object of OCFL 1.1. The path ``ocfl:ROOT::ID@v2`` opens a version.
+
+    Parameters
+    ----------
+    root : path
+        The storage root, which is made where there is none.
+    id : str
+        The object's identifier, a URI.
+    message : str
+        Why there is this version.
+    unchecked : bool
+        Do not verify first.
+
+    Raises
+    ------
+    Corrupt
+        The data, or the object, are damaged.
+    """
+    place = _path_of(path)
+    if not unchecked:
+        _require_sound(place, True, progress)
+    return _tessera.add_ocfl_version(place, absolute(root), id, message, _tessera.PlaceOptions(False),
+                                     work(0, 0, progress))
 
 
 def snapshot(path: Place, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> Document:

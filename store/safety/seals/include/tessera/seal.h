@@ -134,6 +134,33 @@ struct BagOptions {
 Sealed make_bag(const PlaceRef& place, std::string_view name, const std::filesystem::path& bag,
                 const BagOptions& options = {});
 
+struct OcflOptions {
+    std::string message = {};
+    std::string user = {};     ///< who adds the version
+    std::string address = {};  ///< a URI of that user
+    IoOptions io = {};
+    StoreOptions store = {};  ///< of writing the object
+};
+struct OcflVersionAdded {
+    std::string version;           ///< "v2"; the last one if nothing was written
+    std::filesystem::path folder;  ///< of the object
+    std::int64_t files = 0;        ///< of the version
+    std::int64_t stored = 0;       ///< files whose content no earlier version has
+    std::uint64_t bytes = 0;       ///< of the stored files
+    bool written = false;          ///< false: nothing has changed since the last version
+    std::int64_t outside = 0;      ///< chunk files outside their arrays, which are left out
+};
+/// Adds what lies at `place` as the next version of the object `id` (a URI) to the OCFL 1.1 storage root `root`. Makes
+/// both where they are not there yet; a new root has the layout of extension 0003. Content that the object has is not
+/// stored again. The object is built beside the root, with hard links to what it holds (copies where the file system
+/// has none), and exchanged for the old one: whoever looks, and whatever is killed, finds the object as before or as
+/// after. Holds the same locks as seal(), except those of a store that is opened read-only, and excludes others that
+/// add to `root`. "ocfl:ROOT::ID@v2" opens a version. Throws not_found if nothing is at `place` or `root` is a folder
+/// of other things, corrupt if the object is damaged in its inventory, and unsupported for a new object in a root of
+/// another layout.
+OcflVersionAdded add_ocfl_version(const PlaceRef& place, const std::filesystem::path& root, const std::string& id,
+                                  const OcflOptions& options = {});
+
 /// The loss that can certainly be restored, computed from the intact parity.
 struct ParityPromise {
     Redundancy asked;

@@ -26,6 +26,7 @@ using Advised = std::string (*)(const std::string& message, const std::vector<Ad
 [[nodiscard]] Value sealed_counts(const Sealed& sealed);
 [[nodiscard]] Value repaired_value(const std::string& path, const RepairReport& report, bool dry_run, Advised advised);
 [[nodiscard]] Value sealed_value(const std::string& path, const std::string& manifest, const Sealed& sealed);
+[[nodiscard]] Value ocfl_value(const std::string& path, const std::string& id, const OcflVersionAdded& added);
 [[nodiscard]] Value snapshot_value(const SnapshotInfo& info);
 [[nodiscard]] Value indexed_value(const std::string& path, const Indexed& made);
 [[nodiscard]] Value difference_value(const Difference& found);
