@@ -38,6 +38,7 @@ struct SealCall {
     bool overwrite = false;
     bool unchecked = false;
     bool check = false;
+    bool readme = false;
     std::vector<std::string> accept, info;
 };
 
@@ -127,7 +128,8 @@ void note_promise(Session& session, const SealCall& o, const SealOptions& how, c
 }
 
 SealOptions seal_options(Session& session, const SealCall& o) {
-    SealOptions options{.overwrite = o.overwrite, .accept = o.accept, .check = o.check, .io = session.io()};
+    SealOptions options{
+        .overwrite = o.overwrite, .accept = o.accept, .check = o.check, .readme = o.readme, .io = session.io()};
     if (o.parity == "0") {
         options.drop_parity = true;
     } else if (!o.parity.empty()) {
@@ -222,6 +224,10 @@ Run declare_seal(CLI::App& app) {
            "write parity too, from which repair restores: a share as 5%, or how many files\nmay vanish, as 2; 0 "
            "removes it (tools/docs/parity.md)")
         ->option_text("HOW-MUCH");
+    app.add_flag("--readme", o->readme,
+                 "put a page beside the data, README.tessera.txt, that says how to read them without Tessera, with a\n"
+                 "program of Python for each layout; later seals renew it")
+        ->excludes("--bagit");
     app.add_flag("--overwrite", o->overwrite,
                  "seal again, whatever was changed, lost or added since the last seal, except for files that\n"
                  "parity shows to be damaged; not with --bagit");

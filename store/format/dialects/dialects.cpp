@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error_text.h>
+#include <tessera/own_names.h>
 #include <tessera/zarr_names.h>
 
 #include <algorithm>
@@ -87,7 +88,7 @@ void Dialect::save_consolidated(const PlaceRef& /*place*/, const Value& /*nodes*
 }
 
 bool Dialect::owns(const ArrayMetadata& metadata, std::string_view child) const {
-    return child == metadata_key || child == documents.back() || is_chunk_name(metadata, child);
+    return child == metadata_key || child == readme_name || child == documents.back() || is_chunk_name(metadata, child);
 }
 
 // ---- finding them

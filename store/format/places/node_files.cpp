@@ -55,7 +55,7 @@ NodeFiles::NodeFiles(const ReadableStore& store, Node node, BrokenNodes broken) 
 
 bool NodeFiles::owns(std::string_view name) const {
     if (name == own_folder) return true;
-    if (node_.kind != NodeKind::array) return is_document(node_, name);
+    if (node_.kind != NodeKind::array) return name == readme_name || is_document(node_, name);
     if (node_.dialect != nullptr) return node_.dialect->owns(metadata_, name);
     if (name.starts_with("c.")) name.remove_prefix(2);
     const auto rank = 1 + std::ranges::count(name, '.');  // if it is that of a chunk

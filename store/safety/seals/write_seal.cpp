@@ -6,6 +6,7 @@
 #include <tessera/error_text.h>
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
+#include <tessera/own_names.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,7 @@
 #include "parity_decode.h"
 #include "parity_encode.h"
 #include "parity_seal.h"
+#include "readme_page.h"
 #include "replace_directory.h"
 #include "resize.h"
 #include "seal_changes.h"
@@ -132,8 +134,9 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
 /// Seals data that may have a seal already.
 class Resealing {
 public:
-    Resealing(const PlaceRef& place, const SealOptions& options, const FileList& files)
-        : place_(place), options_(options), files_(files), archive_(parity_there(place)) {
+    /// `page`: the page for readers was written just now, and so differs from the seal.
+    Resealing(const PlaceRef& place, const SealOptions& options, const FileList& files, bool page)
+        : place_(place), options_(options), files_(files), page_(page), archive_(parity_there(place)) {
         parity_ = options.parity;
         if (!parity_ && archive_ && !options.drop_parity) parity_ = archive_->root().redundancy;
         if (parity_ && place.store.is_far()) {
@@ -167,7 +170,8 @@ private:
     void compare() {
         parts_ = archive_ ? sealed_parts(*archive_) : SealedParts{FileList(""), {}};
         SealChanges changes = seal_changes(place_, files_, *sums_, parts_->files, options_.check, options_.io);
-        const PathSet accepted = accepted_of(options_, files_, *sums_);
+        PathSet accepted = accepted_of(options_, files_, *sums_);
+        if (page_) accepted.emplace(readme_name);
         const bool broken = seal_broken(place_).has_value();
         require_accepted(place_.name(), changes, accepted, options_, broken);
         unchanged_ = changes.none();
@@ -184,6 +188,7 @@ private:
     PlaceRef place_;
     const SealOptions& options_;
     const FileList& files_;
+    bool page_;
     std::optional<ParityArchive> archive_;
     std::optional<Redundancy> parity_;
     std::optional<FileList> sums_;
@@ -209,11 +214,12 @@ LockedNodes locked_to_seal(const PlaceRef& place) {
 
 Sealed seal(const PlaceRef& place, const SealOptions& options) {
     const LockedNodes locked = locked_to_seal(place);
+    const bool page = put_readme(place, options.readme);
     FileList files = files_below(place);
     const std::int64_t outside = leave_out_stale(place, files);
     if (files.empty()) throw not_found("{}: nothing to seal", place.name());
     Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes(), .outside = outside};
-    Resealing resealing(place, options, files);
+    Resealing resealing(place, options, files, page);
     if (!resealing.is_done()) {
         for (const std::string& path : directories_in_places(place)) {
             move_directory_aside(place, place.key(path));

@@ -100,7 +100,8 @@ void Verifier::check_group(const std::string& path, const Dialect* dialect, cons
     }
     const OtherFiles files(run_, path);
     const auto owned = [&](std::string_view name) {
-        return name == dialect->consolidated_key || std::ranges::count(dialect->documents, name) > 0;
+        return name == readme_name || name == dialect->consolidated_key ||
+               std::ranges::count(dialect->documents, name) > 0;
     };
     for (const std::string& name : listing.keys) {
         if (files.check_name(name) || dialect == nullptr || owned(name)) continue;

@@ -122,10 +122,10 @@ py::object repair_path(const py::object& path, bool dry_run, bool give_up_batche
 
 /// `parity`: "" as it is, "0" for none, or a redundancy.
 py::object seal_path(const py::object& path, bool overwrite, const std::string& parity,
-                     const std::vector<std::string>& accept, bool check, const PlaceOptions& place,
+                     const std::vector<std::string>& accept, bool check, bool readme, const PlaceOptions& place,
                      const WorkOptions& options) {
     const std::string name = path_from_python(path);
-    SealOptions how{.overwrite = overwrite, .accept = accept, .check = check};
+    SealOptions how{.overwrite = overwrite, .accept = accept, .check = check, .readme = readme};
     how.drop_parity = parity == "0";
     if (!parity.empty() && !how.drop_parity) how.parity = parse_redundancy(parity);
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
@@ -363,7 +363,7 @@ void bind_checks(py::module_& module) {
                py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("from_copy"),
                py::arg("place"), py::arg("options"));
     module.def("seal", &seal_path, py::arg("path"), py::kw_only(), py::arg("overwrite"), py::arg("parity"),
-               py::arg("accept"), py::arg("check"), py::arg("place"), py::arg("options"));
+               py::arg("accept"), py::arg("check"), py::arg("readme"), py::arg("place"), py::arg("options"));
     module.def("make_bag", &make_bag_of);
     module.def("add_ocfl_version", &add_ocfl_version_of);
     module.def("digest", &digest_of);

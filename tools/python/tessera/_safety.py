@@ -126,7 +126,7 @@ def _bag_words(info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None])
 @over_network_of_node
 def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None] = None,
          overwrite: bool = False, unchecked: bool = False,
-         parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False,
+         parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False, readme: bool = False,
          progress: ProgressCallback = None, storage_options: Remote = None) -> Seal:
     """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
 
@@ -148,6 +148,8 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
         Files below `path` that are sealed as they are now, whatever has happened to them since the seal.
     check : bool
         Read everything, even files with parity that have the size and time of the seal.
+    readme : bool
+        Put the page ``README.tessera.txt`` beside the data, which says how to read them without Tessera.
     storage_options : dict, optional
         As in :func:`verify`.
 
@@ -173,9 +175,11 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
     if info is not None and bag is None:
         raise InvalidArgument("info: says what a bag is, which bag= makes")
     if bag is not None:
+        if readme:
+            raise InvalidArgument("readme: a bag leaves the data as they are; seal them with readme before")
         return Seal(_tessera.make_bag(place, absolute(bag), redundancy, _bag_words(info), options, work(0, 0, progress)))
     return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
-                              place=options, options=work(0, 0, progress)))
+                              readme=readme, place=options, options=work(0, 0, progress)))
 
 
 def seal_ocfl(path: Place, root: Path, id: str, *, message: str = "", unchecked: bool = False,

@@ -9,6 +9,9 @@ namespace tessera {
 /// The folder of Tessera's own files of a node.
 inline constexpr std::string_view own_folder = ".tessera";
 
+/// The page that `seal --readme` puts into a sealed array or group: a part of it, as its metadata are.
+inline constexpr std::string_view readme_name = "README.tessera.txt";
+
 /// Whether a name directly below an array or group is Tessera's own: ".tessera", temporary files, the hidden
 /// directories of arrays that are being replaced (".grid.zarr.tessera-new").
 [[nodiscard]] inline bool is_own_name(std::string_view name) {

@@ -80,6 +80,9 @@ struct SealOptions {
     /// The redundancy, for a directory. nullopt: existing parity is renewed with its own redundancy.
     std::optional<Redundancy> parity = std::nullopt;
     bool drop_parity = false;  ///< delete existing parity
+    /// Put the page README.tessera.txt beside the data, which says how to read them without Tessera; it is sealed with
+    /// them. Not for files and bags (unsupported). A page that is there is renewed in any case.
+    bool readme = false;
     IoOptions io = {};
 };
 /// Computes the manifest of everything at and below `place` in parallel, and writes it in one step. Finishes recorded
