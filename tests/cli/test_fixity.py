@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
+import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -249,6 +251,110 @@ class FromACopy(FixityTest):
                 "log = tessera.fixity('a.zarr')\n"
                 "assert found.sound and log['last'] == found.recorded and log['intact']\n"
                 "assert [r['what'] for r in log['records']] == ['seal', 'verify', 'repair', 'verify'], log\n")
+        done = subprocess.run([sys.executable, "-B", "-c", text], cwd=self.folder, capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": module_folder()})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Scrubbing(FixityTest):
+    """`verify --rate`, `--nice`, `--summary`."""
+
+    def test_a_slow_check_lets_others_go_first_and_stops(self):
+        # At 10 bytes a second each chunk takes longer than the test.
+        slow = subprocess.Popen([PROGRAM, "verify", "a.zarr", "--rate", "10", "--nice", "--record", "--summary"], cwd=self.folder,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (slow.kill(), slow.communicate()))
+        tasks = pathlib.Path(f"/proc/{slow.pid}/task")
+        niceness = []
+        while slow.poll() is None and 19 not in niceness:
+            niceness = [int((task / "stat").read_text().rpartition(")")[2].split()[16]) for task in tasks.iterdir()]
+        self.assertIn(19, niceness)
+        if shutil.which("ionice"):
+            said = subprocess.run(["ionice", "-p", str(slow.pid)], capture_output=True, text=True).stdout
+            self.assertIn(said.strip(), ("idle", "none: prio 4", ""))  # some containers have no such classes
+        slow.send_signal(signal.SIGINT)
+        said, error = slow.communicate(timeout=120)
+        self.assertEqual((slow.returncode, said), (130, "0 paths checked, chunks of 0 bytes; stopped before the end\n"), error)
+        self.assertFalse(self.log.exists())  # what was interrupted is no check
+
+    def test_the_rate_changes_nothing_else(self):
+        self.assertEqual(self.tessera_json("verify", "a.zarr", "--rate", "500M"), self.tessera_json("verify", "a.zarr"))
+        self.flip("a.zarr/c/0/0")
+        self.assertEqual(json.loads(self.run_program("verify", "a.zarr", "--rate", "1G", "--nice", "--json").stdout),
+                         json.loads(self.run_program("verify", "a.zarr", "--json").stdout))
+        self.refused("verify", "a.zarr", "--rate", "0", says="--rate")
+        self.refused("verify", "a.zarr", "--rate", "fast", says="--rate")
+
+    def test_a_summary_to_mail(self):
+        for name in ("b.zarr", "c.zarr"):
+            shutil.copytree(self.folder / "a.zarr", self.folder / name)
+        self.tessera("verify", "b.zarr", "--record", "--quiet")
+        said = self.tessera("verify", "a.zarr", "b.zarr", "c.zarr", "--due", "90d", "--record", "--summary")
+        self.assertRegex(said, r"^2 paths checked, chunks of [^;]*; 1 not due; all sound\n$")
+        self.flip("c.zarr/c/0/0")
+        found = self.run_program("verify", "a.zarr", "c.zarr", "gone.zarr", "--summary")
+        self.assertEqual(found.returncode, 2)
+        lines = found.stdout.splitlines()
+        self.assertIn("c/0/0", lines[0])
+        self.assertRegex(lines[-1], r"^2 paths checked, .*; NOT SOUND: c.zarr, gone.zarr$")
+        self.assertNotIn("a.zarr", found.stdout)
+        self.assertIn("gone.zarr", found.stderr)
+        self.assertEqual(self.run_program("verify", "c.zarr", "--summary", "--quiet").stdout, "")
+
+    def test_the_module_does_the_same(self):
+        text = ("import tessera\n"
+                "assert tessera.verify('a.zarr', rate='500M') == tessera.verify('a.zarr')\n"
+                "for wrong in (0, 'fast'):\n"
+                "    try: tessera.verify('a.zarr', rate=wrong)\n"
+                "    except tessera.InvalidArgument as e: assert 'rate' in str(e)\n"
+                "    else: raise AssertionError(wrong)\n")
+        done = subprocess.run([sys.executable, "-B", "-c", text], cwd=self.folder, capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": module_folder()})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Sums(FixityTest):
+    def setUp(self):
+        super().setUp()
+        self.tessera("seal", "a.zarr", "--quiet")
+        shutil.copytree(self.folder / "a.zarr", self.folder / "b.zarr")
+
+    def test_two_copies_by_their_seals(self):
+        self.assertIn("13 files have the same sums", self.tessera("diff", "a.zarr", "b.zarr", "--sums"))
+        # The data are not read: damage is for verify.
+        self.flip("b.zarr/c/0/0")
+        (self.folder / "b.zarr/c/1/1").chmod(0)
+        self.tessera("diff", "a.zarr", "b.zarr", "--sums")
+        (self.folder / "b.zarr/c/1/1").chmod(0o644)
+        shutil.rmtree(self.folder / "b.zarr")
+        shutil.copytree(self.folder / "a.zarr", self.folder / "b.zarr")
+        self.tessera("set", "b.zarr", "0,0", "7", "--break-seal", "--quiet")
+        self.refused("diff", "a.zarr", "b.zarr", "--sums", says=("b.zarr", "seal was broken"))
+        (self.folder / "b.zarr/c/3/2").unlink()
+        self.tessera("seal", "b.zarr", "--overwrite", "--unchecked", "--readme", "--quiet")
+        found = self.tessera_json("diff", "a.zarr", "b.zarr", "--sums", code=1)
+        self.assertEqual(found, {"equal": False, "same": 11, "different": ["c/0/0"], "only_in_a": ["c/3/2"], "only_in_b": []})
+        self.assertEqual(self.tessera("diff", "b.zarr", "a.zarr", "--sums", code=1).splitlines(),
+                         ["c/0/0: the sums differ", "c/3/2: only in B", "11 files have the same sums by both seals"])
+
+    def test_what_has_no_seal(self):
+        self.tessera("import", "values.npy", "c.zarr", "--quiet")
+        self.refused("diff", "a.zarr", "c.zarr", "--sums", says=("c.zarr", "has no seal"))
+        self.refused("diff", "a.zarr", "nothing", "--sums", says="nothing")
+        self.assertIn("--raw excludes --sums", self.run_program("diff", "a.zarr", "b.zarr", "--sums", "--raw").stderr)
+
+    def test_files_with_their_seals_beside_them(self):
+        for name in ("c.zip", "d.zip"):
+            self.tessera("copy", "a.zarr", name, "--quiet")
+            self.tessera("seal", name, "--quiet")
+        # A seal of one zip has its name.
+        found = self.tessera_json("diff", "c.zip", "d.zip", "--sums", code=1)
+        self.assertEqual((found["same"], found["only_in_a"], found["only_in_b"]), (0, ["c.zip"], ["d.zip"]))
+
+    def test_the_module_does_the_same(self):
+        text = ("import tessera\n"
+                "assert tessera.diff_sums('a.zarr', 'b.zarr') == {'equal': True, 'same': 13, 'different': [], 'only_in_a': [],\n"
+                "                                                 'only_in_b': []}\n")
         done = subprocess.run([sys.executable, "-B", "-c", text], cwd=self.folder, capture_output=True, text=True,
                               env={**os.environ, "PYTHONPATH": module_folder()})
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -49,6 +49,7 @@ CALLS = {
     "create_group": lambda: (tessera.create_group, dict(path="new.zarr")),
     "dask_run": lambda: (tessera.dask_run, dict(job=None, client=None)),
     "diff": lambda: (tessera.diff, dict(a="a.zarr", b="a.zarr")),
+    "diff_sums": lambda: (tessera.diff_sums, dict(a="a.zarr", b="a.zarr")),
     "digest": lambda: (tessera.digest, dict(array="a.zarr")),
     "find": lambda: (tessera.find, dict(array="a.zarr", condition="value > 1")),
     "fixity": lambda: (tessera.fixity, dict(path="a.zarr")),

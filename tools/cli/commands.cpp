@@ -202,7 +202,7 @@ constexpr Command table[] = {
      "the codes). Of two packings the values are equal within rounding; where only the codes differ, a line says so.\n"
      "Lists the first elements that differ (index, A's, B's) and the largest difference. Of two groups\n"
      "everything below them is compared by its path, attributes too. Arrays whose chunk files are the same, as those\n"
-     "of a snapshot are until they change, are not read.\n"
+     "of a snapshot are until they change, are not read. --sums compares two sealed copies by their seals alone.\n"
      "Exit code 0 when there is no difference, 1 when there is one.\n\n"
      "Example:\n"
      "  tessera diff grid.zarr backup.npz::grid --rtol 1e-6\n"

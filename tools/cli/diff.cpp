@@ -7,10 +7,15 @@
 #include <tessera/meaning.h>
 #include <tessera/measure.h>
 #include <tessera/report_values.h>
+#include <tessera/seal_difference.h>
 #include <tessera/turned.h>
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <ranges>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "command.h"
 #include "options.h"
@@ -27,6 +32,7 @@ struct DiffOptions {
     std::optional<std::string> selection;
     Tolerance tolerance;
     bool raw = false;
+    bool sums = false;
 };
 
 void print_difference(const Difference& found, const DiffOptions& o) {
@@ -167,11 +173,37 @@ int diff_located(Session& session, const DiffOptions& o, int places, const Locat
     return found.none() ? exit_done : exit_differences;
 }
 
+// ---- seals
+
+void print_paths(const std::vector<std::string>& paths, std::string_view what, const DiffOptions& o, int places) {
+    for (const std::string& path : paths | std::views::take(places)) {
+        print(printable(fmt::format("{}: {}", path, what)) + "\n");
+    }
+    if (std::cmp_greater(paths.size(), places)) {
+        print(fmt::format("  … and {} more (--places shows more than {})\n",
+                          grouped(paths.size() - static_cast<std::size_t>(places)), o.places));
+    }
+}
+
+int diff_sums(Session& session, const DiffOptions& o, int places) {
+    const SealDifference found = seal_difference(o.a, o.b);
+    if (session.options().json) {
+        print_json(seal_difference_value(found));
+    } else if (!session.options().quiet) {
+        print_paths(found.different, "the sums differ", o, places);
+        print_paths(found.only_in_a, "only in A", o, places);
+        print_paths(found.only_in_b, "only in B", o, places);
+        print(fmt::format("{} have the same sums by both seals\n", count_text(found.same, "file")));
+    }
+    return found.none() ? exit_done : exit_differences;
+}
+
 int diff(Session& session, const DiffOptions& o) {
     if (!(o.tolerance.atol >= 0) || !(o.tolerance.rtol >= 0)) {
         throw invalid_argument("--atol and --rtol must be 0 or more");
     }
     const int places = parse_number("--places", o.places, 0, 1'000'000);
+    if (o.sums) return diff_sums(session, o, places);
     return at_located(o.a, [&](const Located& a) {
         return at_located(o.b, [&](const Located& b) { return diff_located(session, o, places, a, b); });
     });
@@ -192,6 +224,10 @@ Run declare_diff(CLI::App& app) {
     app.add_option("--rtol", o->tolerance.rtol, "and by this much of B's")->option_text("X");
     app.add_flag("--raw", o->raw, "compare the stored codes, as digest does, not what they stand for");
     app.add_option("--places", o->places, "list so many of the elements that differ (default 10)")->option_text("N");
+    app.add_flag("--sums", o->sums,
+                 "compare two sealed copies by the sums of their seals, file by file; no data are read (verify says\n"
+                 "whether the files still are as they were sealed)")
+        ->excludes("--sel", "--atol", "--rtol", "--raw");
     return [o](Session& session) { return diff(session, *o); };
 }
 

@@ -1,8 +1,14 @@
 // tessera verify
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <tessera/locate.h>
+#include <tessera/paced_progress.h>
+#include <tessera/quantities.h>
 #include <tessera/report_values.h>
 #include <tessera/verify.h>
+#include <unistd.h>
 
 #include <tessera/error_text.h>
 #include <tessera/fnv.h>
@@ -33,8 +39,27 @@ struct VerifyCall {
     bool verbose = false;
     bool complete = false, ome = false, geo = false;
     bool record = false;
-    std::string due, sample;
+    bool nice = false, summary = false;
+    std::string due, sample, rate;
 };
+
+/// What the last line tells somebody who gets it by mail.
+struct Tally {
+    std::int64_t checked = 0, not_due = 0;
+    std::uint64_t bytes = 0;
+    std::vector<std::string> bad;  ///< paths that are not sound, or could not be checked
+};
+
+/// Lets everybody else go first, at the processor and at the disk. Threads that begin later inherit it.
+void be_nice() {
+    constexpr int last = 19;
+    (void)::setpriority(PRIO_PROCESS, 0, last);
+#ifdef SYS_ioprio_set
+    constexpr int this_thread = 1;      // IOPRIO_WHO_PROCESS
+    constexpr int when_idle = 3 << 13;  // IOPRIO_CLASS_IDLE
+    (void)::syscall(SYS_ioprio_set, this_thread, 0, when_idle);
+#endif
+}
 
 /// A part of the chunks, by a hash of their names: of n parts the one after that of the last recorded sample.
 struct Sample {
@@ -74,12 +99,31 @@ std::string record_found(const VerifyCall& o, const std::string& path, const Ver
     return record_fixity(path, "verify", found);
 }
 
-int verify_path(Session& session, const VerifyCall& o, const std::string& path) {
+void report_found(Session& session, const VerifyCall& o, const std::string& path, const VerifyReport& report,
+                  const std::optional<Sample>& sample, const std::string& hash) {
+    if (session.options().json) {
+        Value value = verified_value(path, report, advised);
+        if (sample) value.set("sample", o.sample);
+        if (o.record) value.set("recorded", hash);
+        print_json(value);
+    } else if (!session.options().quiet && !(o.summary && report.sound())) {
+        print_report(path, report, o.verbose, o.complete);
+        if (sample) print(printable(fmt::format("{}: {}", path, sample->text())) + "\n");
+        if (o.record) print(printable(fmt::format("{}: recorded: {}", path, hash)) + "\n");
+    }
+}
+
+int verify_path(Session& session, const VerifyCall& o, const std::string& path, Tally& tally) {
     if (o.record) require_fixity_log(path);
     if (!o.due.empty()) {
-        if (const auto when = checked_within(path, o.due, o.complete)) return not_due(session, path, *when);
+        if (const auto when = checked_within(path, o.due, o.complete)) {
+            ++tally.not_due;
+            return o.summary && !session.options().json ? exit_done : not_due(session, path, *when);
+        }
     }
     VerifyOptions options{.io = session.io(), .complete = o.complete, .ome = o.ome, .geo = o.geo};
+    std::optional<PacedProgress> paced;
+    if (!o.rate.empty()) options.io.progress = &paced.emplace(parse_bytes("--rate", o.rate), options.io.progress);
     std::optional<Sample> sample;
     if (!o.sample.empty()) {
         sample = sample_of(path, o.sample);
@@ -89,17 +133,49 @@ int verify_path(Session& session, const VerifyCall& o, const std::string& path) 
     const VerifyReport report = again_when_replaced(path, [&] { return verify(path, options); });
     session.clear_progress();
     const std::string hash = o.record ? record_found(o, path, report) : "";
-    if (session.options().json) {
-        Value value = verified_value(path, report, advised);
-        if (sample) value.set("sample", o.sample);
-        if (o.record) value.set("recorded", hash);
-        print_json(value);
-    } else if (!session.options().quiet) {
-        print_report(path, report, o.verbose, o.complete);
-        if (sample) print(printable(fmt::format("{}: {}", path, sample->text())) + "\n");
-        if (o.record) print(printable(fmt::format("{}: recorded: {}", path, hash)) + "\n");
-    }
+    ++tally.checked;
+    tally.bytes += report.bytes;
+    report_found(session, o, path, report, sample, hash);
+    if (!report.sound()) tally.bad.push_back(path);
     return report.sound() ? exit_done : exit_differences;
+}
+
+/// `ended`: not stopped before all paths had their turn.
+void print_summary(const Tally& tally, bool ended) {
+    std::string text =
+        fmt::format("{} checked, chunks of {}", count_text(tally.checked, "path"), bytes_text(tally.bytes));
+    if (tally.not_due > 0) text += fmt::format("; {} not due", tally.not_due);
+    if (!tally.bad.empty()) {
+        text += fmt::format("; NOT SOUND: {}", fmt::join(tally.bad, ", "));
+    } else if (tally.checked > 0) {
+        text += "; all sound";
+    }
+    if (!ended) text += "; stopped before the end";
+    print(printable(text) + "\n");
+}
+
+int verify_paths(Session& session, const VerifyCall& o) {
+    if (o.nice) be_nice();
+    Tally tally;
+    const auto end = [&](bool ended) {
+        if (o.summary && !session.options().quiet && !session.options().json) print_summary(tally, ended);
+    };
+    const auto check = [&](const std::string& path) {
+        try {
+            return verify_path(session, o, path, tally);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::cancelled) tally.bad.push_back(path);
+            throw;
+        }
+    };
+    try {
+        const int code = for_each_path(session, o.paths, check);
+        end(true);
+        return code;
+    } catch (const Error& e) {
+        end(e.code() != ErrorCode::cancelled);
+        throw;
+    }
 }
 
 }  // namespace
@@ -127,9 +203,11 @@ Run declare_verify(CLI::App& app) {
                    "seals are not compared")
         ->option_text("5%")
         ->excludes("--ome", "--geo");
-    return [o](Session& session) {
-        return for_each_path(session, o->paths, [&](const auto& path) { return verify_path(session, *o, path); });
-    };
+    app.add_option("--rate", o->rate, "read no more than this in a second: 50M")->option_text("BYTES");
+    app.add_flag("--nice", o->nice, "let all other programs go first, at the processor and at the disk");
+    app.add_flag("--summary", o->summary,
+                 "for mail: report only what is not sound, and end with one line about all paths");
+    return [o](Session& session) { return verify_paths(session, *o); };
 }
 
 }  // namespace tessera::cli

@@ -175,6 +175,19 @@ Value difference_value(const Difference& found) {
     return value;
 }
 
+Value seal_difference_value(const SealDifference& found) {
+    const auto names = [](const std::vector<std::string>& paths) {
+        Value list = Value::array();
+        for (const std::string& path : paths) list.push_back(path);
+        return list;
+    };
+    return {{"equal", found.none()},
+            {"same", found.same},
+            {"different", names(found.different)},
+            {"only_in_a", names(found.only_in_a)},
+            {"only_in_b", names(found.only_in_b)}};
+}
+
 void add_statistics(Value& value, const Statistics& s) {
     value.set("dtype", s.dtype.to_string());
     value.set("count", s.count);

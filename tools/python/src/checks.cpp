@@ -13,9 +13,12 @@
 #include <tessera/json.h>
 #include <tessera/meaning.h>
 #include <tessera/measure.h>
+#include <tessera/paced_progress.h>
 #include <tessera/place.h>
+#include <tessera/quantities.h>
 #include <tessera/report_values.h>
 #include <tessera/seal.h>
+#include <tessera/seal_difference.h>
 #include <tessera/shared_source.h>
 #include <tessera/slices.h>
 #include <tessera/snapshot.h>
@@ -69,13 +72,16 @@ VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool 
 }
 
 py::object verify_path(const py::object& path, bool seals, bool complete, bool ome, bool geo, bool for_seal,
-                       bool record, const WorkOptions& options) {
+                       bool record, const std::string& rate, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     if (record && (ome || geo))
         throw invalid_argument("record: no chunk is read for ome and geo, so there is nothing to record");
     if (record) (void)require_fixity_directory(name);
-    const VerifyReport report = Work(options).run(
-        [&](const IoOptions& io) { return verify_at(name, seals, complete, ome, geo, for_seal, io); });
+    const VerifyReport report = Work(options).run([&](IoOptions io) {
+        std::optional<PacedProgress> paced;
+        if (!rate.empty()) io.progress = &paced.emplace(parse_bytes("rate", rate), io.progress);
+        return verify_at(name, seals, complete, ome, geo, for_seal, io);
+    });
     Value value = verified_value(name, report, advised);
     if (record) {
         Value found = verified_counts(report);
@@ -90,6 +96,13 @@ py::object verify_path(const py::object& path, bool seals, bool complete, bool o
 py::object fixity_of(const py::object& path) {
     const std::string name = path_from_python(path);
     return report_to_python(fixity_value(read_fixity(require_fixity_directory(name))));
+}
+
+py::object difference_of_sums(const py::object& a, const py::object& b) {
+    const std::string one = path_from_python(a);
+    const std::string two = path_from_python(b);
+    return report_to_python(
+        seal_difference_value(Work().run([&](const IoOptions&) { return seal_difference(one, two); })));
 }
 
 /// As at_place(), also for seals that lie beside what they are of.
@@ -357,8 +370,10 @@ void bind_snapshots(py::module_& module) {
 
 void bind_checks(py::module_& module) {
     module.def("verify", &verify_path, py::arg("path"), py::kw_only(), py::arg("seals"), py::arg("complete"),
-               py::arg("ome"), py::arg("geo"), py::arg("for_seal"), py::arg("record"), py::arg("options"));
+               py::arg("ome"), py::arg("geo"), py::arg("for_seal"), py::arg("record"), py::arg("rate"),
+               py::arg("options"));
     module.def("fixity", &fixity_of, py::arg("path"));
+    module.def("difference_of_sums", &difference_of_sums, py::arg("a"), py::arg("b"));
     module.def("repair", &repair_path, py::arg("path"), py::kw_only(), py::arg("dry_run"), py::arg("give_up_batches"),
                py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("from_copy"),
                py::arg("place"), py::arg("options"));

@@ -17,7 +17,7 @@ from ._types import Document, Remote
 
 @over_network_of_node
 def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool = False, geo: bool = False,
-           record: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+           record: bool = False, rate: Union[int, str, None] = None, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Remote = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
 
@@ -36,6 +36,8 @@ def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool
     record : bool
         Add a line to the fixity log of the array or group, which must lie in a directory; `recorded` is then the line's
         hash. See :func:`fixity`.
+    rate : int or str, optional
+        Read no more bytes than this in a second: ``"50M"``.
     storage_options : dict, optional
         As in :func:`open`; by default those that the array or group was opened with.
 
@@ -52,7 +54,7 @@ def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool
     True
     """
     found = _tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, geo=geo, for_seal=False, record=record,
-                            options=work(threads, max_memory, progress))
+                            rate="" if rate is None else str(rate), options=work(threads, max_memory, progress))
     return Verification(found, findings=[Finding(finding) for finding in found["findings"]])
 
 
@@ -68,6 +70,19 @@ def fixity(path: Place) -> Document:
         off no longer has it.
     """
     found: Document = _tessera.fixity(_path_of(path))
+    return found
+
+
+def diff_sums(a: Place, b: Place) -> Document:
+    """Compare two sealed copies by the sums of their seals, file by file, without reading data.
+
+    Returns
+    -------
+    dict
+        `equal`; `same`, the number of files with the same sum; and the paths of the others: `different`, `only_in_a`,
+        `only_in_b`. Whether the files still are as they were sealed is for :func:`verify` to say.
+    """
+    found: Document = _tessera.difference_of_sums(_path_of(a), _path_of(b))
     return found
 
 
@@ -104,7 +119,7 @@ def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False,
 
 
 def _require_sound(place: str, check: bool, progress: ProgressCallback) -> None:
-    report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check, record=False,
+    report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check, record=False, rate="",
                              options=work(0, 0, progress))
     if not report["sound"]:
         from ._errors import Corrupt

@@ -9,6 +9,7 @@
 #include <tessera/error.h>
 #include <tessera/measure.h>
 #include <tessera/seal.h>
+#include <tessera/seal_difference.h>
 #include <tessera/snapshot.h>
 #include <tessera/value.h>
 #include <tessera/verify.h>
@@ -30,6 +31,7 @@ using Advised = std::string (*)(const std::string& message, const std::vector<Ad
 [[nodiscard]] Value snapshot_value(const SnapshotInfo& info);
 [[nodiscard]] Value indexed_value(const std::string& path, const Indexed& made);
 [[nodiscard]] Value difference_value(const Difference& found);
+[[nodiscard]] Value seal_difference_value(const SealDifference& found);
 /// Adds the members of one field, or of plain elements.
 void add_statistics(Value& value, const Statistics& found);
 
