@@ -62,6 +62,7 @@ CALLS = {
     "open": lambda: (tessera.open, dict(path="a.zarr")),
     "open_array": lambda: (tessera.open_array, dict(path="a.zarr")),
     "open_group": lambda: (tessera.open_group, dict(path="g.zarr")),
+    "package": lambda: (tessera.package, dict(path="a.zarr", folder="new", size="1M")),
     "plan": lambda: (tessera.plan, dict(command="copy", source="a.zarr", target="new.zarr", out="j.json")),
     "plan_reduce": lambda: (tessera.plan, dict(command="reduce", source="a.zarr", target="new.zarr", out="j.json", how="mean", axis=0)),
     "pyramid": lambda: (tessera.pyramid, dict(array="a.zarr", destination="new.zarr")),

@@ -2,6 +2,7 @@
 #include <tessera/edit.h>
 #include <tessera/report_values.h>
 #include <tessera/seal.h>
+#include <tessera/seal_signature.h>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ namespace tessera::cli {
 namespace {
 
 struct SealCall {
-    std::string path, bag, parity, ocfl, id, message;
+    std::string path, bag, parity, ocfl, id, message, sign;
     bool overwrite = false;
     bool unchecked = false;
     bool check = false;
@@ -80,6 +81,7 @@ void report_sealed(Session& session, const SealCall& o, const SealOptions& how, 
         size += fmt::format(", without {} outside of {}", count_text(sealed.outside, "chunk file"),
                             sealed.outside == 1 ? "its array" : "their arrays");
     }
+    if (!o.sign.empty()) size += ", signed";
     report(session, sealed_value(o.path, manifest, sealed),
            !sealed.written ? fmt::format("{}: sealed already, and nothing changed since ({})", o.path, size)
            : o.bag.empty() ? fmt::format("sealed {} in {} ({})", o.path, manifest, size)
@@ -195,6 +197,7 @@ int seal_path(Session& session, const SealCall& o) {
                                  {.info = info, .parity = how.parity, .io = session.io(), .store = session.store()});
     session.clear_progress();
     require_present(place);
+    if (!o.sign.empty()) (void)sign_seal(place, o.sign);
     if (o.bag.empty()) note_fixity(session, o.path, "seal", sealed_counts(sealed));
     report_sealed(session, o, how, sealed);
     note_cost(session, how, sealed);
@@ -227,6 +230,10 @@ Run declare_seal(CLI::App& app) {
     app.add_flag("--readme", o->readme,
                  "put a page beside the data, README.tessera.txt, that says how to read them without Tessera, with a\n"
                  "program of Python for each layout; later seals renew it")
+        ->excludes("--bagit");
+    app.add_option("--sign", o->sign,
+                   "sign the seal with this key: of OpenSSH, by ssh-keygen, or of minisign, by minisign")
+        ->option_text("KEY")
         ->excludes("--bagit");
     app.add_flag("--overwrite", o->overwrite,
                  "seal again, whatever was changed, lost or added since the last seal, except for files that\n"

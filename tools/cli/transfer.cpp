@@ -27,6 +27,7 @@
 #include "advice.h"
 #include "job.h"
 #include "options.h"
+#include "package.h"
 #include "settings.h"
 #include "streams.h"
 #include "transfer_report.h"
@@ -385,7 +386,11 @@ Run declare_copy(CLI::App& app) {
     declare_places(app, *o, "an array, a group, an array file or a member of one",
                    "a directory, or a .zip, .ozx or array file by its extension");
     declare_transfer(app, *o, without(0));
-    return [o](Session& session) { return transfer(session, *o, "copied"); };
+    const auto packages = declare_package(app);
+    return [o, packages](Session& session) {
+        if (packages->size.empty()) return transfer(session, *o, "copied");
+        return make_packages_of(session, *packages, o->source, o->destination);
+    };
 }
 
 Run declare_rechunk(CLI::App& app) {

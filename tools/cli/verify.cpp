@@ -8,6 +8,7 @@
 #include <tessera/quantities.h>
 #include <tessera/report_values.h>
 #include <tessera/verify.h>
+#include <tessera/verify_signature.h>
 #include <unistd.h>
 
 #include <tessera/error_text.h>
@@ -40,7 +41,7 @@ struct VerifyCall {
     bool complete = false, ome = false, geo = false;
     bool record = false;
     bool nice = false, summary = false;
-    std::string due, sample, rate;
+    std::string due, sample, rate, signers;
 };
 
 /// What the last line tells somebody who gets it by mail.
@@ -52,13 +53,13 @@ struct Tally {
 
 /// Lets everybody else go first, at the processor and at the disk. Threads that begin later inherit it.
 void be_nice() {
-    constexpr int last = 19;
-    (void)::setpriority(PRIO_PROCESS, 0, last);
 #ifdef SYS_ioprio_set
     constexpr int this_thread = 1;      // IOPRIO_WHO_PROCESS
     constexpr int when_idle = 3 << 13;  // IOPRIO_CLASS_IDLE
     (void)::syscall(SYS_ioprio_set, this_thread, 0, when_idle);
 #endif
+    constexpr int last = 19;
+    (void)::setpriority(PRIO_PROCESS, 0, last);
 }
 
 /// A part of the chunks, by a hash of their names: of n parts the one after that of the last recorded sample.
@@ -130,7 +131,8 @@ int verify_path(Session& session, const VerifyCall& o, const std::string& path, 
         options.trust = [s = *sample](std::string_view key) { return s.leaves_out(key); };
         options.seals = false;  // whose sums are of everything
     }
-    const VerifyReport report = again_when_replaced(path, [&] { return verify(path, options); });
+    VerifyReport report = again_when_replaced(path, [&] { return verify(path, options); });
+    if (!o.signers.empty()) add_signature(report, path, o.signers);
     session.clear_progress();
     const std::string hash = o.record ? record_found(o, path, report) : "";
     ++tally.checked;
@@ -203,6 +205,12 @@ Run declare_verify(CLI::App& app) {
                    "seals are not compared")
         ->option_text("5%")
         ->excludes("--ome", "--geo");
+    app.add_option(
+           "--signers", o->signers,
+           "the seal has to be signed by one of these: a file of allowed signers of OpenSSH, or a public key of\n"
+           "minisign")
+        ->option_text("FILE")
+        ->excludes("--ome", "--geo", "--sample");
     app.add_option("--rate", o->rate, "read no more than this in a second: 50M")->option_text("BYTES");
     app.add_flag("--nice", o->nice, "let all other programs go first, at the processor and at the disk");
     app.add_flag("--summary", o->summary,

@@ -7,6 +7,7 @@
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
 #include <tessera/own_names.h>
+#include <tessera/seal_signature.h>
 
 #include <algorithm>
 #include <array>
@@ -232,6 +233,7 @@ Sealed seal(const PlaceRef& place, const SealOptions& options) {
             place.store.sync();
             drop_parity(place);
         }
+        drop_signatures(place);
         result.written = true;
     }
     // This comes last: if the run is killed before, the new seal counts as broken, which loses nothing.

@@ -188,6 +188,11 @@ Value seal_difference_value(const SealDifference& found) {
             {"only_in_b", names(found.only_in_b)}};
 }
 
+Value packaged_value(const std::string& path, const std::string& folder, const Packaged& made) {
+    return {{"path", path},        {"folder", folder},    {"packages", made.packages},
+            {"files", made.files}, {"bytes", made.bytes}, {"parity_bytes", made.parity_bytes}};
+}
+
 void add_statistics(Value& value, const Statistics& s) {
     value.set("dtype", s.dtype.to_string());
     value.set("count", s.count);

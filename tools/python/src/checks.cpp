@@ -14,15 +14,18 @@
 #include <tessera/meaning.h>
 #include <tessera/measure.h>
 #include <tessera/paced_progress.h>
+#include <tessera/packages.h>
 #include <tessera/place.h>
 #include <tessera/quantities.h>
 #include <tessera/report_values.h>
 #include <tessera/seal.h>
 #include <tessera/seal_difference.h>
+#include <tessera/seal_signature.h>
 #include <tessera/shared_source.h>
 #include <tessera/slices.h>
 #include <tessera/snapshot.h>
 #include <tessera/verify.h>
+#include <tessera/verify_signature.h>
 
 #include <algorithm>
 #include <memory>
@@ -72,7 +75,8 @@ VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool 
 }
 
 py::object verify_path(const py::object& path, bool seals, bool complete, bool ome, bool geo, bool for_seal,
-                       bool record, const std::string& rate, const WorkOptions& options) {
+                       bool record, const std::string& rate, const std::optional<std::string>& signers,
+                       const WorkOptions& options) {
     const std::string name = path_from_python(path);
     if (record && (ome || geo))
         throw invalid_argument("record: no chunk is read for ome and geo, so there is nothing to record");
@@ -80,7 +84,9 @@ py::object verify_path(const py::object& path, bool seals, bool complete, bool o
     const VerifyReport report = Work(options).run([&](IoOptions io) {
         std::optional<PacedProgress> paced;
         if (!rate.empty()) io.progress = &paced.emplace(parse_bytes("rate", rate), io.progress);
-        return verify_at(name, seals, complete, ome, geo, for_seal, io);
+        VerifyReport found = verify_at(name, seals, complete, ome, geo, for_seal, io);
+        if (signers) add_signature(found, name, *signers);
+        return found;
     });
     Value value = verified_value(name, report, advised);
     if (record) {
@@ -135,15 +141,19 @@ py::object repair_path(const py::object& path, bool dry_run, bool give_up_batche
 
 /// `parity`: "" as it is, "0" for none, or a redundancy.
 py::object seal_path(const py::object& path, bool overwrite, const std::string& parity,
-                     const std::vector<std::string>& accept, bool check, bool readme, const PlaceOptions& place,
-                     const WorkOptions& options) {
+                     const std::vector<std::string>& accept, bool check, bool readme,
+                     const std::optional<std::string>& sign, const PlaceOptions& place, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     SealOptions how{.overwrite = overwrite, .accept = accept, .check = check, .readme = readme};
     how.drop_parity = parity == "0";
     if (!parity.empty() && !how.drop_parity) how.parity = parse_redundancy(parity);
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
         how.io = io;
-        return at_seal(name, place.store(), true, [&](const Place& at) { return seal(at, how); });
+        return at_seal(name, place.store(), true, [&](const Place& at) {
+            Sealed made = seal(at, how);
+            if (sign) (void)sign_seal(at, *sign);
+            return made;
+        });
     });
     (void)note_fixity(name, "seal", TESSERA_VERSION, sealed_counts(sealed));
     const bool file = std::filesystem::is_regular_file(name);
@@ -183,6 +193,19 @@ py::object add_ocfl_version_of(const py::object& path, const py::object& root, c
         });
     });
     return report_to_python(ocfl_value(name, id, added));
+}
+
+py::object make_packages_of(const py::object& path, const py::object& folder, const std::string& size,
+                            const std::string& parity, const PlaceOptions& place, const WorkOptions& options) {
+    const std::string name = path_from_python(path);
+    const std::string to = path_from_python(folder);
+    PackageOptions how{.size = parse_bytes("size", size), .store = place.store()};
+    if (!parity.empty() && parity != "0") how.parity = parse_redundancy(parity);
+    const Packaged made = Work(options).run([&](const IoOptions& io) {
+        how.io = io;
+        return at_place(name, place.store(), [&](const Place& at) { return make_packages(at, to, how); });
+    });
+    return report_to_python(packaged_value(name, to, made));
 }
 
 std::string digest_of(ArrayHandle& handle, const WorkOptions& options) {
@@ -371,14 +394,17 @@ void bind_snapshots(py::module_& module) {
 void bind_checks(py::module_& module) {
     module.def("verify", &verify_path, py::arg("path"), py::kw_only(), py::arg("seals"), py::arg("complete"),
                py::arg("ome"), py::arg("geo"), py::arg("for_seal"), py::arg("record"), py::arg("rate"),
-               py::arg("options"));
+               py::arg("signers"), py::arg("options"));
     module.def("fixity", &fixity_of, py::arg("path"));
+    module.def("make_packages", &make_packages_of, py::arg("path"), py::arg("folder"), py::arg("size"),
+               py::arg("parity"), py::arg("place"), py::arg("options"));
     module.def("difference_of_sums", &difference_of_sums, py::arg("a"), py::arg("b"));
     module.def("repair", &repair_path, py::arg("path"), py::kw_only(), py::arg("dry_run"), py::arg("give_up_batches"),
                py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("from_copy"),
                py::arg("place"), py::arg("options"));
     module.def("seal", &seal_path, py::arg("path"), py::kw_only(), py::arg("overwrite"), py::arg("parity"),
-               py::arg("accept"), py::arg("check"), py::arg("readme"), py::arg("place"), py::arg("options"));
+               py::arg("accept"), py::arg("check"), py::arg("readme"), py::arg("sign"), py::arg("place"),
+               py::arg("options"));
     module.def("make_bag", &make_bag_of);
     module.def("add_ocfl_version", &add_ocfl_version_of);
     module.def("digest", &digest_of);

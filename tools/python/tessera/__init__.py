@@ -17,7 +17,7 @@ Open an array, index it like a NumPy array, and write to it safely from many pro
 opening and making     open, open_array, open_group, create, zeros, full, create_group, save, load
 copying                copy, convert, refs
 computing              calc, reduce, coarsen, regrid, pyramid, stack, concat, unstack
-checking               verify, repair, seal, seal_ocfl, fixity, digest, diff, diff_sums, stats, find, index, info
+checking               verify, repair, seal, seal_ocfl, package, fixity, digest, diff, diff_sums, stats, find, index, info
 going back             snapshot, snapshots, restore, undo, Array.edit
 looking                Array.view, Array.show, thumbnails, serve
 writing together       Array.update, Array.append, Array.cached
@@ -51,8 +51,8 @@ from ._picture import Picture, thumbnails
 from ._serve import Server, Shown, serve
 from ._tessera import version as __version__
 from ._to_zarr import to_zarr
-from ._safety import (diff_sums, fixity, remove_snapshot, repair, restore, seal, seal_ocfl, snapshot, snapshots, undo,
-                      verify)
+from ._safety import (diff_sums, fixity, package, remove_snapshot, repair, restore, seal, seal_ocfl, snapshot, snapshots,
+                      undo, verify)
 from ._commands import (convert, copy, create, create_group, diff, digest, find, full, index, info, load, open, open_array, open_group,
                      read_in_process, refs, save, stats, zeros)
 from . import types
@@ -70,7 +70,7 @@ __all__ = [
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unfinished", "Unsupported",
     "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "diff_sums", "digest", "find", "fixity",
-    "full", "index", "info", "load", "open", "open_array", "open_group", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid",
+    "full", "index", "info", "load", "open", "open_array", "open_group", "package", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid",
     "remove_snapshot", "repair", "restore", "save", "seal", "seal_ocfl", "serve", "snapshot", "snapshots",
     "stack", "stats", "thumbnails", "store", "to_zarr", "types", "undo", "unstack", "verify", "zarr_view", "zeros",
 ]

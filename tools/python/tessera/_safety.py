@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Mapping, Optional, Sequence, Union
 
 from . import _tessera
@@ -15,9 +16,13 @@ from ._commands import Place, _path_of, _place, open
 from ._types import Document, Remote
 
 
+def _file(path: Optional[Path]) -> Optional[str]:
+    return None if path is None else os.fspath(path)
+
+
 @over_network_of_node
 def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool = False, geo: bool = False,
-           record: bool = False, rate: Union[int, str, None] = None, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+           record: bool = False, rate: Union[int, str, None] = None, signers: Optional[Path] = None, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Remote = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
 
@@ -38,6 +43,8 @@ def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool
         hash. See :func:`fixity`.
     rate : int or str, optional
         Read no more bytes than this in a second: ``"50M"``.
+    signers : path, optional
+        The seal has to be signed by one of these: a file of allowed signers of OpenSSH, or a public key of minisign.
     storage_options : dict, optional
         As in :func:`open`; by default those that the array or group was opened with.
 
@@ -54,7 +61,8 @@ def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool
     True
     """
     found = _tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, geo=geo, for_seal=False, record=record,
-                            rate="" if rate is None else str(rate), options=work(threads, max_memory, progress))
+                            rate="" if rate is None else str(rate), signers=_file(signers),
+                            options=work(threads, max_memory, progress))
     return Verification(found, findings=[Finding(finding) for finding in found["findings"]])
 
 
@@ -120,7 +128,7 @@ def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False,
 
 def _require_sound(place: str, check: bool, progress: ProgressCallback) -> None:
     report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check, record=False, rate="",
-                             options=work(0, 0, progress))
+                             signers=None, options=work(0, 0, progress))
     if not report["sound"]:
         from ._errors import Corrupt
 
@@ -142,7 +150,7 @@ def _bag_words(info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None])
 def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None] = None,
          overwrite: bool = False, unchecked: bool = False,
          parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False, readme: bool = False,
-         progress: ProgressCallback = None, storage_options: Remote = None) -> Seal:
+         sign: Optional[Path] = None, progress: ProgressCallback = None, storage_options: Remote = None) -> Seal:
     """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
 
     Parameters
@@ -165,6 +173,8 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
         Read everything, even files with parity that have the size and time of the seal.
     readme : bool
         Put the page ``README.tessera.txt`` beside the data, which says how to read them without Tessera.
+    sign : path, optional
+        Sign the seal with this key: of OpenSSH, by ``ssh-keygen``, or of minisign, by ``minisign``.
     storage_options : dict, optional
         As in :func:`verify`.
 
@@ -190,11 +200,34 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
     if info is not None and bag is None:
         raise InvalidArgument("info: says what a bag is, which bag= makes")
     if bag is not None:
-        if readme:
-            raise InvalidArgument("readme: a bag leaves the data as they are; seal them with readme before")
+        if readme or sign is not None:
+            raise InvalidArgument("readme, sign: a bag leaves the data as they are; seal them before")
         return Seal(_tessera.make_bag(place, absolute(bag), redundancy, _bag_words(info), options, work(0, 0, progress)))
     return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
-                              readme=readme, place=options, options=work(0, 0, progress)))
+                              readme=readme, sign=_file(sign), place=options, options=work(0, 0, progress)))
+
+
+def package(path: Place, folder: Path, size: Union[int, str], *, parity: Union[str, int, None] = None,
+            progress: ProgressCallback = None) -> Document:
+    """Make a folder of zips of an array or a hierarchy, as a tape takes them, with an index that opens as the whole.
+
+    Parameters
+    ----------
+    folder : path
+        A new directory. ``tessera.open(folder / "index.json")`` opens the whole in place.
+    size : int or str
+        The largest size of a zip: ``"10G"``. Chunks are never cut.
+    parity : str or int, optional
+        Parity of the folder, from which :func:`repair` restores lost packages: a share as ``"10%"``, or a number of them.
+
+    Returns
+    -------
+    dict
+        `packages`, `files`, `bytes`, `parity_bytes`.
+    """
+    found: Document = _tessera.make_packages(_path_of(path), absolute(folder), str(size), "" if parity is None else str(parity),
+                                             _tessera.PlaceOptions(False), work(0, 0, progress))
+    return found
 
 
 def seal_ocfl(path: Place, root: Path, id: str, *, message: str = "", unchecked: bool = False,

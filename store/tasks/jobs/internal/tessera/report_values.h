@@ -8,6 +8,7 @@
 #include <tessera/chunk_index.h>
 #include <tessera/error.h>
 #include <tessera/measure.h>
+#include <tessera/packages.h>
 #include <tessera/seal.h>
 #include <tessera/seal_difference.h>
 #include <tessera/snapshot.h>
@@ -32,6 +33,7 @@ using Advised = std::string (*)(const std::string& message, const std::vector<Ad
 [[nodiscard]] Value indexed_value(const std::string& path, const Indexed& made);
 [[nodiscard]] Value difference_value(const Difference& found);
 [[nodiscard]] Value seal_difference_value(const SealDifference& found);
+[[nodiscard]] Value packaged_value(const std::string& path, const std::string& folder, const Packaged& made);
 /// Adds the members of one field, or of plain elements.
 void add_statistics(Value& value, const Statistics& found);
 

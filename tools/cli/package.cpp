@@ -1,0 +1,59 @@
+#include "package.h"
+
+#include <fmt/format.h>
+#include <tessera/error_text.h>
+#include <tessera/packages.h>
+#include <tessera/place.h>
+#include <tessera/quantities.h>
+#include <tessera/report_values.h>
+#include <tessera/seal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "hierarchy.h"
+#include "report.h"
+
+namespace tessera::cli {
+
+std::shared_ptr<PackageCall> declare_package(CLI::App& app) {
+    auto o = std::make_shared<PackageCall>();
+    const auto before = app.get_options([](const CLI::Option* option) { return option->nonpositional(); });
+    CLI::Option* const package =
+        app.add_option(
+               "--package", o->size,
+               "make DST a folder of zips of at most this size, as a tape takes them, with an index that opens as\n"
+               "the whole; chunks stay as they are")
+            ->option_text("10G");
+    CLI::Option* const parity =
+        app.add_option("--parity", o->parity,
+                       "parity of the packages, from which `repair DST` restores lost ones: 10%, "
+                       "or how many")
+            ->option_text("HOW-MUCH")
+            ->needs(package);
+    for (CLI::Option* const option : before) {
+        if (option == app.get_help_ptr()) continue;
+        package->excludes(option);
+        parity->excludes(option);
+    }
+    return o;
+}
+
+int make_packages_of(Session& session, const PackageCall& o, const std::string& source, const std::string& folder) {
+    if (session.planning) throw invalid_argument("--package: packages are made at once, and not by a job");
+    PackageOptions how{.size = parse_bytes("--package", o.size), .io = session.io(), .store = session.store()};
+    if (!o.parity.empty()) how.parity = parse_redundancy(o.parity);
+    StoreOptions reading = session.store();
+    reading.read_only = ::access(source.c_str(), W_OK) != 0;  // nothing can be locked there
+    const Packaged made =
+        at_place(source, reading, [&](const Place& place) { return make_packages(place, folder, how); });
+    session.clear_progress();
+    std::string text =
+        fmt::format("packaged {} → {} ({}, {} in {}", source, folder, count_text(made.packages, "package"),
+                    bytes_text(made.bytes), count_text(made.files, "file"));
+    if (made.parity_bytes > 0) text += fmt::format(", and parity of {}", bytes_text(made.parity_bytes));
+    report(session, packaged_value(source, folder, made), text + ")");
+    return exit_done;
+}
+
+}  // namespace tessera::cli
