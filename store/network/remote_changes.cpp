@@ -56,7 +56,7 @@ public:
             if (std::ranges::any_of(seen_, [](const auto& one) { return one.second.failed; })) return false;
             for (const auto& [key, seen] : seen_) {
                 if (seen.conflict) return true;
-                if (seen.version && !seen.set) read.emplace_back(key, *seen.version);
+                if (seen.version) read.emplace_back(key, *seen.version);
             }
         }
         // A value may have been replaced while it was read by ranges.

@@ -131,6 +131,104 @@ class KilledTest(remote.InBucket, program.ProgramTest):
                 self.assertEqual(self.keys(), [])
         self.assertGreater(points, 8)
 
+    def month(self, name, first, values, zarr):
+        """A group of two arrays along time, with its coordinate, and one array without it."""
+        arrays = {"t": (values, "time,x"), "n": (values.T.astype("<i2"), "x,time"),
+                  "time": (np.arange(first, first + len(values), dtype="<i4"), "time"), "x": (np.arange(3.0), "x")}
+        self.tessera("group", name, "--format", zarr, "--quiet")
+        for path, (elements, dims) in arrays.items():
+            self.save("part.npy", elements)
+            chunks = ",".join("3" if one == "time" else "2" for one in dims.split(","))
+            self.tessera("import", "part.npy", f"{name}/{path}", "--format", zarr, "--dims", dims, "--chunks", chunks,
+                         "--quiet")
+        self.tessera("attrs", f"{name}/time", "set", "units", "days since 2000-01-01", "--quiet")
+        self.tessera("consolidate", name, "--quiet")
+
+    def lengths(self):
+        """What a reader sees; the values are those that were appended."""
+        lengths = []
+        for path, axis in (("t", 0), ("n", 1), ("time", 0)):
+            values = self.exported(f"s3://bucket/g/{path}")
+            lengths.append(values.shape[axis])
+            if path == "time":
+                np.testing.assert_array_equal(values, np.arange(lengths[-1]))
+            else:
+                np.testing.assert_array_equal(values, self.all[:lengths[-1]] if path == "t" else self.all[:lengths[-1]].T)
+        return set(lengths)
+
+    def appends_all_or_nothing(self, zarr):
+        self.all = np.arange(33, dtype="<i4").reshape(11, 3)
+        self.month("jan.zarr", 0, self.all[:4], zarr)
+        self.month("feb.zarr", 4, self.all[4:9], zarr)
+        self.month("mar.zarr", 9, self.all[9:], zarr)
+        self.tessera("copy", "jan.zarr", "s3://bucket/g", "--quiet")
+        append = ["append", "s3://bucket/g", "feb.zarr", "--axis", "time", "--quiet"]
+        seen = []
+        for number, left in self.killed(append):
+            with self.subTest(number):
+                begun = any("batch" in str(file) for file in left.rglob("*"))
+                with self.place_of(left):
+                    seen.append(self.lengths())
+                    self.assertIn(seen[-1], ({4}, {9}))
+                    # Cron comes again.
+                    self.tessera(*append, "--skip-old")
+                    self.assertEqual(self.lengths(), {9})
+                    self.assertEqual([key for key in self.keys() if "batch" in key], [])
+                if not begun or zarr == "v2":
+                    continue
+                with self.place_of(left):
+                    # A writer of one array finds it as readers do.
+                    self.tessera("set", "s3://bucket/g/t", "0,1", "1", "--quiet")
+                    self.assertEqual(self.lengths(), seen[-1])
+                with self.place_of(left):
+                    self.tessera("repair", "s3://bucket/g", "--quiet")
+                    self.assertEqual(self.lengths(), seen[-1])
+                    self.assertEqual([key for key in self.keys() if "batch" in key], [])
+        self.assertEqual(seen, sorted(seen, key=max))
+        self.assertGreater(seen.count({4}), 15)
+        self.assertGreater(seen.count({9}), 5)
+        self.assertEqual(self.lengths(), {9})
+        self.tessera("verify", "s3://bucket/g")
+        return append
+
+    def test_appending_a_group(self):
+        append = self.appends_all_or_nothing("v3")
+        self.tessera(*append[:2], "feb.zarr", "mar.zarr", *append[3:], "--skip-old")
+        self.assertEqual(self.lengths(), {11})
+        self.refused(*append, says="does not go on")
+        self.assertEqual(self.lengths(), {11})
+
+    def test_appending_a_group_of_v2(self):
+        append = self.appends_all_or_nothing("v2")
+        self.tessera(*append[:2], "mar.zarr", *append[3:], "--single-writer")
+        self.assertEqual(self.lengths(), {11})
+
+    def test_another_program_appends_at_the_same_time(self):
+        """Who was late changes nothing, and says so; the group's arrays stay alike."""
+        self.all = np.arange(27, dtype="<i4").reshape(9, 3)
+        self.month("jan.zarr", 0, self.all[:4], "v3")
+        self.month("feb.zarr", 4, self.all[4:], "v3")
+        self.tessera("copy", "jan.zarr", "s3://bucket/g", "--quiet")
+        self.save("one.npy", np.full((1, 3), 5, "<i4"))
+        told = []
+
+        def answer(request):
+            # Before the parts are recorded another writer changes the attributes of an array.
+            if request.command == "PUT" and "/t/.tessera/batch/journal" in request.path and not told:
+                told.append(request.path)
+                self.double.faults.answer = None
+                self.tessera("attrs", "s3://bucket/g/t", "set", "a", "1", "--quiet")
+            return False
+
+        self.double.faults.answer = answer
+        self.refused("append", "s3://bucket/g", "feb.zarr", "--axis", "time", says=["another writer", "can be repeated"])
+        self.assertTrue(told)
+        self.assertEqual(self.lengths(), {4})
+        self.assertEqual([key for key in self.keys() if "batch" in key], [])
+        self.tessera("append", "s3://bucket/g", "feb.zarr", "--axis", "time", "--quiet")
+        self.assertEqual(self.lengths(), {9})
+        self.assertEqual(self.tessera_json("attrs", "s3://bucket/g/t", "--json")["a"], 1)
+
 
 if __name__ == "__main__":
     program.main()

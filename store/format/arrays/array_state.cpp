@@ -152,13 +152,12 @@ StoreLock NodeState::lock_shape(LockMode mode) const {
         StoreLock lock = store->lock(prefix, 0, mode);
         // A program that crashed since this array was opened may have left a batch that must be applied before this
         // write.
-        if (!batch_pending({*store, prefix})) {
+        if (!must_finish_batch({*store, prefix})) {
             store->require_unsealed(prefix);
             return lock;
         }
         lock.unlock();
-        const StoreLock finishing = store->lock(prefix, 0, LockMode::exclusive);
-        finish_batch({*store, prefix});
+        finish_unlocked_batch({*store, prefix});
     }
 }
 

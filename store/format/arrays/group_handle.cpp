@@ -255,13 +255,12 @@ namespace {
 /// Finishes recorded batches of the arrays that are moved: as parts of a batch over a group they would not find it any
 /// more. The caller holds the lock of the node.
 void finish_parts_at(const PlaceRef& place) {
-    if (batch_pending(place)) finish_batch(place);
+    if (must_finish_batch(place)) finish_batch(place);
     for (const Node& node : nodes_below(place)) {
         const std::string array = place.key(node.path);
-        if (node.kind != NodeKind::array || !is_direct({place.store, array}) || !batch_pending({place.store, array}))
+        if (node.kind != NodeKind::array || !is_direct({place.store, array}) || !must_finish_batch({place.store, array}))
             continue;
-        const StoreLock lock = place.store.lock(array, 0, LockMode::exclusive);
-        finish_batch({place.store, array});
+        finish_unlocked_batch({place.store, array});
     }
 }
 

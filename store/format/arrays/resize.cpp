@@ -288,8 +288,6 @@ void take_back(Append& append, ErrorCode code, std::string_view reason) {
 
 }  // namespace
 
-namespace {
-
 /// Keeps others from changing the shape while it lives. Where there are versions, locks keep no other program away, and
 /// one that holds the lease may be so slow that another takes over. So the document first becomes another version, of
 /// the same content: whoever began earlier can no longer set a shape, and whoever begins later stops this one from
@@ -316,6 +314,7 @@ public:
     ShapeChange& operator=(const ShapeChange&) = delete;
 
     [[nodiscard]] const std::shared_ptr<const LoadedArray>& old() const { return old_; }
+    [[nodiscard]] bool conflicted() const { return versions_ != nullptr && versions_->conflicted(); }
 
     void save(std::shared_ptr<const LoadedArray> changed) {
         saved_ = true;
@@ -328,7 +327,7 @@ private:
         try {
             body();
         } catch (const Error& e) {
-            if (versions_ == nullptr || !versions_->conflicted()) throw;
+            if (!conflicted()) throw;
             throw Error(ErrorCode::io, fmt::format("{}: another writer changed its metadata meanwhile: nothing of this "
                                                    "change shows, and it can be repeated",
                                                    array_.name));
@@ -354,8 +353,6 @@ private:
     std::shared_ptr<const LoadedArray> old_;
     bool saved_ = false;
 };
-
-}  // namespace
 
 void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     const StopScope scope(io.stop);
@@ -423,6 +420,22 @@ std::shared_ptr<const LoadedArray> grown_by(const ArrayState& array, const Loade
 
 }  // namespace
 
+namespace {
+
+/// Where what is appended is written. Where others may be late, a chunk of fill is stored, too: then nothing of theirs
+/// can come into its place.
+OffsetSink sink_for(const ArrayState& array, const std::shared_ptr<const LoadedArray>& grown, const Region& place) {
+    const bool stores_all = array.published && array.store->has_versions();
+    return {array, stores_all ? with_all_stored(*grown) : grown, place};
+}
+
+/// A source with one dimension less is a frame: `axis` is added with length 1. Null for any other.
+std::unique_ptr<ArraySource> frame_of(const ArraySource& given, int axis, int rank) {
+    return given.info().shape.rank() + 1 == rank ? with_new_axis(given, axis) : nullptr;
+}
+
+}  // namespace
+
 std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis, const IoOptions& io) {
     const StopScope scope(io.stop);
     ShapeChange change(array);
@@ -430,9 +443,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
     require_writable(array, *old);
     const Shape from = old->grid.shape();
     axis = axis_of(array, axis, from.rank());
-    // A source with one dimension less is a frame: `axis` is added with length 1.
-    std::unique_ptr<ArraySource> frame;
-    if (given.info().shape.rank() + 1 == from.rank()) frame = with_new_axis(given, axis);
+    const auto frame = frame_of(given, axis, from.rank());
     const ArraySource& in = frame ? *frame : given;
     require_same_lengths(array, in, given.info().shape, from, axis);
     Region place{Index::filled(from.rank(), 0), in.info().shape};
@@ -440,9 +451,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
     const auto grown = grown_by(array, *old, axis, place.extent[axis]);
     // Chunks outside the old grid are written as a whole, so stale ones need no clearing. At the old edge the appended
     // elements cover the whole newly exposed part.
-    // Where others may be late, a chunk of fill is stored, too: then nothing of theirs can come into its place.
-    const bool stores_all = array.published && array.store->has_versions();
-    OffsetSink sink(array, stores_all ? with_all_stored(*grown) : grown, place);
+    OffsetSink sink = sink_for(array, grown, place);
     if (!place.empty()) require_direct(array, *grown, place);
     note_grid(array, old->grid.grid());
     Append append(array, old, grown, axis, io);
@@ -459,6 +468,41 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
         throw;
     }
     return from[axis];
+}
+
+HeldAppend::HeldAppend(std::shared_ptr<ArrayState> array)
+    : array_(std::move(array)), change_(std::make_unique<ShapeChange>(*array_)), grown_(change_->old()) {}
+
+HeldAppend::~HeldAppend() = default;
+
+const LoadedArray& HeldAppend::old() const {
+    return *change_->old();
+}
+
+bool HeldAppend::was_overtaken() const {
+    return change_->conflicted();
+}
+
+void HeldAppend::write(std::span<const std::unique_ptr<ArraySource>> parts, int axis, const IoOptions& io) {
+    const StopScope scope(io.stop);
+    const LoadedArray& before = old();
+    const Shape from = before.grid.shape();
+    require_writable(*array_, before);
+    std::int64_t length = 0;
+    for (const auto& part : parts) {
+        require_same_lengths(*array_, *part, part->info().shape, from, axis);
+        length = checked_add(length, part->info().shape[axis], "the new length");
+    }
+    grown_ = grown_by(*array_, before, axis, length);
+    Region place{Index::filled(from.rank(), 0), from};
+    place.start[axis] = from[axis];
+    for (const auto& part : parts) {
+        place.extent = part->info().shape;
+        OffsetSink sink = sink_for(*array_, grown_, place);
+        copy_array(*part, sink, {.io = io, .selection = {}});
+        place.start[axis] += place.extent[axis];
+    }
+    array_->sync();
 }
 
 }  // namespace tessera

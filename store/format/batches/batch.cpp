@@ -36,6 +36,8 @@
 // the array, or discards it. An array that was moved away has no group; if a value of its part is in place, the batch
 // was recorded, and its part is finished.
 //
+// In a store far away a batch holds the metadata documents of arrays that grow together: see far_batch.cpp.
+//
 // A recorded batch that cannot be put in place would block all writers. give_up_batch() reverts it: a batch that
 // restores the old values replaces its journal, in one step, and is applied instead. A batch over a group is given up
 // as a whole: parts that are in place become pending again, the group's journal is replaced by one that says so, and
@@ -54,6 +56,7 @@
 
 #include "copy_bytes.h"
 #include "dialects.h"
+#include "far_batch.h"
 #include "group_batch.h"
 #include "journal.h"
 #include "journal_check.h"
@@ -272,7 +275,8 @@ void prepare(const PlaceRef& place, Journal& journal) {
     place.store.sync();
 }
 
-/// Whether this batch is the recorded one; also true if that is unknown.
+}  // namespace
+
 bool is_recorded(const PlaceView& place, const Journal& journal) {
     try {
         const auto file = place.store.open(place.key(batch_journal_key));
@@ -281,8 +285,6 @@ bool is_recorded(const PlaceView& place, const Journal& journal) {
         return true;
     }
 }
-
-}  // namespace
 
 /// As forget_old_values, before an error is thrown.
 void try_to_forget(const PlaceRef& place, const Journal& journal) {
@@ -420,6 +422,10 @@ bool batch_pending(const PlaceView& place) {
     return place.store.contains(place.key(batch_journal_key));
 }
 
+bool must_finish_batch(const PlaceView& place) {
+    return batch_pending(place) && (!place.store.is_far() || batch_takes_effect(place));
+}
+
 bool batch_takes_effect(const PlaceView& place) {
     return unlocked(place, [&] {
         const auto journal = read_pending(place);
@@ -430,10 +436,20 @@ bool batch_takes_effect(const PlaceView& place) {
     });
 }
 
+void finish_unlocked_batch(const PlaceRef& place) {
+    // Far away the lease of the group keeps others away. Whoever holds that may wait for the lock of an array.
+    const StoreLock lock = place.store.is_far() ? StoreLock() : place.store.lock(place.prefix, 0, LockMode::exclusive);
+    finish_batch(place);
+}
+
 void finish_batch(const PlaceRef& place, bool arrays_locked) {
     const auto journal = read_pending(place);
     if (!journal) return;
     const Fate fate = fate_of(place, *journal);
+    if (place.store.is_far() && !journal->gives_up && (journal->of_group || journal->group_above > 0)) {
+        if (fate == Fate::takes_effect) return finish_far_batch(place, *journal);
+        if (fate == Fate::never) return;  // its program may be at work
+    }
     if (fate == Fate::never) {
         retract(place, *journal);
         place.store.erase_below(place.key(batch_folder));
@@ -586,6 +602,11 @@ Place as_finished(const Place& place) {
 
 Place settle_batch(Place place) {
     if (place.store->read_only()) return as_finished(place);
+    if (place.store->is_far()) {
+        // What lies there of a batch that is not recorded may be that of a program at work.
+        if (must_finish_batch(place)) finish_batch(place);
+        return place;
+    }
     if (!has_batch(place)) return place;
     StoreLock lock;
     try {

@@ -51,6 +51,8 @@ void record_batch(const PlaceRef& place, Journal& journal);
 [[nodiscard]] bool is_moved(const PlaceView& place, const Journal& journal, const Journal::Entry& entry);
 /// Does all that comes before a journal is written; returns its bytes. After an error nothing has changed.
 [[nodiscard]] Buffer prepared(const PlaceRef& place, Journal& journal);
+/// Whether this batch is the recorded one; also true if that is unknown.
+[[nodiscard]] bool is_recorded(const PlaceView& place, const Journal& journal);
 /// Removes the kept old values of a batch that will not happen, if possible.
 void try_to_forget(const PlaceRef& place, const Journal& journal);
 /// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
@@ -63,7 +65,11 @@ void try_to_forget(const PlaceRef& place, const Journal& journal);
 /// stopped. Also true for an array's part of a batch over a group that was not committed. Checks only one key.
 [[nodiscard]] bool batch_pending(const PlaceView& place);
 
-/// The same, and tells the two apart. Throws as pending_text.
+/// Whether a writer has to finish it before anything else. In a store far away, a part of a batch that was not recorded
+/// may be that of a program at work, and stays.
+[[nodiscard]] bool must_finish_batch(const PlaceView& place);
+
+/// As batch_pending(), and tells the two apart. Throws as pending_text.
 [[nodiscard]] bool batch_takes_effect(const PlaceView& place);
 
 /// What it would change: "3 values are written (…) and 1 removed (…)". Throws corrupt or unsupported for a journal that
@@ -79,9 +85,13 @@ void try_to_forget(const PlaceRef& place, const Journal& journal);
 [[nodiscard]] Place as_finished(const Place& place);
 
 /// Applies it. The caller holds the shape lock exclusively; of a group's batch, this locks the arrays, unless
-/// `arrays_locked`. Discards an array's part of a batch that was not committed. Throws as pending_text, and then
+/// `arrays_locked`. Discards an array's part of a batch that was not committed, but not far away, where this waits for
+/// the lease of the group and finishes the whole batch. Throws as pending_text, and then
 /// nothing has changed.
 void finish_batch(const PlaceRef& place, bool arrays_locked = false);
+
+/// The same for who does not hold the shape lock.
+void finish_unlocked_batch(const PlaceRef& place);
 
 /// A description of it: how many of its changes are in place. Throws corrupt or unsupported, about the journal.
 [[nodiscard]] std::string pending_batch(const PlaceView& place);

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "directory_store.h"
+#include "far_batch.h"
 
 namespace tessera {
 
@@ -53,7 +53,7 @@ Fate fate_of(const PlaceView& place, const Journal& journal) {
     const bool begun =
         std::ranges::any_of(journal.entries, [&](const Entry& e) { return is_moved(place, journal, e); });
     try {
-        if (const auto file = open_above(place, journal.group_above, batch_journal_key)) {
+        if (const auto file = open_group_journal(place, journal.group_above)) {
             const Journal group = read_journal(*file, file->name());
             if (group.of_group && group.id == journal.id) return group.gives_up ? Fate::given_up : Fate::takes_effect;
         }

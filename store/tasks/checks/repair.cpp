@@ -158,7 +158,8 @@ private:
     }
 
     Outcome discard_batch(const std::string& key) {
-        // No batch is alive: it would hold the shape lock, which is held here.
+        // No batch is alive: it would hold the shape lock, which is held here, or far away the lease.
+        const StoreLock lease = place_.store->is_far() ? place_.store->lock_destination(place_.prefix) : StoreLock();
         if (batch_pending(place_)) {
             if (batch_takes_effect(place_)) return {false, "left: it was committed meanwhile"};
             finish_batch(place_);  // a part of a batch over a group, of which nothing takes effect

@@ -20,6 +20,9 @@
 
 #include <fmt/format.h>
 
+#include "group_access.h"
+#include "group_growth.h"
+
 namespace tessera {
 
 namespace {
@@ -244,37 +247,85 @@ std::vector<std::int64_t> left_out(const Group& group, const std::vector<DataSet
 
 }  // namespace
 
-std::vector<AppendedArray> append_group(const Group& group, std::span<const Located> sources,
-                                        const std::string& dimension, const AppendGroupOptions& options) {
-    std::vector<DataSet> sets;
-    Growth growth;
-    for (const Located& source : sources) {
-        sets.push_back(data_set_at(source));
-        growth = plan(group, sets.back(), dimension);
-        require_nothing_left(group, sets.back(), growth, dimension, options.io);
+namespace {
+
+/// What is appended to arrays of a group, and how.
+class Additions {
+public:
+    /// Throws, as append_group(), for what does not fit. The caller keeps others from changing the shapes.
+    Additions(const Group& group, std::span<const Located> sources, std::string dimension,
+              const AppendGroupOptions& options)
+        : dimension_(std::move(dimension)), options_(options) {
+        for (const Located& source : sources) {
+            sets_.push_back(data_set_at(source));
+            growth_ = plan(group, sets_.back(), dimension_);
+            require_nothing_left(group, sets_.back(), growth_, dimension_, options.io);
+        }
+        if (sets_.empty()) throw invalid_argument("{}: nothing is named that is to be appended", group.name());
+        skipped_ = left_out(group, sets_, dimension_, options);
     }
-    if (sets.empty()) throw invalid_argument("{}: nothing is named that is to be appended", group.name());
-    const std::vector<std::int64_t> skipped = left_out(group, sets, dimension, options);
-    const bool consolidated = group.consolidated_state().present;
-    Edit batch(group, options.edit);
-    for (AppendedArray& one : growth.arrays) {
-        Array& array = batch.array(one.path);
-        one.before = array.shape();
-        // All are fitted to what the array means before it grows: its coordinate grows by itself.
+
+    [[nodiscard]] std::vector<AppendedArray>& arrays() { return growth_.arrays; }
+
+    /// The parts for an array that has not grown yet. All are fitted to what the array means before it grows, because
+    /// its coordinate grows by itself.
+    [[nodiscard]] std::vector<std::unique_ptr<ArraySource>> parts_of(const AppendedArray& one,
+                                                                     const Array& array) const {
         std::vector<std::unique_ptr<ArraySource>> parts;
-        std::int64_t begin = one.before[one.axis];
-        for (std::size_t i = 0; i < sets.size(); ++i) {
-            auto more = sets[i].open(one.path);
-            if (skipped[i] == more->info().shape[one.axis]) continue;
-            if (skipped[i] > 0) more = part_source(std::move(more), fmt::format("{}@{}:", dimension, skipped[i]));
+        std::int64_t begin = array.shape()[one.axis];
+        for (std::size_t i = 0; i < sets_.size(); ++i) {
+            auto more = sets_[i].open(one.path);
+            if (skipped_[i] == more->info().shape[one.axis]) continue;
+            if (skipped_[i] > 0) more = part_source(std::move(more), fmt::format("{}@{}:", dimension_, skipped_[i]));
             const std::int64_t length = more->info().shape[one.axis];
-            parts.push_back(fitting_at(begin, std::move(more), array, one.axis, options.cast));
+            parts.push_back(fitting_at(begin, std::move(more), array, one.axis, options_.cast));
             begin += length;
         }
-        for (const auto& part : parts) array.append(*part, one.axis, options.io);
+        return parts;
+    }
+
+private:
+    std::string dimension_;
+    const AppendGroupOptions& options_;
+    std::vector<DataSet> sets_;
+    Growth growth_;
+    std::vector<std::int64_t> skipped_;
+};
+
+/// Where a batch is made on the disk, and holds all that is new.
+std::vector<AppendedArray> append_here(const Group& group, std::span<const Located> sources,
+                                       const std::string& dimension, const AppendGroupOptions& options) {
+    Edit batch(group, options.edit);
+    Additions additions(group, sources, dimension, options);
+    for (AppendedArray& one : additions.arrays()) {
+        Array& array = batch.array(one.path);
+        for (const auto& part : additions.parts_of(one, array)) array.append(*part, one.axis, options.io);
         one.after = array.shape();
     }
     batch.commit();
+    return std::move(additions.arrays());
+}
+
+/// Where elements are written in their places, beyond the shapes, which then change together.
+std::vector<AppendedArray> append_far(const Group& group, std::span<const Located> sources,
+                                      const std::string& dimension, const AppendGroupOptions& options) {
+    GroupGrowth growth(group);
+    Additions additions(group, sources, dimension, options);
+    for (AppendedArray& one : additions.arrays()) {
+        const auto parts = additions.parts_of(one, group.open_array(one.path));
+        one.after = parts.empty() ? one.before : growth.append(one.path, one.before, one.axis, parts, options.io);
+    }
+    growth.commit();
+    return std::move(additions.arrays());
+}
+
+}  // namespace
+
+std::vector<AppendedArray> append_group(const Group& group, std::span<const Located> sources,
+                                        const std::string& dimension, const AppendGroupOptions& options) {
+    const bool consolidated = group.consolidated_state().present;
+    const auto append = GroupAccess::state(group)->store->is_far() ? append_far : append_here;
+    std::vector<AppendedArray> grown = append(group, sources, dimension, options);
     try {
         if (consolidated) Group(group).consolidate();
     } catch (const Error& e) {
@@ -283,7 +334,7 @@ std::vector<AppendedArray> append_group(const Group& group, std::span<const Loca
                                 "metadata are not renewed: {}",
                                 group.name(), e.what()));
     }
-    return std::move(growth.arrays);
+    return grown;
 }
 
 }  // namespace tessera

@@ -33,9 +33,9 @@ struct AppendedArray {
 
 /// Appends to each array below the group that has the dimension the arrays of the same path in `sources`, one after the
 /// other: groups, folders, or array files of several arrays. All of them grow, in one batch, or none; arrays without
-/// the dimension stay. The values of the dimension's coordinate must go on: rise, or fall where those that are there
-/// do. Numbers are packed and times counted as those that are there. Consolidated metadata that the group has are
-/// renewed.
+/// the dimension stay. Far away they grow together, too, by the lease of the group; nothing is kept for undo(). The
+/// values of the dimension's coordinate must go on: rise, or fall where those that are there do. Numbers are packed and
+/// times counted as those that are there. Consolidated metadata that the group has are renewed.
 ///
 /// Throws invalid_argument, naming the arrays, if no array has the dimension, if one that has it is missing on either
 /// side, or if a coordinate of another dimension differs, or that of this one does not go on from its last value; and
