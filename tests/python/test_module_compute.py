@@ -98,6 +98,45 @@ def test_what_a_new_array_takes_from_its_source():
                           np.array([1], "m8[D]"))
 
 
+def test_arrays_in_memory_are_joined():
+    a, b = RANDOM.normal(size=(2, 3, 4))
+    tessera.save("a.zarr", a, chunks=(2, 2))
+    np.testing.assert_array_equal(tessera.stack([a, b], axis=1), np.stack([a, b], 1))
+    np.testing.assert_array_equal(tessera.stack([a, "a.zarr", tessera.open("a.zarr")]), np.stack([a, a, a]))
+    np.testing.assert_array_equal(tessera.stack(np.stack([a, b]), axis=2), np.stack([a, b], 2))  # as numpy does
+    tessera.concat([a.T, b.T[:1]], "joined.zarr", axis=0, chunks=(3, 3))
+    np.testing.assert_array_equal(tessera.load("joined.zarr"), np.concatenate([a.T, b.T[:1]]))
+    with raises(tessera.InvalidArgument, "part 2, in memory"):
+        tessera.concat([a, b.T])
+
+
+def test_differences_of_data_sets():
+    t = np.arange(12.0).reshape(3, 4)
+    for name, last in (("a", 11.0), ("b", 13.5)):
+        group = tessera.create_group(f"{name}.zarr", attrs={"title": "x"}, format="v3")
+        t[2, 3] = last
+        group.create_array("t", data=t, chunks=(2, 2), dims=["y", "x"])
+        group.create_array("sub/n", data=np.arange(3), attrs={"note": name})
+    tessera.save("b.zarr/more", np.arange(2))
+    one, two = tessera.open("a.zarr"), tessera.open("b.zarr")
+    found = tessera.diff(one, two)
+    assert isinstance(found, tessera.types.SetDifference) and not found.equal
+    assert (found.only_in_a, found.only_in_b, found.attributes) == ([], ["more"], ["sub/n"])
+    assert [(each["path"], each["different"], each["largest"]) for each in found.different] == [("t", 1, 2.5)], found
+    assert tessera.diff("a.zarr", "b.zarr") == found == tessera.diff(one, "b.zarr")
+    assert tessera.diff(one, "a.zarr").equal and tessera.diff(one, one).same == 4
+    close = tessera.diff(one, two, atol=3)
+    assert close.different == [] and not close.equal
+    tessera.copy("a.zarr", "a.npz")
+    tessera.copy("b.zarr", "b.npz")
+    files = tessera.diff("a.npz", tessera.open("b.npz"))
+    assert files.only_in_b == ["more"] and [each["path"] for each in files.different] == ["t"]
+    with raises(tessera.InvalidArgument, "expected an array"):
+        tessera.diff(one, "a.zarr/t")
+    with raises(tessera.NotFound, "gone"):
+        tessera.diff(one, "gone.zarr")
+
+
 def test_unstacked():
     for n, form in enumerate(FORMS):
         values = RANDOM.integers(0, 99, (5, 12, 3)).astype(["<i4", ">f8"][n % 2])

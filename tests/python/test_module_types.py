@@ -234,7 +234,7 @@ def test_types_in_words():
         "create(): dims: expected a list or None, found 3 (int)": lambda: tessera.create("b.zarr", 3, "i4", dims=3),
         "Array.cached(): max_memory: expected an integer or text, found None (NoneType)": lambda: a.cached(None),
         "Array.update(): function: expected a function, found 3 (int)": lambda: a.update(..., 3),
-        "diff(): b: expected text, a path, tessera.Array, tessera.View or numpy.ndarray, found [1] (list)": lambda: tessera.diff(a, [1]),
+        "diff(): b: expected text, a path, tessera.Array, tessera.Group, tessera.Members, tessera.View or numpy.ndarray, found [1] (list)": lambda: tessera.diff(a, [1]),
         "calc(): operands: expected a dict or None, found 3 (int)": lambda: tessera.calc(None, "a", 3),
         "verify(): threads: expected an integer, found 'all' (str)": lambda: tessera.verify("a.zarr", threads="all"),
         "Group.move(): new: expected text, found 3 (int)": lambda: group().move("v", 3),

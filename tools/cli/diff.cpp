@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
-#include <tessera/data_set.h>
 #include <tessera/error_text.h>
 #include <tessera/meaning.h>
 #include <tessera/measure.h>
 #include <tessera/report_values.h>
 #include <tessera/seal_difference.h>
+#include <tessera/tree_difference.h>
 #include <tessera/turned.h>
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -21,7 +21,6 @@
 #include "options.h"
 #include "report.h"
 #include "selected.h"
-#include "tree_difference.h"
 
 namespace tessera::cli {
 
@@ -86,31 +85,6 @@ Difference part_difference(Session& session, const DiffOptions& o, std::unique_p
 
 // ---- hierarchies
 
-Value tree_value(const TreeDifference& found) {
-    const auto names = [](const std::vector<std::string>& paths) {
-        Value list = Value::array();
-        for (const std::string& path : paths) list.push_back(path_value(path));
-        return list;
-    };
-    Value value = Value::object();
-    value.set("equal", found.none());
-    value.set("same", found.same);
-    value.set("only_in_a", names(found.only_in_a));
-    value.set("only_in_b", names(found.only_in_b));
-    value.set("attributes", names(found.attributes));
-    Value codes = Value::array();
-    for (const auto& [path, text] : found.codes) codes.push_back(Value{{"path", path_value(path)}, {"codes", text}});
-    value.set("only_codes", std::move(codes));
-    Value list = Value::array();
-    for (const auto& [path, one_difference] : found.different) {
-        Value one = difference_value(one_difference);
-        one.set("path", path_value(path));
-        list.push_back(std::move(one));
-    }
-    value.set("different", std::move(list));
-    return value;
-}
-
 void print_tree_difference(const TreeDifference& found, const DiffOptions& o) {
     const auto name = [](const std::string& path) { return path.empty() ? std::string(".") : path; };
     for (const std::string& path : found.only_in_a) print(printable(fmt::format("{}: only in A", path)) + "\n");
@@ -132,7 +106,7 @@ void print_tree_difference(const TreeDifference& found, const DiffOptions& o) {
 int report_trees(Session& session, const DiffOptions& o, const TreeDifference& found) {
     session.clear_progress();
     if (session.options().json) {
-        print_json(tree_value(found));
+        print_json(tree_difference_value(found));
     } else if (!session.options().quiet) {
         print_tree_difference(found, o);
     }
@@ -144,21 +118,12 @@ void require_no_part(const DiffOptions& o) {
 }
 
 int diff_located(Session& session, const DiffOptions& o, int places, const Located& at_a, const Located& at_b) {
-    const std::optional<Group> group_a = group_at(at_a);
-    const std::optional<Group> group_b = group_at(at_b);
-    const Comparing how{o.tolerance, places, o.raw};
-    if (group_a && group_b) {
+    if (const CompareTrees compare = tree_comparison(at_a, at_b)) {
         require_no_part(o);
-        return report_trees(session, o, tree_difference(*group_a, o.a, *group_b, o.b, how, session.io()));
-    }
-    const auto set_a = DataSet::of(at_a);
-    const auto set_b = set_a ? DataSet::of(at_b) : std::nullopt;
-    if (set_b) {
-        require_no_part(o);
-        return report_trees(session, o, tree_difference(*set_a, *set_b, how, session.io()));
+        return report_trees(session, o, compare({o.tolerance, places, o.raw}, session.io()));
     }
     // What is missing is the fault, not the group that it is compared with.
-    if (group_a && !group_b) (void)about_path(o.b, [&] { return open_source(at_b); });
+    if (group_at(at_a)) (void)about_path(o.b, [&] { return open_source(at_b); });
     std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(at_a); });
     std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(at_b); });
     const auto compare = o.raw ? difference : difference_by_meaning;

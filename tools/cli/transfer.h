@@ -11,7 +11,7 @@
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
 #include <tessera/copy.h>
-#include <tessera/data_set.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/error.h>
 #include <tessera/recipe.h>
 #include <tessera/result_options.h>

@@ -16,6 +16,7 @@
 // program discards it, and a repair or a later append, which wait for the lease of the array.
 #include "far_batch.h"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -99,6 +100,29 @@ void finish_far_batch(const PlaceRef& place, const Journal& journal) {
     finish(group_above(place, journal.group_above, true));
 }
 
+namespace {
+
+/// Takes back parts of a batch that was not recorded.
+void drop_parts(const PlaceRef& place, std::span<const BatchPart> parts) {
+    for (const BatchPart& part : parts) {
+        try {
+            drop_batch({place.store, place.key(part.path)});
+        } catch (const Error&) {
+            // Without the group's journal it is nothing.
+        }
+    }
+}
+
+/// For a batch that is recorded, or may be.
+[[noreturn]] void throw_recorded(const PlaceRef& place, const Error& reason) {
+    throw Error(ErrorCode::recorded, fmt::format("{}: the batch is recorded and takes effect, do not repeat it; the "
+                                                 "next writer goes on with it: {}",
+                                                 place.name(), reason.what()))
+        .advising(Action::repair, "finishes it", place.name());
+}
+
+}  // namespace
+
 void record_far_batch(const PlaceRef& place, std::vector<BatchPart>& parts,
                       const std::function<void()>& require_current, const std::function<void()>& release) {
     Journal whole{.id = parts.front().journal.id, .of_group = true};
@@ -123,20 +147,8 @@ void record_far_batch(const PlaceRef& place, std::vector<BatchPart>& parts,
         release();
         finish_leased_batch(place);
     } catch (const Error& e) {
-        if (recorded || is_recorded(place, whole)) {
-            throw Error(ErrorCode::recorded,
-                        fmt::format("{}: the batch is recorded and takes effect, do not repeat it; the next writer "
-                                    "goes on with it: {}",
-                                    place.name(), e.what()))
-                .advising(Action::repair, "finishes it", place.name());
-        }
-        for (std::size_t i = 0; i < begun; ++i) {
-            try {
-                drop_batch({place.store, place.key(parts[i].path)});
-            } catch (const Error&) {
-                // Without the group's journal it is nothing.
-            }
-        }
+        if (recorded || is_recorded(place, whole)) throw_recorded(place, e);
+        drop_parts(place, std::span(parts).first(begun));
         throw;
     }
 }

@@ -8,7 +8,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/coordinates.h>
-#include <tessera/data_set.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>

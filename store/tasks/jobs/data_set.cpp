@@ -1,8 +1,10 @@
 #include <tessera/data_set.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +61,12 @@ std::string last_of(std::string_view path) {
 
 std::vector<std::string> belongings_in(const Value& attributes) {
     return words_of(attributes, of_coordinates);
+}
+
+bool is_number_text(std::string_view text) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size();
 }
 
 std::vector<std::string> words_in(const std::string& text) {

@@ -1,8 +1,7 @@
 // Recipes over whole data sets, as recipes of each of their arrays.
-#include <tessera/data_set.h>
+#include <tessera/divided_recipe.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 
@@ -23,18 +22,13 @@
 #include <tessera/write_computed.h>
 
 #include "coarse_bounds.h"
+#include "lifted_recipe.h"
 #include "set_grids.h"
 #include "table_arrays.h"
 
 namespace tessera {
 
 namespace {
-
-bool is_number_text(std::string_view text) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size();
-}
 
 /// The arrays of a data set that a recipe is for.
 std::set<std::string> chosen(const DataSet& set, const Recipe& recipe) {
@@ -553,107 +547,6 @@ private:
     DividedRecipe divided_{};
 };
 
-/// The path of a data set and the name of an array in it: of FILE::NAME and GROUP/NAME; else two empty texts.
-std::pair<std::string, std::string> split_node(const std::string& path) {
-    const ArrayPath file = split_array_path(path);
-    if (file.member) return {file.path.string(), *file.member};
-    const std::size_t slash = path.find_last_not_of('/') == std::string::npos
-                                  ? std::string::npos
-                                  : path.rfind('/', path.find_last_not_of('/'));
-    if (slash == std::string::npos || slash == 0) return {};
-    return {path.substr(0, slash), path.substr(slash + 1, path.find_last_not_of('/') - slash)};
-}
-
-/// Of several operands that with the most dimensions, which the result has.
-std::optional<std::pair<std::string, std::string>> lift_operand(CalcRecipe& calc) {
-    std::optional<std::pair<std::string, std::string>> found;
-    std::string path;
-    int most = -1;
-    for (const auto& [name, operand] : calc.operands) {
-        std::pair<std::string, std::string> node = split_node(operand.array ? "" : operand.path);
-        const auto set = node.first.empty() ? std::nullopt : DataSet::at(node.first);
-        if (!set || !set->has(node.second) || set->member(node.second).shape.rank() <= most) continue;
-        most = set->member(node.second).shape.rank();
-        path = operand.path;
-        found = std::move(node);
-    }
-    for (auto& [name, operand] : calc.operands) {
-        if (found && operand.path == path) operand.path = found->first;
-    }
-    return found;
-}
-
-/// Makes a recipe over single arrays one over the data sets that they lie in. The path of the first set, and the name
-/// that all of them have there; nullopt for arrays that lie in none, or have other names.
-std::optional<std::pair<std::string, std::string>> lift(Recipe& recipe) {
-    if (auto* const calc = std::get_if<CalcRecipe>(&recipe.make)) return lift_operand(*calc);
-    std::vector<Ingredient*> arrays;
-    std::visit(
-        [&](auto& made) {
-            if constexpr (requires { made.source; }) arrays = {&made.source};
-            if constexpr (requires { made.parts; }) {
-                for (Ingredient& part : made.parts) arrays.push_back(&part);
-            }
-        },
-        recipe.make);
-    std::optional<std::pair<std::string, std::string>> first;
-    for (Ingredient* const array : arrays) {
-        std::pair<std::string, std::string> node = split_node(array->array ? "" : array->path);
-        if (node.first.empty()) return std::nullopt;
-        if (first && node.second != first->second) return std::nullopt;
-        array->path = node.first;
-        if (!first) first = std::move(node);
-    }
-    return first;
-}
-
-/// Calls the dimensions that a recipe names by their names, because they have other numbers in arrays that belong to
-/// this one. False if one has no name.
-class NamedDimensions {
-public:
-    explicit NamedDimensions(const DataSet::Member& array) : array_(array) {}
-
-    bool of(Recipe& recipe) {
-        if (auto* const reduce = std::get_if<ReduceRecipe>(&recipe.make)) {
-            for (std::string& axis : reduce->axes) rename("axes", axis);
-            if (reduce->rolling) {
-                const std::size_t equals = std::min(reduce->rolling->rfind('='), reduce->rolling->size());
-                std::string word = reduce->rolling->substr(0, equals);
-                rename("rolling", word);
-                reduce->rolling = word + reduce->rolling->substr(equals);
-            }
-        }
-        auto* const join = std::get_if<JoinRecipe>(&recipe.make);
-        if (join != nullptr && !join->new_axis) rename("axis", join->axis);
-        if (auto* const coarsen = std::get_if<CoarsenRecipe>(&recipe.make)) name_factors(coarsen->by);
-        return all_;
-    }
-
-private:
-    [[nodiscard]] std::optional<std::string> name_at(int d) {
-        const auto at = static_cast<std::size_t>(d);
-        const auto name = at < array_.dimensions.size() ? array_.dimensions[at] : std::nullopt;
-        all_ = all_ && name.has_value();
-        return name;
-    }
-    void rename(const char* option, std::string& word) {
-        const int d = in_context([&] { return option; },
-                                 [&] { return find_dimension(word, array_.dimensions, array_.shape.rank()); });
-        word = name_at(d).value_or(word);
-    }
-    void name_factors(std::string& by) {
-        if (is_number_text(by) || by.find('=') != std::string::npos) return;
-        const Shape factors = in_context([] { return "by"; }, [&] { return parse_shape(by); });
-        all_ = factors.rank() == array_.shape.rank();  // else it is refused with the array alone
-        by.clear();
-        for (int d = 0; all_ && d < factors.rank(); ++d)
-            by += fmt::format("{}{}={}", d == 0 ? "" : ",", name_at(d).value_or(""), factors[d]);
-    }
-
-    const DataSet::Member& array_;
-    bool all_ = true;
-};
-
 /// The path of the data set that a recipe is over; nullopt for single arrays.
 std::optional<std::string> data_set_of(const Recipe& recipe) {
     std::optional<std::string> found;
@@ -670,38 +563,6 @@ std::optional<std::string> data_set_of(const Recipe& recipe) {
         if (DataSet::at(ingredient.path)) found = ingredient.path;
     });
     return found;
-}
-
-/// Without words for arrays that are not there.
-void clean(Value& attributes, const std::set<std::string>& there) {
-    for (const char* const name : {"coordinates", "ancillary_variables", "bounds", "climatology"}) {
-        const Value* const text = attributes.find(name);
-        if (text == nullptr || !text->is_string()) continue;
-        std::string kept;
-        for (const std::string& word : words_in(text->as_string())) {
-            if (there.contains(word)) kept.append(kept.empty() ? "" : " ").append(word);
-        }
-        if (kept.empty()) {
-            attributes.erase(name);
-        } else {
-            attributes.set(name, kept);
-        }
-    }
-}
-
-void add_scalars(Value& attributes, const std::vector<std::string>& names) {
-    if (names.empty()) return;
-    const Value* const text = attributes.find("coordinates");
-    std::string all = text != nullptr && text->is_string() ? text->as_string() : std::string();
-    for (const std::string& name : names) all.append(all.empty() ? "" : " ").append(name);
-    attributes.set("coordinates", all);
-}
-
-/// The last parts of the paths of all arrays.
-std::set<std::string> names_in(const DividedRecipe& divided) {
-    std::set<std::string> names;
-    for (const auto& one : divided.arrays) names.insert(last_of(one.path));
-    return names;
 }
 
 }  // namespace
@@ -740,88 +601,17 @@ std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe, cons
 }
 
 std::optional<DividedRecipe> divided_with_coordinates(const Recipe& recipe) {
-    const View* const view = recipe.view();
-    if (view != nullptr && (view->where || view->points || view->coordinates)) return std::nullopt;
-    Recipe of_set = recipe;
-    // No structured binding, which Clang 14 captures in no lambda.
-    const auto node = lift(of_set);
-    if (!node) return std::nullopt;
-    const std::string& name = node->second;
-    auto set = DataSet::at(node->first);
-    if (!set || !set->has(name) || set->with_belongings({name}).size() < 2) return std::nullopt;
-    if (!NamedDimensions(set->member(name)).of(of_set)) return std::nullopt;
-    of_set.only = {name};
-    DividedRecipe made = Divider(of_set, *std::move(set), Divider::Of::one).divide();
+    std::optional<LiftedRecipe> lifted = LiftedRecipe::of(recipe);
+    if (!lifted) return std::nullopt;
+    const std::string& name = lifted->name;
+    DividedRecipe made = Divider(lifted->recipe, lifted->set, Divider::Of::one).divide();
     // A file of one array has it at the top, with the attributes of its group.
     const std::size_t slash = name.rfind('/');
     const std::string group = name.substr(0, slash == std::string::npos ? 0 : slash);
     std::erase_if(made.groups, [&](const ArrayFileGroup& one) { return one.name != group; });
     for (ArrayFileGroup& one : made.groups) one.name.clear();
-    const auto* const calc = std::get_if<CalcRecipe>(&recipe.make);
-    const bool mixed = calc != nullptr && std::ranges::any_of(calc->operands, [&](const auto& operand) {
-                           return split_node(operand.second.path).second != name;
-                       });
-    for (auto& one : made.arrays) one.path = mixed && one.path == name ? "data" : last_of(one.path);
+    for (auto& one : made.arrays) one.path = lifted->mixed && one.path == name ? "data" : last_of(one.path);
     return made;
-}
-
-namespace {
-
-std::shared_ptr<const ArraySet> array_set(const DividedRecipe& divided, const std::string& destination,
-                                          const IoOptions& io, const std::function<void(const Note&)>& say) {
-    auto set = std::make_shared<ArraySet>();
-    set->groups = divided.groups;
-    set->like = divided.like;
-    set->consolidated = divided.consolidated;
-    const bool to_file = named_array_file_format(destination) != nullptr;
-    const auto there = std::make_shared<const std::set<std::string>>(names_in(divided));
-    for (const auto& one : divided.arrays) {
-        const auto open = [recipe = one.recipe, io] {
-            const auto opened = std::make_shared<OpenedRecipe>(open_recipe(recipe, io));
-            // What is viewed is selected afterwards.
-            const bool selects = recipe.selects_view() && recipe.selection;
-            if (selects) opened->source = part_source(std::move(opened->source), *recipe.selection);
-            return opened;
-        };
-        const auto told = std::make_shared<bool>(false);
-        ArraySet::One made{.path = one.path, .open = nullptr};
-        made.open = [open, there, say, told, to_file, scalars = one.scalars]() -> std::unique_ptr<ArraySource> {
-            const auto opened = open();
-            for (const Note& note : std::exchange(*told, true) ? std::vector<Note>{} : opened->notes) say(note);
-            const bool copied = opened->kept.empty() && opened->from.dimension_names.empty();
-            const Value before = opened->source->attribute_values();
-            Value attributes = to_file && !copied ? attributes_in_file(*opened->source, opened->from) : before;
-            clean(attributes, *there);
-            add_scalars(attributes, scalars);
-            if (copied && attributes == before) return std::move(opened->source);
-            return shared_source({opened, opened->source.get()}, std::move(attributes));
-        };
-        if (!std::holds_alternative<CopyRecipe>(one.recipe.make)) {
-            made.complete = [open, destination](ArrayWishes& wishes) {
-                const auto opened = open();
-                complete_wishes(wishes, destination, opened->source->info().shape.rank(), opened->from);
-            };
-        }
-        set->arrays.push_back(std::move(made));
-    }
-    return set;
-}
-
-}  // namespace
-
-void make_set(HierarchyOptions& options, const DividedRecipe& divided, const std::string& destination,
-              const std::function<void(const Note&)>& say) {
-    options.set = array_set(divided, destination, options.io, say);
-    if (divided.names_dimensions) options.arrays.dimension_names.reset();
-    // What was a file of a data set becomes a group in a format that has groups.
-    const bool of_file = divided.like == nullptr && divided.consolidated;
-    if (of_file && options.arrays.preferred_format.empty()) options.arrays.preferred_format = "v3";
-    // The recipes of the arrays have these.
-    options.view = nullptr;
-    options.open = nullptr;
-    options.exclude = nullptr;
-    options.selection.reset();
-    if (options.made_from.empty()) options.made_from = "a recipe";
 }
 
 }  // namespace tessera

@@ -6,8 +6,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <tessera/action.h>
 #include <tessera/array_file.h>
@@ -335,12 +339,12 @@ private:
 
     void make(const JoinRecipe& r) {
         std::vector<std::string> names;
-        for (const Ingredient& part : r.parts) names.push_back(stored_path(part));
+        const OpenIngredient open_stored = opening_parts(r.parts, names);
         if (names.empty()) throw invalid_argument("no arrays are given");
         // Outlive this call: parts are opened when they are read, by any thread.
         const bool decode = r.view.cf == "decode";
-        const OpenIngredient open = decode ? opening_decoded(open_) : open_;
-        const std::shared_ptr<const ArraySource> stored = open_(names.front());
+        const OpenIngredient open = decode ? opening_decoded(open_stored) : open_stored;
+        const std::shared_ptr<const ArraySource> stored = open_stored(names.front());
         const std::shared_ptr<const ArraySource> of = decode ? decode_cf(shared_source(stored)) : stored;
         const auto meaning =
             std::make_shared<const JoinedMeaning>(*of, Advice{Action::decode_cf, "decodes each of them before", {}});
@@ -358,6 +362,22 @@ private:
         auto joined = join_sources(std::move(names), open_part, options);
         Value attributes = attributes_of_joined(*first, joined->info().shape, options);
         opened_.source = seen(shared_source(std::move(joined), std::move(attributes)));
+    }
+
+    /// Opens parts by `names`: by their paths, and those in memory by names of their own.
+    [[nodiscard]] OpenIngredient opening_parts(const std::vector<Ingredient>& parts,
+                                               std::vector<std::string>& names) const {
+        std::map<std::string, std::shared_ptr<const ArraySource>> in_memory;
+        for (const Ingredient& part : parts) {
+            const bool stored = part.array == nullptr || !part.path.empty();
+            names.push_back(stored ? part.path : fmt::format("part {}, in memory", names.size() + 1));
+            if (!stored) in_memory.emplace(names.back(), part.array);
+        }
+        if (in_memory.empty()) return open_;
+        return [open = open_, in_memory](const std::string& name) -> std::unique_ptr<ArraySource> {
+            const auto found = in_memory.find(name);
+            return found == in_memory.end() ? open(name) : shared_source(found->second);
+        };
     }
 
     [[nodiscard]] static OpenIngredient opening_decoded(const OpenIngredient& open) {

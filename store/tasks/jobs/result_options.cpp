@@ -7,8 +7,8 @@
 
 #include <tessera/array.h>
 #include <tessera/array_file.h>
-#include <tessera/data_set.h>
 #include <tessera/dialect.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>

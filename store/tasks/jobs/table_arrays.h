@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <tessera/data_set.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/recipe.h>
 
 namespace tessera {

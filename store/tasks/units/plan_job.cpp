@@ -19,7 +19,7 @@
 #include <tessera/byte_io.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy.h>
-#include <tessera/data_set.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/derived_source.h>
 #include <tessera/destination.h>
 #include <tessera/error_text.h>

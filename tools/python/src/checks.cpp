@@ -11,6 +11,7 @@
 #include <tessera/find_elements.h>
 #include <tessera/fixity_log.h>
 #include <tessera/json.h>
+#include <tessera/locate.h>
 #include <tessera/meaning.h>
 #include <tessera/measure.h>
 #include <tessera/paced_progress.h>
@@ -24,6 +25,7 @@
 #include <tessera/shared_source.h>
 #include <tessera/slices.h>
 #include <tessera/snapshot.h>
+#include <tessera/tree_difference.h>
 #include <tessera/verify.h>
 #include <tessera/verify_signature.h>
 
@@ -240,6 +242,23 @@ py::object difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rto
     return report_to_python(difference_value(found));
 }
 
+/// None unless each path leads to several arrays.
+py::object tree_difference_of(const py::object& a, const py::object& b, double atol, double rtol, int places, bool raw,
+                              const WorkOptions& options) {
+    const std::string one = path_from_python(a);
+    const std::string two = path_from_python(b);
+    const Comparing how{.tolerance = {.atol = atol, .rtol = rtol}, .places = places, .raw = raw};
+    const auto found = Work(options).run([&](const IoOptions& io) {
+        return at_located(one, [&](const Located& at_a) {
+            return at_located(two, [&](const Located& at_b) {
+                const CompareTrees compare = tree_comparison(at_a, at_b);
+                return compare ? std::optional(compare(how, io)) : std::nullopt;
+            });
+        });
+    });
+    return found ? report_to_python(tree_difference_value(*found)) : py::none();
+}
+
 /// What an array's elements stand for, or its codes.
 std::unique_ptr<ArraySource> shown(const std::shared_ptr<ArrayParts>& parts, bool raw) {
     auto codes = shared_source(std::shared_ptr<const ArraySource>(parts, &parts->readable()));
@@ -410,6 +429,7 @@ void bind_checks(py::module_& module) {
     module.def("digest", &digest_of);
     module.def("digest_at", &digest_at);
     module.def("difference", &difference_of);
+    module.def("tree_difference", &tree_difference_of);
     module.def("statistics", &statistics_of);
     module.def("index", &index_of);
     module.def("find", &find_in);

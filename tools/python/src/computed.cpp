@@ -11,6 +11,7 @@
 #include <tessera/derived_source.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/error_text.h>
 #include <tessera/pyramid.h>
 #include <tessera/reduce.h>

@@ -5,6 +5,7 @@
 #include <tessera/chunk_bytes.h>
 #include <tessera/copy.h>
 #include <tessera/data_set.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/error_text.h>
 
 #include <fmt/format.h>

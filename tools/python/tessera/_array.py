@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _dask, _tessera
 from ._closing import Committing
-from ._indexing import Decoded, Indexed
+from ._indexing import Decoded, Indexable
 from ._lazy import Lazy, View
 from ._options import ProgressCallback, memory, work
 from ._picture import Picture, selection_text
@@ -38,7 +38,7 @@ class DecodedArray(Decoded):
         return self._whole.append(self._codes(values, np.zeros(shape, self._whole.dtype)), axis)
 
 
-class Array(Indexed):
+class Array(Indexable):
     """An array whose elements lie in chunks or in a file, and are read and written by indexing.
 
     Arrays are opened by :func:`tessera.open` and made by :func:`tessera.create`. Indexing reads and assigns as NumPy
@@ -395,7 +395,7 @@ class Array(Indexed):
                             "elements")
         return super().__eq__(other)
 
-    __hash__ = Indexed.__hash__
+    __hash__ = Indexable.__hash__
 
 
 class Changed(Array):

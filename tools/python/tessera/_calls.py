@@ -193,7 +193,7 @@ def in_words(thing: _Thing) -> _Thing:
             continue
         for name, member in list(vars(base).items()):
             # Elements are read and assigned by any key, and often.
-            if name.startswith("_") and (name not in _OPERATORS or base.__name__ == "Indexed"):
+            if name.startswith("_") and (name not in _OPERATORS or base.__name__ == "Indexable"):
                 continue
             if isinstance(member, types.FunctionType):
                 setattr(base, name, _function_in_words(member))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union, overload
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from ._lazy import View
 from ._making import DEFAULT, Path, as_stored, creation_options, json_fill, new_place
 from ._names import translated
 from ._node import KINDS, Node, open_node
-from ._options import (ConversionOptions, CopyOptions, CreationOptions, Lengths, MadeOptions, NewLengths, PlacedOptions,
-                       ProgressCallback, SynonymOptions, absolute, over_network, over_network_of_node, place_options, remote, without_work, work)
-from .types import ArrayInfo, Difference, FileInfo, GroupInfo, Indexed, Statistics
+from ._options import (ConversionOptions, CopyOptions, CreationOptions, DifferenceOptions, Lengths, MadeOptions, NewLengths,
+                       PlacedOptions, ProgressCallback, SynonymOptions, absolute, over_network, over_network_of_node, place_options, remote, without_work, work)
+from .types import ArrayInfo, Difference, FileInfo, GroupInfo, Indexed, SetDifference, Statistics
 from ._types import Attrs, DTypeLike, Document, Format, Mode, Reduction, Remote, Values
 
 if TYPE_CHECKING:
@@ -589,11 +589,17 @@ def digest(array: Union[Path, Array, View, Group, Values], *, threads: int = 0, 
     return _tessera.digest_at(_path_of(array), work(threads, max_memory, progress))
 
 
+@overload
+def diff(a: Union[Group, Members], b: Union[Path, Group, Members], **options: Unpack[DifferenceOptions]) -> SetDifference: ...
+@overload
+def diff(a: Union[Array, View, Values], b: Union[Path, Array, View, Values], **options: Unpack[DifferenceOptions]) -> Difference: ...
+@overload
+def diff(a: Path, b: Union[Place, View, Values], **options: Unpack[DifferenceOptions]) -> Any: ...
 @over_network
-def diff(a: Union[Path, Array, View, Values], b: Union[Path, Array, View, Values], *, atol: float = 0, rtol: float = 0, places: int = 10, raw: bool = False,
+def diff(a: Union[Place, View, Values], b: Union[Place, View, Values], *, atol: float = 0, rtol: float = 0, places: int = 10, raw: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         storage_options: Remote = None) -> Difference:
-    """Compare two arrays element by element, by what elements stand for.
+         storage_options: Remote = None) -> Union[Difference, SetDifference]:
+    """Compare two arrays element by element, by what elements stand for, or all arrays of two groups or files by name.
 
     Parameters
     ----------
@@ -601,7 +607,7 @@ def diff(a: Union[Path, Array, View, Values], b: Union[Path, Array, View, Values
         The tolerance, as in :func:`numpy.isclose` with ``equal_nan=True``. Both 0: bit for bit, or within rounding where the
         two are packed in different ways.
     places : int
-        The largest number of differing elements that are listed.
+        The largest number of differing elements that are listed, of each array.
     raw : bool
         Compare the stored codes, as :func:`digest` does.
     storage_options : dict, optional
@@ -609,12 +615,26 @@ def diff(a: Union[Path, Array, View, Values], b: Union[Path, Array, View, Values
 
     Returns
     -------
-    Difference
+    Difference or SetDifference
         A dict, with its members also as attributes: `equal`, `structure` (differences other than elements), `different`, `first`, `largest`, `largest_at`,
-        `codes`.
+        `codes`. Of two groups, or files of several arrays: `equal`, `same`, `only_in_a`, `only_in_b`, `attributes`,
+        `only_codes`, `different`.
+
+    Examples
+    --------
+    >>> np.savez("a.npz", t=np.arange(3), n=np.ones(2))
+    >>> np.savez("b.npz", t=np.array([0, 1, 5]), n=np.ones(2))
+    >>> [(one["path"], one["largest"]) for one in tessera.diff("a.npz", "b.npz").different]
+    [('t', 3.0)]
     """
-    one, two = (_array(each, max_memory=max_memory)._handle for each in (a, b))
-    return Difference(_tessera.difference(one, two, atol, rtol, places, raw, work(threads, max_memory, progress)))
+    running = work(threads, max_memory, progress)
+    if not isinstance(a, (Array, View, np.ndarray)) and not isinstance(b, (Array, View, np.ndarray)):
+        found = _tessera.tree_difference(_path_of(a), _path_of(b), atol, rtol, places, raw, running)
+        if found is not None:
+            return SetDifference(found)
+    opened = [_opened(each, max_memory=max_memory) for each in (a, b)]  # what is missing is the fault, not the group beside it
+    first, second = (_array(each)._handle for each in opened)
+    return Difference(_tessera.difference(first, second, atol, rtol, places, raw, running))
 
 
 @over_network

@@ -325,7 +325,7 @@ def regrid(array: Operand, destination: Optional[Path] = None, *, like: Optional
     return made
 
 
-def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: DTypeLike,
+def _join(arrays: Sequence[Operand], destination: Optional[Path], axis: Union[int, str], new_axis: bool, dtype: DTypeLike,
           cast: str, overwrite: bool, running: _tessera.WorkOptions, options: Mapping[str, object]) -> Union[Values, DataSet, None]:
     given = [arrays] if isinstance(arrays, (str, bytes, os.PathLike, Array)) else arrays
     recipe = {"do": "join", "arrays": list(given), "axis": axis, "new_axis": new_axis, "dtype": dtype,
@@ -335,20 +335,20 @@ def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axi
 
 
 @overload
-def stack(arrays: Sequence[Union[Path, Array]], destination: None = None, *, axis: int = 0,
+def stack(arrays: Sequence[Operand], destination: None = None, *, axis: int = 0,
           **options: Unpack[JoinedOptions]) -> Values: ...
 @overload
-def stack(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: int = 0,
+def stack(arrays: Sequence[Operand], destination: Path, *, axis: int = 0,
           **options: Unpack[NewJoinedOptions]) -> None: ...
 @over_network_of_node
-def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: DTypeLike = None,
+def stack(arrays: Sequence[Operand], destination: Optional[Path] = None, *, axis: int = 0, dtype: DTypeLike = None,
           cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
           progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[JoiningOptions]) -> Union[Values, DataSet, None]:
     """Join arrays of one shape and dtype along a new axis, like numpy.stack.
 
     Parameters
     ----------
-    arrays : list of paths or Arrays
+    arrays : list of paths, Arrays, NumPy arrays or Groups
         All are checked before anything is written; one that does not fit is refused by name. A pattern (``"day-*.npy"``)
         stands for what matches it, in the order of the numbers in the names: day-2 before day-10.
         Packed numbers and times become codes of the first one's packing, units and calendar, where that loses nothing;
@@ -371,13 +371,13 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
 
 
 @overload
-def concat(arrays: Sequence[Union[Path, Array]], destination: None = None, *, axis: Union[int, str] = 0,
+def concat(arrays: Sequence[Operand], destination: None = None, *, axis: Union[int, str] = 0,
            **options: Unpack[JoinedOptions]) -> Values: ...
 @overload
-def concat(arrays: Sequence[Union[Path, Array]], destination: Path, *, axis: Union[int, str] = 0,
+def concat(arrays: Sequence[Operand], destination: Path, *, axis: Union[int, str] = 0,
            **options: Unpack[NewJoinedOptions]) -> None: ...
 @over_network_of_node
-def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: DTypeLike = None,
+def concat(arrays: Sequence[Operand], destination: Optional[Path] = None, *, axis: Union[int, str] = 0, dtype: DTypeLike = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
            progress: ProgressCallback = None, storage_options: Remote = None, **options: Unpack[JoiningOptions]) -> Union[Values, DataSet, None]:
     """Join arrays along an existing axis, by number or name, like numpy.concatenate; otherwise as :func:`stack`.

@@ -32,7 +32,7 @@ def not_basic(key: object) -> IndexError:
                       + (text if len(text) <= 60 else text[:57] + "..."))
 
 
-def require_fields(array: "Indexed", fields: Any) -> None:
+def require_fields(array: "Indexable", fields: Any) -> None:
     """Raises as NumPy does for fields that the elements do not have, before anything is read."""
     np.empty(0, array._dtype)[fields]
 
@@ -142,7 +142,7 @@ def with_dropped(picked: _tessera.Picked, values: Values) -> Values:
     return spread
 
 
-def _block(array: "Indexed") -> tuple[int, ...]:
+def _block(array: "Indexable") -> tuple[int, ...]:
     """What is read together: a chunk, or a contiguous piece of a plain file."""
     if array.chunks is not None:
         return array.chunks
@@ -155,7 +155,7 @@ def _block(array: "Indexed") -> tuple[int, ...]:
     return tuple(block)
 
 
-def _in_batches(array: "Indexed", places: Values) -> Iterator[Union[slice, Values]]:
+def _in_batches(array: "Indexable", places: Values) -> Iterator[Union[slice, Values]]:
     """Rows of places in batches, those of one chunk together."""
     if len(places) <= _POINTS:
         yield slice(None)
@@ -166,7 +166,7 @@ def _in_batches(array: "Indexed", places: Values) -> Iterator[Union[slice, Value
         yield order[first:first + _POINTS]
 
 
-def _read_points(array: "Indexed", places: Values, out: Values) -> None:
+def _read_points(array: "Indexable", places: Values, out: Values) -> None:
     handle = array._handle
     if handle.is_chunked and not handle.is_variable:
         handle.read_points(places, out, array._brief)  # which puts those of one chunk together
@@ -178,12 +178,12 @@ def _read_points(array: "Indexed", places: Values, out: Values) -> None:
             out[batch] = part
 
 
-def _write_points(array: "Indexed", places: Values, values: Values) -> None:
+def _write_points(array: "Indexable", places: Values, values: Values) -> None:
     for batch in _in_batches(array, places):
         array._handle.write_points(places[batch], values[batch], array._brief)
 
 
-def _read_boxes(array: "Indexed", picks: Picks, out: Values) -> None:
+def _read_boxes(array: "Indexable", picks: Picks, out: Values) -> None:
     waiting: list[tuple[Box, Values]] = []
     held = 0
 
@@ -210,7 +210,7 @@ def _read_boxes(array: "Indexed", picks: Picks, out: Values) -> None:
     read()
 
 
-def read_picks(array: "Indexed", picks: Picks) -> Values:
+def read_picks(array: "Indexable", picks: Picks) -> Values:
     """What a key with lists, arrays or masks picks."""
     out = np.empty(picks.table, array._dtype)
     basic = picks.basic()
@@ -231,7 +231,7 @@ def _assigner(box: Box, fields: Any, part: Values) -> Callable[[Values], None]:
     return assign
 
 
-def write_picks(array: "Indexed", picks: Picks, value: object, fields: Any = None) -> None:
+def write_picks(array: "Indexable", picks: Picks, value: object, fields: Any = None) -> None:
     """Assigns to what a key with lists, arrays or masks picks, or to fields of it. Each chunk changes in one step."""
     if isinstance(value, (list, tuple)) and np.ndim(value) > len(picks.shape):
         value = np.asarray(value)  # has leading dimensions of 1, or does not fit
@@ -261,13 +261,13 @@ def write_picks(array: "Indexed", picks: Picks, value: object, fields: Any = Non
                 array.update(box.key, _assigner(box, fields, values[box.of_table()]))
 
 
-def _picked(array: "Indexed", key: tuple[slice, ...]) -> _tessera.Picked:
+def _picked(array: "Indexable", key: tuple[slice, ...]) -> _tessera.Picked:
     picked = array._handle.pick(key)
     assert picked is not None
     return picked
 
 
-def read_mask(array: "Indexed", mask: Values) -> Values:
+def read_mask(array: "Indexable", mask: Values) -> Values:
     """The elements where a mask of all dimensions is true, in C order."""
     out = np.empty(int(np.count_nonzero(mask)), array._dtype)
     for box in masked(mask, _block(array)):
@@ -292,7 +292,7 @@ def _where(mask: Values, values: Values) -> Callable[[Values], None]:
     return assign
 
 
-def write_mask(array: "Indexed", mask: Values, value: object) -> None:
+def write_mask(array: "Indexable", mask: Values, value: object) -> None:
     """Assigns where a mask of all dimensions is true."""
     values = array._values(value, (int(np.count_nonzero(mask)),), False)
     for box in masked(mask, _block(array)):
@@ -305,7 +305,7 @@ def write_mask(array: "Indexed", mask: Values, value: object) -> None:
         _write_points(array, box.places(rest), values[positions[rest]])
 
 
-def read_key(array: "Indexed", key: object, first: bool = False) -> Any:
+def read_key(array: "Indexable", key: object, first: bool = False) -> Any:
     """``array[key]`` for a key that is not basic. With `first`, as vindex orders the result."""
     mask = is_full_mask(key, array.shape)
     if mask is not None:
@@ -313,7 +313,7 @@ def read_key(array: "Indexed", key: object, first: bool = False) -> Any:
     return read_picks(array, Picks.of(key, array.shape, first))
 
 
-def write_key(array: "Indexed", key: object, value: object, fields: Any = None, first: bool = False) -> None:
+def write_key(array: "Indexable", key: object, value: object, fields: Any = None, first: bool = False) -> None:
     """``array[key] = value`` for a key that is not basic."""
     mask = is_full_mask(key, array.shape) if fields is None else None
     of_all = mask is not None or (array.shape == () and isinstance(key, (bool, np.bool_)))
@@ -342,7 +342,7 @@ class VIndex:
     (2, 4)
     """
 
-    def __init__(self, array: "Indexed"):
+    def __init__(self, array: "Indexable"):
         self._array = array
 
     def __getitem__(self, key: object) -> Any:
@@ -377,7 +377,7 @@ class OIndex:
     array([2, 0, 4], dtype=int32)
     """
 
-    def __init__(self, array: "Indexed"):
+    def __init__(self, array: "Indexable"):
         self._array = array
 
     def __getitem__(self, key: object) -> Any:
@@ -406,7 +406,7 @@ class Blocks:
            [0]], dtype=int32), (2, 3))
     """
 
-    def __init__(self, array: "Indexed"):
+    def __init__(self, array: "Indexable"):
         self._array = array
 
     @property
@@ -526,7 +526,7 @@ class Decoded(Converted):
         return f"<{self._array!r} decoded as {self.dtype}>"
 
 
-class Indexed(Described):
+class Indexable(Described):
     """An array whose elements are read and written by keys."""
 
     def __getitem__(self, key: object) -> Any:
@@ -719,7 +719,7 @@ class Indexed(Described):
 
     def _castable(self, values: Any, casting: str) -> Any:
         """The values, if the rule allows converting them to this array's dtype; else raises TypeError."""
-        if isinstance(values, (Indexed, Converted)):
+        if isinstance(values, (Indexable, Converted)):
             values = values[...]
         if casting == "unsafe" or self._bfloat16 is not None or self._dtype == object:
             return np.asanyarray(values)
@@ -732,7 +732,7 @@ class Indexed(Described):
 
     def _values(self, value: object, shape: tuple[int, ...], element: bool) -> Values:
         """The value as NumPy would store it, broadcast to the shape."""
-        if isinstance(value, (Indexed, Converted)):
+        if isinstance(value, (Indexable, Converted)):
             value = value[...]
         if self._bfloat16 is not None:
             value = _bfloat16.encode(value, self._bfloat16)

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _tessera
 from ._errors import InvalidArgument, Unsupported
-from ._indexing import Converted, Decoded, Indexed, broadcast, require_copy, split_fields
+from ._indexing import Converted, Decoded, Indexable, broadcast, require_copy, split_fields
 from ._picture import selection_text
 from ._types import DType, DTypeLike, Values
 
@@ -86,14 +86,14 @@ class View:
     array([ 0,  1, -1,  3,  4,  5])
     """
 
-    def __init__(self, array: Indexed, taken: Sequence[Taken], order: Sequence[int], fields: Any = None):
+    def __init__(self, array: Indexable, taken: Sequence[Taken], order: Sequence[int], fields: Any = None):
         self._array = array
         self._taken = tuple(taken)
         self._order = tuple(order)
         self._fields = fields
 
     @staticmethod
-    def _whole(array: Indexed) -> "View":
+    def _whole(array: Indexable) -> "View":
         return View(array, [range(length) for length in array.shape], range(array.ndim))
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -162,6 +162,15 @@ class ResultOptions(_HowToWork, total=False):
     sel: object
 
 
+class DifferenceOptions(_HowToWork, total=False):
+    """Options of :func:`tessera.diff`."""
+
+    atol: float
+    rtol: float
+    places: int
+    raw: bool
+
+
 class SetOptions(ResultOptions, _OfDataSet, total=False):
     """The same of several arrays."""
 

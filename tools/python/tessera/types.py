@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, runtime_c
 
 from ._types import DType, DTypeLike, Document, Values
 
-__all__ = ["AnyArray", "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Indexed", "JobState", "Repair", "Result", "Seal", "Statistics",
-           "Unit", "UnitDone", "Verification"]
+__all__ = ["AnyArray", "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Indexed", "JobState", "Repair", "Result", "Seal",
+           "SetDifference", "Statistics", "Unit", "UnitDone", "Verification"]
 
 
 @runtime_checkable
@@ -287,6 +287,35 @@ class Difference(Result):
     largest: Optional[float]
     largest_at: Optional[tuple[int, ...]]
     codes: Optional[str]
+
+
+@dataclass(init=False, repr=False, eq=False)
+class SetDifference(Result):
+    """How two groups, or files of several arrays, differ; see :func:`diff`.
+
+    Attributes
+    ----------
+    equal : bool
+        Whether nothing differs.
+    same : int
+        How many arrays and groups are equal.
+    only_in_a, only_in_b : list of str
+        The paths of those that only one has.
+    attributes : list of str
+        The paths of those whose attributes or names of dimensions differ.
+    only_codes : list of dict
+        Arrays whose elements are equal and whose stored codes are not: `path` and `codes`.
+    different : list of dict
+        Arrays that differ: the members of :class:`Difference`, and `path`.
+    """
+
+    equal: bool
+    same: int
+    only_in_a: list[str]
+    only_in_b: list[str]
+    attributes: list[str]
+    only_codes: list[Document]
+    different: list[Document]
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -1,16 +1,18 @@
-// Differences between two hierarchies.
+// Differences between two hierarchies, or two files of several arrays.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <tessera/data_set.h>
-#include <tessera/group.h>
+#include <tessera/locate.h>
 #include <tessera/measure.h>
+#include <tessera/value.h>
 
-namespace tessera::cli {
+namespace tessera {
 
 struct TreeDifference {
     std::vector<std::string> only_in_a, only_in_b;              ///< paths below the groups
@@ -30,14 +32,14 @@ struct Comparing {
     bool raw = false;  ///< codes, not what they stand for
 };
 
-/// Compares all nodes at and below two groups by path. Arrays whose files are identical, or have identical bytes, are
-/// not decoded. `path_a` and `path_b` are the paths of the groups.
-[[nodiscard]] TreeDifference tree_difference(const Group& a, const std::string& path_a, const Group& b,
-                                             const std::string& path_b, const Comparing& how, const IoOptions& io);
+/// Compares what lies at two places, where each holds several arrays; empty otherwise. Of groups all nodes at and below
+/// them are compared by path, and arrays whose files are identical, or have identical bytes, are not decoded. Of files,
+/// which have no chunks, all arrays are compared by name, their dimensions and what their attributes say, and the
+/// attributes of groups.
+using CompareTrees = std::function<TreeDifference(const Comparing&, const IoOptions&)>;
+[[nodiscard]] CompareTrees tree_comparison(const Located& a, const Located& b);
 
-/// Compares two data sets, of which files have no chunks: all arrays by name, their dimensions and what their
-/// attributes say, and the attributes of groups.
-[[nodiscard]] TreeDifference tree_difference(const DataSet& a, const DataSet& b, const Comparing& how,
-                                             const IoOptions& io);
+/// As JSON and Python's result have it.
+[[nodiscard]] Value tree_difference_value(const TreeDifference& found);
 
-}  // namespace tessera::cli
+}  // namespace tessera

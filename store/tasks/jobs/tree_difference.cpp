@@ -1,9 +1,13 @@
-#include "tree_difference.h"
+#include <tessera/tree_difference.h>
 
 #include <tessera/byte_io.h>
+#include <tessera/copy.h>
+#include <tessera/data_set.h>
 #include <tessera/dimensions.h>
+#include <tessera/group.h>
 #include <tessera/own_names.h>
 #include <tessera/place.h>
+#include <tessera/report_values.h>
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -12,7 +16,7 @@
 #include <set>
 #include <utility>
 
-namespace tessera::cli {
+namespace tessera {
 
 namespace fs = std::filesystem;
 
@@ -104,10 +108,8 @@ void compare_nodes(const Group& a, const fs::path& place_a, const Group& b, cons
     if (same) ++result.same;
 }
 
-}  // namespace
-
-TreeDifference tree_difference(const Group& a, const std::string& path_a, const Group& b, const std::string& path_b,
-                               const Comparing& how, const IoOptions& io) {
+TreeDifference group_difference(const Group& a, const std::string& path_a, const Group& b, const std::string& path_b,
+                                const Comparing& how, const IoOptions& io) {
     const auto in_a = nodes_of(a);
     const auto in_b = nodes_of(b);
     TreeDifference result;
@@ -129,8 +131,6 @@ TreeDifference tree_difference(const Group& a, const std::string& path_a, const 
     }
     return result;
 }
-
-namespace {
 
 /// Of groups, by their paths.
 std::map<std::string, Value> group_attributes(const DataSet& set) {
@@ -160,9 +160,7 @@ void compare_arrays(const ArraySource& a, const ArraySource& b, const std::strin
     if (!found.none()) result.different.emplace_back(name, std::move(found));
 }
 
-}  // namespace
-
-TreeDifference tree_difference(const DataSet& a, const DataSet& b, const Comparing& how, const IoOptions& io) {
+TreeDifference set_difference(const DataSet& a, const DataSet& b, const Comparing& how, const IoOptions& io) {
     TreeDifference result;
     const auto groups_a = group_attributes(a);
     const auto groups_b = group_attributes(b);
@@ -179,4 +177,47 @@ TreeDifference tree_difference(const DataSet& a, const DataSet& b, const Compari
     return result;
 }
 
-}  // namespace tessera::cli
+Value names_value(const std::vector<std::string>& paths) {
+    Value list = Value::array();
+    for (const std::string& path : paths) list.push_back(path);
+    return list;
+}
+
+}  // namespace
+
+CompareTrees tree_comparison(const Located& a, const Located& b) {
+    if (const auto group_a = group_at(a)) {
+        if (const auto group_b = group_at(b)) {
+            return [group_a, group_b, path_a = a.path, path_b = b.path](const Comparing& how, const IoOptions& io) {
+                return group_difference(*group_a, path_a, *group_b, path_b, how, io);
+            };
+        }
+    }
+    const auto set_a = DataSet::of(a);
+    const auto set_b = set_a ? DataSet::of(b) : std::nullopt;
+    if (!set_b) return nullptr;
+    return
+        [set_a, set_b](const Comparing& how, const IoOptions& io) { return set_difference(*set_a, *set_b, how, io); };
+}
+
+Value tree_difference_value(const TreeDifference& found) {
+    Value value = Value::object();
+    value.set("equal", found.none());
+    value.set("same", found.same);
+    value.set("only_in_a", names_value(found.only_in_a));
+    value.set("only_in_b", names_value(found.only_in_b));
+    value.set("attributes", names_value(found.attributes));
+    Value codes = Value::array();
+    for (const auto& [path, text] : found.codes) codes.push_back(Value{{"path", path}, {"codes", text}});
+    value.set("only_codes", std::move(codes));
+    Value list = Value::array();
+    for (const auto& [path, one_difference] : found.different) {
+        Value one = difference_value(one_difference);
+        one.set("path", path);
+        list.push_back(std::move(one));
+    }
+    value.set("different", std::move(list));
+    return value;
+}
+
+}  // namespace tessera
