@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <tessera/action.h>
+#include <tessera/csv_line.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/little_endian.h>

@@ -23,8 +23,6 @@ struct CsvColumn {
 
 /// Appends the element at `p`, quoted if necessary. `alone`: it is the only one of its row.
 void append_csv(std::string& out, const DType& dtype, const std::byte* p, bool alone);
-/// Appends text that may need quotes.
-void append_csv_text(std::string& out, std::string_view text, bool alone);
 /// The reverse, for every dtype of fixed length. `missing`: the number for an empty field; nullptr: NaN, if the dtype
 /// has it. Throws invalid_argument, saying what was expected.
 void parse_csv(const DType& dtype, std::string_view text, std::byte* p, const std::string* missing = nullptr);

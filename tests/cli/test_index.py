@@ -486,6 +486,33 @@ class Index(ProgramTest):
                              {"__zdata__/1.1.blosc", "__zdata__/5.4.blosc"})
             self.assertEqual(self.find("value >= 1000")["indices"], [[12, 13], [55, 45]])
 
+    def test_find_in_what_is_sparse(self):
+        """What is not stored is one element: it is asked once whether that matches, not for each of 10^10 chunks."""
+        for words in ((), ("--shards", "1000,1000")):
+            self.tessera("create", "wide.zarr", "--shape", "10000000,10000000", "--chunks", "100,100", "--dtype", "<f4", "--fill", "1",
+                         "--format", "v3", "--overwrite", *words)
+            for place, value in ("5,5", "7"), ("9999999,9999999", "8"), ("4000123,77", "0.5"):
+                self.tessera("set", "wide.zarr", place, value)
+            for more in [], ["--no-index"]:
+                self.assertEqual(self.tessera_json("find", "wide.zarr", "value > 6", *more)["indices"], [[5, 5], [9999999, 9999999]])
+                self.assertEqual(self.tessera_json("find", "wide.zarr", "(value < 1) | (value > 7)", *more)["indices"],
+                                 [[4000123, 77], [9999999, 9999999]])
+            found = self.tessera_json("find", "wide.zarr", "value != 1", "--sel", "4000000:4200000, :200")
+            self.assertEqual((found["indices"], found["left_out"]), ([[4000123, 77]], 4000 - (20 if words else 1)))
+        # Packed, and where it matches.
+        self.tessera("create", "s.zarr", "--shape", "20,20", "--chunks", "5,5", "--dtype", "<i2", "--fill", "3", "--format", "v3")
+        self.tessera("attrs", "s.zarr", "set", "scale_factor", "0.5")
+        self.tessera("set", "s.zarr", "7,7", "10")
+        full = np.full((20, 20), 1.5)
+        full[7, 7] = 10
+        for condition in "value > 9", "value == 1.5", "value < 2", "value > 1":
+            for part in ((0, 20), (3, 9), (5, 10)):
+                expected = [p for p in np.argwhere(eval(condition, {"value": full})).tolist() if all(part[0] <= i < part[1] for i in p)]
+                found = self.tessera_json("find", "s.zarr", condition, "--sel", f"{part[0]}:{part[1]}, {part[0]}:{part[1]}")
+                self.assertEqual(found["indices"], expected, (condition, part))
+        self.assertEqual(self.tessera_json("find", "s.zarr", "value > 9")["left_out"], 15)
+        self.assertEqual(self.tessera_json("find", "s.zarr", "value < 2")["left_out"], 0)
+
     def test_find_shows(self):
         self.make(np.arange(6, dtype="<i2").reshape(2, 3))
         self.assertEqual(self.run_program("find", "a.zarr", "value > 3").stdout, "axis 0  axis 1  value\n     1       1      4\n     1       2      5\n")

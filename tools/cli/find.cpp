@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
+#include <tessera/csv_line.h>
 #include <tessera/error_text.h>
 #include <tessera/find_elements.h>
 #include <tessera/locate.h>
@@ -31,18 +32,13 @@ struct FindCall {
     bool no_index = false;
 };
 
-/// A field as RFC 4180 has it.
-std::string csv_field(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == text.npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-    return quoted + '"';
-}
-
 void print_csv(const std::vector<FoundColumn>& columns, std::size_t rows) {
     const auto line = [&](const auto& cell) {
         std::string text;
-        for (const FoundColumn& column : columns) text += (text.empty() ? "" : ",") + csv_field(cell(column));
+        for (std::size_t c = 0; c < columns.size(); ++c) {
+            if (c > 0) text += ',';
+            append_csv_text(text, cell(columns[c]), columns.size() == 1);
+        }
         print(text + "\r\n");
     };
     line([](const FoundColumn& column) { return column.name; });
@@ -93,10 +89,10 @@ int find(Session& session, const FindCall& o) {
     if (o.csv && session.options().json) throw invalid_argument("--csv: --json was given, too");
     if (o.out && !o.out->ends_with(".npy")) throw invalid_argument("--out: expected the name of a .npy file");
     return at_located(o.path, [&](const Located& at) {
-        auto source = open_source(at);
+        const auto source = open_source(at);
         FindOptions options{.raw = o.raw, .by_index = !o.no_index, .io = session.io()};
         if (o.selection) options.selection = chosen_part(session, o.path, *o.selection, std::as_const(*source));
-        const FoundElements found = find_elements(open_source(at), o.condition, options);
+        const FoundElements found = find_elements(*source, o.condition, options);
         session.clear_progress();
         const bool all = o.csv || session.options().json;
         const auto rows = std::min<std::int64_t>(std::ssize(found.positions), all && !o.limit ? INT64_MAX : most);
@@ -117,7 +113,7 @@ int find(Session& session, const FindCall& o) {
                                      found.positions.size() == 1 ? "es" : "",
                                      rows < std::ssize(found.positions) ? "; --limit or --csv shows more of them" : "",
                                      found.left_out > 0
-                                         ? fmt::format("; {} chunks were not read, by their index",
+                                         ? fmt::format("; {} chunks were not read, because nothing in them can match",
                                                        grouped(static_cast<std::uint64_t>(found.left_out)))
                                          : ""));
         }
@@ -141,7 +137,8 @@ Run declare_find(CLI::App& app) {
     app.add_option("--out", o->out, "save the indices as a .npy file, as numpy.argwhere gives them")
         ->option_text("FILE");
     app.add_flag("--raw", o->raw, raw_text);
-    app.add_flag("--no-index", o->no_index, "read all, whatever the index of chunks says (tessera index)");
+    app.add_flag("--no-index", o->no_index,
+                 "read all that is stored, whatever the index of chunks says (tessera index)");
     return [o](Session& session) { return find(session, *o); };
 }
 

@@ -304,15 +304,11 @@ py::array to_numpy(const NDArray& elements, const DType& dtype) {
 py::array find_in(ArrayHandle& handle, const std::string& condition, const std::string& selection, bool raw,
                   bool by_index, const WorkOptions& options) {
     const auto parts = handle.parts();
-    auto codes = [&]() -> std::unique_ptr<ArraySource> {
-        if (const Array* const array = as_array(parts->readable())) return std::make_unique<Array>(*array);
-        return shared_source(std::shared_ptr<const ArraySource>(parts, &parts->readable()));
-    };
     NDArray indices;
     Work(options).run([&](const IoOptions& io) {
         FindOptions how{.raw = raw, .by_index = by_index, .io = io};
         if (!selection.empty()) how.selection = parse_selection(selection, parts->readable());
-        const FoundElements found = find_elements(codes(), condition, how);
+        const FoundElements found = find_elements(parts->readable(), condition, how);
         indices = found.indices();
     });
     return to_numpy(indices, indices.dtype());

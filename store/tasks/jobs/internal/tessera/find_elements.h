@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,9 +24,9 @@ struct FindOptions {
 };
 
 struct FoundElements {
-    Shape shape;                            ///< of the array
-    CountedVector<std::int64_t> positions;  ///< of the elements, as numbers in C order of the array; ascending
-    NDArray values;                         ///< one for each, in host order
+    Shape shape;                                 ///< of the array
+    CountedVector<std::int64_t> positions = {};  ///< of the elements, as numbers in C order of the array; ascending
+    NDArray values = {};                         ///< one for each, in host order
     bool marks = false;         ///< values of missing_integer, or NaN of what was stored as integers, are missing
     std::int64_t left_out = 0;  ///< chunks, or inner chunks, that were not read, because none could match
 
@@ -40,10 +39,10 @@ struct FoundElements {
 
 /// The elements for which an expression of calc_source() is true, in which `value` is the array: "value > 40" or
 /// "(value > 40) & (value < 50)". Comparisons with numbers, alone or joined by &, leave out the chunks of an indexed
-/// array (tessera/chunk_index.h) in which no element can match, and parts that are not stored. Throws invalid_argument
-/// for an expression that is not true or false, and a selection with steps; unsupported where missing ones stand beside
-/// integers that no float64 is equal to; budget if too many match.
-[[nodiscard]] FoundElements find_elements(std::unique_ptr<ArraySource> array, std::string_view condition,
+/// array (tessera/chunk_index.h) in which no element can match. What is not stored is left out if it does not match.
+/// Throws invalid_argument for an expression that is not true or false, and a selection with steps; unsupported where
+/// missing ones stand beside integers that no float64 is equal to; budget if too many match.
+[[nodiscard]] FoundElements find_elements(const ArraySource& array, std::string_view condition,
                                           const FindOptions& options = {});
 
 /// How found elements are shown: columns of text, and as JSON.
