@@ -107,6 +107,7 @@ CALLS = {
     "Array.as_zarr": lambda: (array().as_zarr, dict()),
     "Array.astype": lambda: (lambda dtype: array().astype(dtype)[:], dict(dtype="f8")),
     "Array.cached": lambda: (array().cached, dict()),
+    "Array.chunk_stats": lambda: (array().chunk_stats, dict()),
     "Array.dims": lambda: (lambda dims: setattr(array(), "dims", dims), dict(dims=("y", "x"))),
     "Array.edit": lambda: (array().edit, dict()),
     "Array.find": lambda: (array().find, dict(condition="value > 1")),

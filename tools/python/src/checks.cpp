@@ -1,6 +1,7 @@
 // verify, repair, seal, digest, diff, stats and snapshots, with the same members as the program's --json.
 #include <pybind11/stl.h>
 #include <tessera/chunk_index.h>
+#include <tessera/chunk_statistics.h>
 #include <tessera/conventions.h>
 
 #include <tessera/copy.h>
@@ -314,6 +315,26 @@ py::array find_in(ArrayHandle& handle, const std::string& condition, const std::
     return to_numpy(indices, indices.dtype());
 }
 
+/// Arrays by their names in tessera.types.ChunkStatistics; and `lacks`, unless each chunk has extremes.
+py::dict chunk_stats(ArrayHandle& handle, bool raw, bool by_index, const WorkOptions& options) {
+    const Array array = handle.array();
+    const ChunkStatistics found = Work(options).run([&](const IoOptions& io) {
+        return chunk_statistics(array, raw, by_index ? IndexUse::use : IndexUse::ignore, io);
+    });
+    py::dict arrays;
+    const auto put = [&](const char* name, const NDArray& of) { arrays[name] = to_numpy(of, of.dtype()); };
+    put("stored", found.stored);
+    put("stored_bytes", found.stored_bytes);
+    if (!found.elements) return arrays;
+    put("count", found.elements->count);
+    put("missing", found.elements->missing);
+    put("min", found.elements->min);
+    put("max", found.elements->max);
+    put("mean", found.elements->mean);
+    if (found.elements->may_lack) put("lacks", found.elements->lacks);
+    return arrays;
+}
+
 Meaning meaning_of_handle(ArrayHandle& handle) {
     const auto parts = handle.parts();
     return meaning_of(parts->readable());
@@ -429,6 +450,7 @@ void bind_checks(py::module_& module) {
     module.def("statistics", &statistics_of);
     module.def("index", &index_of);
     module.def("find", &find_in);
+    module.def("chunk_stats", &chunk_stats);
     module.def("decoded_type", &decoded_type);
     module.def("decoded_codes", &decoded_codes);
     module.def("encoded_values", &encoded_values);

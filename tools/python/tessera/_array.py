@@ -14,10 +14,20 @@ from ._indexing import Decoded, Indexable
 from ._lazy import Lazy, View
 from ._options import ProgressCallback, memory, work
 from ._picture import Picture, selection_text
-from .types import ArrayInfo
+from .types import ArrayInfo, ChunkStatistics
 from ._sel import sel_text
 from ._serve import Shown, show
 from ._types import Values
+
+_MA: Any = np.ma  # of which some NumPy has no types
+
+
+def _with_none(values: Any, lacks: Values) -> Any:
+    """Values of which those that `lacks` names are none."""
+    if values.dtype.kind not in "fMm":
+        return _MA.masked_array(values, lacks)
+    values[lacks] = "NaT" if values.dtype.kind in "Mm" else np.nan
+    return values
 
 
 class DecodedArray(Decoded):
@@ -189,6 +199,35 @@ class Array(Indexable):
         [[1, 1], [1, 2]]
         """
         return _tessera.find(self._handle, condition, selection_text(selection), raw, index, work(threads, max_memory))
+
+    def chunk_stats(self, *, raw: bool = False, index: bool = True, threads: int = 0, max_memory: Union[int, str] = 0,
+                    progress: ProgressCallback = None) -> ChunkStatistics:
+        """What each chunk amounts to: whether it is stored, its bytes, the least and the greatest of its elements, their mean
+        and how many there are; as NumPy arrays in the shape of the grid of chunks.
+
+        Parameters
+        ----------
+        raw : bool
+            Of the stored codes, not of what they stand for.
+        index : bool
+            Take what an index of the chunks says (:func:`tessera.index`); False: read all. The results are the same.
+
+        Examples
+        --------
+        >>> a = tessera.create("by_chunk.zarr", data=np.arange(6.0).reshape(2, 3), chunks=(1, 3), overwrite=True)
+        >>> found = a.chunk_stats()
+        >>> found.max
+        array([[2.],
+               [5.]])
+        >>> np.argwhere(found.max > 4).tolist()
+        [[1, 0]]
+        """
+        found = _tessera.chunk_stats(self._handle, raw, index, self._work(threads, max_memory, progress))
+        lacks = found.pop("lacks", None)
+        if lacks is not None:
+            for name in ("min", "max"):
+                found[name] = _with_none(found[name], lacks)
+        return ChunkStatistics(**found)
 
     def view(self, selection: object = "", *, axes: Sequence[Union[int, str]] = (), reduce: Optional[str] = None,
              range: Optional[tuple[Union[float, str], Union[float, str]]] = None, map: str = "viridis",

@@ -6,9 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, runtime_checkable
 
+import numpy as np
+
 from ._types import DType, DTypeLike, Document, Values
 
-__all__ = ["AnyArray", "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Indexed", "JobState", "Repair", "Result", "Seal",
+__all__ = ["AnyArray", "ArrayInfo", "ChunkStatistics", "Difference", "FileInfo", "Finding", "GroupInfo", "Indexed", "JobState", "Repair", "Result", "Seal",
            "SetDifference", "Statistics", "Unit", "UnitDone", "Verification"]
 
 
@@ -255,6 +257,44 @@ class Indexed(Result):
     read: int
     unsettled: int
     bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkStatistics:
+    """What each chunk amounts to, see :meth:`tessera.Array.chunk_stats`: NumPy arrays with as many elements along each
+    dimension as there are chunks (with shards, inner chunks).
+
+    All but `stored` and `stored_bytes` are None where elements are neither real numbers nor times.
+
+    Attributes
+    ----------
+    stored : array of bool
+        Whether the chunk is stored. Elements of one that is not are the fill value, and counted as such.
+    stored_bytes : array of int
+        Its bytes as stored; 0 if it is not.
+    count, missing : array of int
+        Elements with a value; and those that are missing, NaN or NaT.
+    min, max : array
+        Of these values, in their dtype: NaN or NaT where there is none; masked arrays where integers may be missing.
+    mean : array of float
+        NaN where there is no value.
+    """
+
+    stored: Values
+    stored_bytes: Values
+    count: Optional[Values] = None
+    missing: Optional[Values] = None
+    min: Optional[Values] = None
+    max: Optional[Values] = None
+    mean: Optional[Values] = None
+
+    @property
+    def sum(self) -> Optional[Values]:
+        """The mean times the count, in float64; 0 where there is no value."""
+        if self.mean is None or self.count is None:
+            return None
+        total: Values = np.where(self.count > 0, self.mean * self.count, 0.0)
+        return total
 
 
 @dataclass(init=False, repr=False, eq=False)
