@@ -131,7 +131,7 @@ class Table(ProgramTest):
         self.refused("get", "t.zarr", "--where", "nothing > 1", says="nothing")
         self.refused("get", "t.zarr", "--where", "volume >", says="volume >")
         self.save("plain.npy", np.arange(5))
-        self.refused("get", "plain.npy", "--where", "x > 1", says="table")
+        self.refused("get", "plain.npy", "--where", "x > 1", says="the operands are value")
         self.refused("copy", "t.zarr", "out.zarr", "--where", "volume + 1", says="true or false")
         self.assertFalse((self.folder / "out.zarr").exists())
 

@@ -96,6 +96,36 @@ def test_meaning():
     assert not isinstance(wide.chunk_stats(raw=True).min, np.ma.MaskedArray)
 
 
+def test_where():
+    chance = np.random.default_rng(4)
+    for dtype in "<f4", ">f8", "<i2", "|u1", "<u8", "<i8", "<M8[s]":
+        values = np.rint(np.abs(chance.normal(size=(25, 31)) * 9)).astype(dtype)
+        if dtype[1] == "f":
+            values[3, 4] = np.nan
+        native = values.astype(values.dtype.newbyteorder("="))
+        condition = "value > datetime64('1970-01-01T00:00:10')" if dtype[1] == "M" else "value > 10"
+        meets = native > np.array(10, native.dtype)
+        a = tessera.create("a.zarr", data=values, chunks=(10, 10), format="v3", overwrite=True)
+        for indexed in False, True:
+            if indexed:
+                time.sleep(SETTLED)
+                tessera.index(a)
+            found = a.where(condition)
+            assert found.dtype == a.decoded.dtype
+            np.testing.assert_array_equal(np.ma.getmaskarray(found), ~meets)
+            np.testing.assert_array_equal(found.compressed(), native[meets])
+    packed = tessera.create("p.zarr", data=np.array([1, 2, 9, 7], "i2"), format="v3", attrs={"_FillValue": 9, "scale_factor": 0.5})
+    assert packed.where("value >= 1").tolist() == [None, 1.0, None, 3.5]
+    assert packed.where("value != 1").tolist() == [0.5, None, None, 3.5]
+    table = tessera.create("t.zarr", data=np.array([(1, 2.5), (3, 4.5)], "i4,f8"))
+    assert table.where("f0 > 1").tolist() == [(3, 4.5)]
+    for wrong in "value + 1", "x > 1", "":
+        with raises(tessera.InvalidArgument):
+            packed.where(wrong)
+    with raises(tessera.Unsupported, "no element can be missing"):
+        tessera.create("b.zarr", data=np.array([True])).where("value")
+
+
 def test_other_elements():
     for values in np.array([1j, 2]), np.array(["a", "bc"]), np.array([(1, 2.5)], "i4,f8"):
         a = tessera.create("o.zarr", data=values, chunks=1, format="v3", overwrite=True)

@@ -50,7 +50,7 @@ def facts(path):
     digest = json.loads(program("digest", path, "--json"))
     opened = tessera.open(path)
     arrays = {"": opened} if isinstance(opened, tessera.Array) else {name: opened[name] for name in sorted(opened)}
-    return {name: (a.shape, a.dtype, a.dims, dict(a.attrs), repr(a.fill_value)) for name, a in arrays.items()}, \
+    return {name: (a.shape, a.dtype, a.dims, repr(sorted(a.attrs.items())), repr(a.fill_value)) for name, a in arrays.items()}, \
         [{key: value for key, value in one.items() if key != "path"} for one in digest]
 
 
@@ -60,6 +60,8 @@ RECIPES = {
     "rechunk": (["g/t"], ["--chunks", "45,2,2"], ("rechunk", "g/t", {"chunks": (45, 2, 2)})),
     "copy of rows": (["table.npy"], ["--where", "(x > 0) & (n > 9)", "--sel", "3:50:2", "--chunks", "4", "--format", "v3"],
                      ("copy", "table.npy", {"where": "(x > 0) & (n > 9)", "sel": "3:50:2", "chunks": 4, "format": "v3"})),
+    "copy of elements": (["g/t"], ["--where", "(value > -1) & (value < 20)"], ("copy", "g/t", {"where": "(value > -1) & (value < 20)"})),
+    "copy of packed elements": (["g/packed"], ["--where", "value > 40", "--sel", "2:, :5"], ("copy", "g/packed", {"where": "value > 40", "sel": "2:, :5"})),
     "copy decoded": (["g/packed"], ["--decode-cf"], ("copy", "g/packed", {"cf": "decode"})),
     "copy rounded": (["g/t"], ["--keep-bits", "4", "--fill", "-8"], ("copy", "g/t", {"keep_bits": 4, "fill_value": -8})),
     "copy rounded as told": (["g/t"], ["--max-error", "0.25", "--dtype", "f8"], ("copy", "g/t", {"max_error": 0.25, "dtype": "f8"})),

@@ -620,11 +620,12 @@ std::unique_ptr<ArraySource> viewed(std::unique_ptr<ArraySource> array, const Re
     const CastAsked cast(recipe);
     const View* const view = recipe.view();
     if (view == nullptr) return cast.of(std::move(array));
+    // First, because it is about what is stored, of which there may be an index.
+    if (view->where) array = rows_or_elements_where(std::move(array), *view->where, io);
     if (view->elements == Elements::text && !view->coordinates) array = text_source(std::move(array));
     if (view->elements == Elements::bare_codes && view->cf != "encode") note_codes(*array, view->cf == "decode", notes);
     if (view->elements == Elements::values && !meaning_of(*array).marks_missing()) array = decoded(std::move(array));
     if (reorders(*array, view->order)) array = transposed_source(std::move(array), view->order);
-    if (view->where) array = where_source(std::move(array), *view->where, io);
     if (view->points) array = elements_at(std::move(array), opened_ingredient(*view->points, open));
     std::string why;
     if (view->cf == "decode") array = decode_cf(std::move(array), &why);

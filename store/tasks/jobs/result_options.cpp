@@ -72,6 +72,14 @@ bool is_viewed(const Recipe& recipe) {
     return given;
 }
 
+/// A condition is about one array: in a group it would be about coordinates, too. `masked`: the one that came first.
+void require_one_masked(const ArraySource& opened, std::string& masked) {
+    if (opened.info().dtype.kind() == Kind::structure) return;
+    if (masked.empty()) masked = opened.name();
+    if (masked == opened.name()) return;
+    throw invalid_argument("where: expected one array, or tables, found {} and {}", masked, opened.name());
+}
+
 /// What the options of reading are, and the format that values have which are computed.
 void read_as_given(const Recipe& recipe, const Ingredient& source, HierarchyOptions& options) {
     const View& view = *recipe.view();
@@ -183,8 +191,10 @@ HierarchyOptions hierarchy_options(const Recipe& given, const ResultOptions& r, 
         Recipe seen = rounded_for(given, r, destination);
         if (is_viewed(seen)) {
             const auto said = std::make_shared<std::set<std::string>>();  // arrays are opened more than once
-            options.view = [recipe = std::move(seen), said, say, io](std::unique_ptr<ArraySource> opened) {
+            const auto masked = std::make_shared<std::string>();
+            options.view = [recipe = std::move(seen), said, masked, say, io](std::unique_ptr<ArraySource> opened) {
                 std::vector<Note> notes;
+                if (recipe.view()->where) require_one_masked(*opened, *masked);
                 opened = viewed(std::move(opened), recipe, open_by_path(), io, notes);
                 for (const Note& note : notes) {
                     if (said->insert(note.text).second) say(note);

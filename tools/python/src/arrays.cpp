@@ -3,6 +3,7 @@
 
 #include <tessera/array_plan.h>
 #include <tessera/chunk_grid.h>
+#include <tessera/conventions.h>
 #include <tessera/convert.h>
 #include <tessera/copy_elements.h>
 #include <tessera/dimensions.h>
@@ -152,21 +153,22 @@ int axis_of(ArrayHandle& handle, const std::string& word) {
     return in_context([] { return "axis"; }, [&] { return find_dimension(word, named_source(*parts)); });
 }
 
-/// The rows of a table that meet a condition, as a NumPy array.
-py::array rows_where(ArrayHandle& handle, const std::string& condition, const WorkOptions& work) {
+/// The rows of a table that meet a condition, as a NumPy array; of any other array all elements, of which those that do
+/// not are missing, and which are.
+py::object where_in(ArrayHandle& handle, const std::string& condition, const WorkOptions& work) {
     const auto parts = handle.parts();
     if (parts->readable().info().dtype.is_variable()) {
         throw unsupported(
             "elements of variable length are not picked into memory: copy(…, where=…) makes a table of them");
     }
-    const auto rows = Work(work).run([&](const IoOptions& io) {
-        return where_source(shared_source({parts, &parts->readable()}), condition, io);
+    const auto found = Work(work).run([&](const IoOptions& io) {
+        return decoded(rows_or_elements_where(shared_source({parts, &parts->readable()}), condition, io));
     });
-    const ArrayInfo info = rows->info();
+    const ArrayInfo info = found->info();
     const py::array made = empty_array(dtype_to_numpy(info.dtype), info.shape);
     const MutableArrayView view = view_to_write(made, info.dtype);
-    Work(work).run([&](const IoOptions& io) { rows->read_into(Region::whole(info.shape), view, io); });
-    return made;
+    Work(work).run([&](const IoOptions& io) { found->read_into(Region::whole(info.shape), view, io); });
+    return py::make_tuple(made, info.marks_missing);
 }
 
 /// The stored indices along a dimension that is turned.
@@ -380,7 +382,7 @@ void bind_arrays(py::module_& module) {
     handle.def("resize", &resize);
     handle.def("append", &append);
     handle.def("axis", &axis_of);
-    handle.def("where", &rows_where);
+    handle.def("where", &where_in);
     handle.def("select", &select);
     module.def("numpy_dtype", [](const py::object& dtype) { return dtype_to_numpy(dtype_from_argument(dtype)); });
 }

@@ -30,6 +30,15 @@ def _with_none(values: Any, lacks: Values) -> Any:
     return values
 
 
+def _none_in(values: Any, marked: bool) -> Any:
+    """Where values are missing: `marked` is the least integer, else NaN or NaT."""
+    if marked:
+        return values == np.iinfo("i8").min
+    if values.dtype.kind == "V":  # bfloat16
+        return (values.view("u2") & 0x7FFF) > 0x7F80
+    return np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+
+
 class DecodedArray(Decoded):
     """An array by what its elements stand for; see :attr:`Array.decoded`."""
 
@@ -148,7 +157,10 @@ class Array(Indexable):
 
     def where(self, condition: str, *, threads: int = 0, max_memory: Union[int, str] = 0,
               progress: ProgressCallback = None) -> Values:
-        """The rows of a table that meet a condition: an expression over its fields.
+        """The rows of a table that meet a condition, an expression over its fields; or all elements of any other array, masked
+        where the condition, in which ``value`` is an element, does not hold.
+
+        Masked are missing elements, too. Chunks in which nothing can match are not read, as in :meth:`find`.
 
         Examples
         --------
@@ -156,9 +168,20 @@ class Array(Indexable):
         ...     _ = file.write("day,close\\n2026-01-01,99\\n2026-01-02,101\\n")
         >>> tessera.open("days.csv").where("close > 100")["close"]
         array([101])
+        >>> a = tessera.create("some.zarr", data=np.arange(6).reshape(2, 3), overwrite=True)
+        >>> print(a.where("value > 3"))
+        [[-- -- --]
+         [-- 4 5]]
         """
-        rows: Values = self._handle.where(condition, self._work(threads, max_memory, progress))
-        return rows
+        found, marked = self._handle.where(condition, self._work(threads, max_memory, progress))
+        if found.dtype.names is not None:
+            return found
+        lacks = _none_in(found, marked)
+        wanted = self.decoded.dtype
+        if marked and wanted != found.dtype:
+            found = np.where(lacks, 0, found).astype(wanted)
+        masked: Values = _MA.masked_array(found, lacks)
+        return masked
 
     def isel(self, **indices: object) -> Any:
         """Read by the names of dimensions and indices along them, as xarray's ``isel``.

@@ -441,6 +441,7 @@ def copy(source: Union[Place, Values, View], destination: Path, sel: object = No
         Round numbers by at most so much, likewise.
     where : str, optional
         Of a table, only the rows for which this holds, an expression over its fields: ``"(close > 100) & (volume > 0)"``.
+        Of any other array an expression in which ``value`` is an element: all others are missing; see :meth:`Array.where`.
     drop_attributes : bool
         Leave out attributes of groups for which `format` has no place, instead of raising `Unsupported`.
     resume : bool

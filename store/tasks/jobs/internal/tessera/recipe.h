@@ -62,7 +62,7 @@ enum class Elements : std::uint8_t {
 
 /// How elements are seen before they are copied: each of these after the one before, and the dtype before rounding.
 struct View {
-    std::optional<std::string> where = {};  ///< a condition for the rows of a table
+    std::optional<std::string> where = {};  ///< a condition for the rows of a table, or else for elements
     std::optional<Ingredient> points = {};  ///< the indices of elements; see elements_at()
     std::optional<std::string> cf = {};     ///< "decode" or "encode"
     /// The names of the dimensions in the order that they get; of an array without these names nothing changes.
@@ -212,7 +212,8 @@ void visit_options(R& r, const Visit& visit) {
     visit({"points", "points"}, r.points);
     visit({"where", "where", "--where", "CONDITION",
            "of a table only rows for which this holds, as in `tessera calc`: 'close > 100',\n"
-           "\"station == 'Graz'\"; SELECTION is then a part of these"},
+           "\"station == 'Graz'\"; SELECTION is then a part of these. Of any other array 'value > 40':\n"
+           "elements for which it does not hold are missing"},
           r.where);
 }
 
