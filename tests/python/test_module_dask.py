@@ -66,6 +66,35 @@ def test_reads_what_numpy_would():
     assert tessera.open("words.zarr").to_dask(limit=1).compute().tolist() == ["a", "ü", "long" * 9]
 
 
+def test_where():
+    """As dask's own masks, and what cannot match is never read."""
+    values = np.rint(np.random.default_rng(5).normal(size=(50, 41)) * 9)
+    values[33:36, 12] = 99
+    for dtype, options in (("f4", {}), ("i2", {"shards": (14, 18)}), ("i2", {"attrs": {"_FillValue": -3, "scale_factor": 0.5}})):
+        a = tessera.create("a.zarr", data=values.astype(dtype), chunks=(7, 9), format="v3", overwrite=True, **options)
+        plain = a.decoded[...]
+        for indexed in False, True:
+            if indexed:
+                time.sleep(0.15)
+                tessera.index(a)
+            for condition, meets in (("value > 40", plain > 40), ("(value > 3) & (value < 9)", (plain > 3) & (plain < 9))):
+                for blocks in None, (14, 18), (10, 41):
+                    lazy = a.to_dask(chunks=blocks, limit=500, where=condition)
+                    assert lazy.shape == a.shape and lazy.dtype == plain.dtype
+                    found = lazy.compute()
+                    np.testing.assert_array_equal(np.ma.getmaskarray(found), ~meets)
+                    np.testing.assert_array_equal(found.compressed(), plain[meets])
+                    assert np.isclose(lazy.mean().compute(), plain[meets].mean(dtype="f8"))
+        read = [task for task in dict(a.to_dask(chunks=(7, 9), where="value > 45").dask).values() if task[0].__name__ == "_read"]
+        assert len(read) == 2, len(read)  # of 40 blocks
+    dask.compute(pickle.loads(pickle.dumps(lazy)).sum(), scheduler="threads")
+    with module.raises(tessera.InvalidArgument):
+        a.to_dask(where="value + 1")
+    for shape in ((), (0, 3)):
+        empty = tessera.create("e.zarr", shape, "f4", fill_value=2, overwrite=True)
+        assert empty.to_dask(where="value > 1").compute().count() == int(np.prod(shape))
+
+
 def test_tokens():
     values = np.arange(40.0).reshape(4, 10)
     places = {"a.zarr": {}, "v3.zarr": {"format": "v3", "shards": (2, 10)}, "a.npy": None}

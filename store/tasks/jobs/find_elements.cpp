@@ -188,20 +188,46 @@ NDArray FoundElements::indices() const {
     return rows;
 }
 
-FoundElements find_elements(const ArraySource& array, std::string_view condition, const FindOptions& options) {
+namespace {
+
+void require_elements(const ArraySource& array) {
     const DType dtype = array.info().dtype;
-    if (dtype.is_variable() || dtype.kind() == Kind::structure) {
-        throw unsupported("{}: elements of {} are not looked for; rows of a table are taken by `get --where`",
-                          array.name(), dtype.to_string());
-    }
-    std::unique_ptr<ArraySource> elements = borrowed_source(array);
-    if (!options.raw) elements = decoded(std::move(elements));
+    if (!dtype.is_variable() && dtype.kind() != Kind::structure) return;
+    throw unsupported("{}: elements of {} are not looked for; rows of a table are taken by `get --where`", array.name(),
+                      dtype.to_string());
+}
+
+std::unique_ptr<ArraySource> looked_at(const ArraySource& array, bool raw) {
+    auto elements = borrowed_source(array);
+    return raw ? std::move(elements) : decoded(std::move(elements));
+}
+
+}  // namespace
+
+FoundElements find_elements(const ArraySource& array, std::string_view condition, const FindOptions& options) {
+    require_elements(array);
+    const DType dtype = array.info().dtype;
+    const auto elements = looked_at(array, options.raw);
     const ArrayInfo info = elements->info();
     FoundElements found =
         in_context([&] { return array.name(); }, [&] { return Finder(array, *elements, condition, options).find(); });
     found.marks = info.marks_missing || ((dtype.kind() == Kind::integer || dtype.kind() == Kind::unsigned_integer) &&
                                          info.dtype.kind() == Kind::real);
     return found;
+}
+
+std::optional<NDArray> chunks_that_may_match(const ArraySource& array, std::string_view condition,
+                                             const FindOptions& options) {
+    require_elements(array);
+    const auto elements = looked_at(array, options.raw);
+    const ElementCondition meets(*elements, condition);
+    const auto chunks =
+        candidate_chunks(array, options.raw, options.by_index, meets, Region::whole(array.info().shape), options.io);
+    if (!chunks) return std::nullopt;
+    NDArray may(DType::of<bool>(), chunks->units.grid());
+    std::ranges::fill(may.bytes(), std::byte{0});
+    for (const std::int64_t n : chunks->numbers) may.bytes()[static_cast<std::size_t>(n)] = std::byte{1};
+    return may;
 }
 
 std::vector<FoundColumn> found_columns(const ArraySource& array, const FoundElements& found, std::int64_t most) {

@@ -11,6 +11,7 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/node_facts.h>
+#include <tessera/part_source.h>
 #include <tessera/shared_source.h>
 #include <tessera/turned.h>
 #include <tessera/where.h>
@@ -155,14 +156,17 @@ int axis_of(ArrayHandle& handle, const std::string& word) {
 
 /// The rows of a table that meet a condition, as a NumPy array; of any other array all elements, of which those that do
 /// not are missing, and which are.
-py::object where_in(ArrayHandle& handle, const std::string& condition, const WorkOptions& work) {
+py::object where_in(ArrayHandle& handle, const std::string& condition, const std::string& selection,
+                    const WorkOptions& work) {
     const auto parts = handle.parts();
     if (parts->readable().info().dtype.is_variable()) {
         throw unsupported(
             "elements of variable length are not picked into memory: copy(…, where=…) makes a table of them");
     }
     const auto found = Work(work).run([&](const IoOptions& io) {
-        return decoded(rows_or_elements_where(shared_source({parts, &parts->readable()}), condition, io));
+        auto array = shared_source({parts, &parts->readable()});
+        if (!selection.empty()) array = part_source(std::move(array), selection);
+        return decoded(rows_or_elements_where(std::move(array), condition, io));
     });
     const ArrayInfo info = found->info();
     const py::array made = empty_array(dtype_to_numpy(info.dtype), info.shape);

@@ -315,6 +315,14 @@ py::array find_in(ArrayHandle& handle, const std::string& condition, const std::
     return to_numpy(indices, indices.dtype());
 }
 
+/// Booleans in the shape of the grid of chunks; None if nothing is known.
+py::object may_match(ArrayHandle& handle, const std::string& condition, const WorkOptions& options) {
+    const auto parts = handle.parts();
+    const auto may = Work(options).run(
+        [&](const IoOptions& io) { return chunks_that_may_match(parts->readable(), condition, {.io = io}); });
+    return may ? py::object(to_numpy(*may, may->dtype())) : py::none();
+}
+
 /// Arrays by their names in tessera.types.ChunkStatistics; and `lacks`, unless each chunk has extremes.
 py::dict chunk_stats(ArrayHandle& handle, bool raw, bool by_index, const WorkOptions& options) {
     const Array array = handle.array();
@@ -451,6 +459,7 @@ void bind_checks(py::module_& module) {
     module.def("index", &index_of);
     module.def("find", &find_in);
     module.def("chunk_stats", &chunk_stats);
+    module.def("may_match", &may_match);
     module.def("decoded_type", &decoded_type);
     module.def("decoded_codes", &decoded_codes);
     module.def("encoded_values", &encoded_values);

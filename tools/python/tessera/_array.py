@@ -155,12 +155,13 @@ class Array(Indexable):
         plain = all(isinstance(index, (int, slice)) for index in key)
         return self[key] if plain else self.oindex[key]
 
-    def where(self, condition: str, *, threads: int = 0, max_memory: Union[int, str] = 0,
+    def where(self, condition: str, selection: object = "", *, threads: int = 0, max_memory: Union[int, str] = 0,
               progress: ProgressCallback = None) -> Values:
         """The rows of a table that meet a condition, an expression over its fields; or all elements of any other array, masked
         where the condition, in which ``value`` is an element, does not hold.
 
-        Masked are missing elements, too. Chunks in which nothing can match are not read, as in :meth:`find`.
+        Masked are missing elements, too. Chunks in which nothing can match are not read, as in :meth:`find`. `selection`, a
+        basic index, takes a part of the array, or of the table before its rows are chosen.
 
         Examples
         --------
@@ -173,7 +174,7 @@ class Array(Indexable):
         [[-- -- --]
          [-- 4 5]]
         """
-        found, marked = self._handle.where(condition, self._work(threads, max_memory, progress))
+        found, marked = self._handle.where(condition, selection_text(selection), self._work(threads, max_memory, progress))
         if found.dtype.names is not None:
             return found
         lacks = _none_in(found, marked)
@@ -300,7 +301,7 @@ class Array(Indexable):
                              raw, self._work(threads, max_memory))
         return Picture(data)
 
-    def to_dask(self, chunks: object = None, limit: object = None) -> Any:
+    def to_dask(self, chunks: object = None, limit: object = None, where: Optional[str] = None) -> Any:
         """A dask array of this array's elements, read block by block when it is computed.
 
         ``dask.array.store(d, a, lock=False)`` writes a dask array to this one. Threads, processes and workers of a
@@ -312,12 +313,16 @@ class Array(Indexable):
             Lengths of blocks; by default about `limit` bytes, in multiples of chunks (with shards, of shards).
         limit : int or str, optional
             Bytes of a block; by default dask's ``array.chunk-size``.
+        where : str, optional
+            A condition as of :meth:`find`: ``"value > 40"``. The blocks are masked arrays of what elements stand for, as
+            :meth:`where` returns them, and the shape stays. Blocks in which nothing can match, by the index of chunks and
+            what is stored at this moment, are masked as a whole and never read.
 
         Returns
         -------
         dask.array.Array
         """
-        return _dask.to_dask(self, chunks, limit)
+        return _dask.to_dask(self, chunks, limit, where)
 
     def as_zarr(self, zarr_format: Optional[int] = None) -> Any:
         """This array as a ``zarr.Array`` of zarr-python 2 or 3, without a copy.

@@ -45,6 +45,11 @@ struct FoundElements {
 [[nodiscard]] FoundElements find_elements(const ArraySource& array, std::string_view condition,
                                           const FindOptions& options = {});
 
+/// Whether elements of a chunk, or with shards of an inner chunk, may meet such a condition: Booleans in the shape of
+/// the grid. nullopt: nothing is known, and any may. Reads no chunk. Throws as find_elements().
+[[nodiscard]] std::optional<NDArray> chunks_that_may_match(const ArraySource& array, std::string_view condition,
+                                                           const FindOptions& options = {});
+
 /// How found elements are shown: columns of text, and as JSON.
 struct FoundColumn {
     std::string name;
