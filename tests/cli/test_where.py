@@ -82,6 +82,38 @@ class Where(ProgramTest):
             self.assertEqual(np.argwhere(~np.isnan(np.load(self.folder / "b.npy"))).tolist(),
                              [[12, 33], [13, 33], [14, 33], [55, 45]])
 
+    def test_calc(self):
+        """`where` with a constant for all else, beside a calculation of all, and beside NumPy."""
+        traces = shutil.which("strace") is not None
+        for dtype, attributes in ("<f4", {}), (">f8", {}), ("<i2", {}), ("<i2", {"_FillValue": 30000, "scale_factor": 0.5}):
+            values = self.values.astype(dtype)
+            self.make(values)
+            for name, value in attributes.items():
+                self.tessera("attrs", "a.zarr", "set", name, str(value))
+            native = values.astype("f8") * 0.5 if attributes else values.astype(values.dtype.newbyteorder("="))
+            time.sleep(SETTLED)
+            self.tessera("index", "a.zarr", "--quiet")
+            for text, expected in (("where(a > 45, a * 2, -1)", np.where(native > 45, native * 2, -1)),
+                                   ("where((45 < a) & (a <= 99), a, nan)", np.where((45 < native) & (native <= 99), native, np.nan)),
+                                   ("where(a >= 45.0, True, False)", native >= 45), ("where(a > 45, b, 0.25)", np.where(native > 45, self.values, 0.25))):
+                words = [text, "a=a.zarr", *(["b=values.npy"] if "b" in text else [])]
+                self.save("values.npy", self.values)
+                with self.subTest(dtype=dtype, attributes=attributes, text=text):
+                    self.tessera("calc", "out.npy", *words, "--overwrite", "--quiet")
+                    found = np.load(self.folder / "out.npy")
+                    np.testing.assert_array_equal(found, expected)
+                    if traces:
+                        self.assertEqual(self.chunks_opened("calc", "out.npy", *words, "--overwrite"), {"c/1/3"})
+            for text in "where(a < 45, 1, 0)", "where(a > 45, 0, a)", "where((a > 45) | (a < 3), 1, 0)", "a > 45", "where(a != 45, 1, 0)":
+                self.tessera("calc", "out.npy", text, "a=a.zarr", "--overwrite", "--quiet")
+                a, where = native, np.where
+                np.testing.assert_array_equal(np.load(self.folder / "out.npy"), eval(text))
+            # Codes are other numbers; a part has no index.
+            self.tessera("calc", "out.npy", "where(a > 45, a, 0)", "a=a.zarr", "--raw", "--overwrite", "--quiet")
+            np.testing.assert_array_equal(np.load(self.folder / "out.npy"), np.where(values > 45, values, 0))
+            self.tessera("calc", "out.npy", "where(a > 45, a, 0)", "a=a.zarr", "--sel", "5:20, 30:", "--overwrite", "--quiet")
+            np.testing.assert_array_equal(np.load(self.folder / "out.npy"), np.where(native > 45, native, 0)[5:20, 30:])
+
     def test_sparse(self):
         """What cannot match is not stored where the fill is the marker, and nobody goes through 10^10 chunks."""
         self.tessera("create", "a.zarr", "--shape", "10000000,10000000", "--chunks", "100,100", "--dtype", "<f4", "--fill", "nan", "--format", "v3")

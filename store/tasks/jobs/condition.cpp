@@ -17,41 +17,71 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <system_error>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
+
+#include "expression.h"
 
 namespace tessera {
 
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-    const std::size_t first = text.find_first_not_of(" \t");
-    if (first == text.npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t") + 1 - first);
-}
+/// "value OP number".
+struct Comparison {
+    std::string_view op;
+    std::string number;
+};
 
-/// Whether the parenthesis that a text begins with is closed at its end.
-bool is_enclosed(std::string_view text) {
-    if (!text.starts_with('(') || !text.ends_with(')')) return false;
-    int depth = 0;
-    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-        depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
-        if (depth == 0) return false;
+/// The text of a number; empty for anything else.
+std::string number_text(const Expression& tree) {
+    if (tree.type == Expression::Type::call && tree.name == "negative" && tree.arguments.size() == 1) {
+        const std::string number = number_text(*tree.arguments[0]);
+        return number.empty() || number.starts_with('-') ? "" : "-" + number;
     }
-    return true;
+    if (tree.type != Expression::Type::literal) return "";
+    return std::visit(
+        [](auto literal) -> std::string {
+            if constexpr (std::is_same_v<decltype(literal), bool>) return "";
+            if constexpr (std::is_same_v<decltype(literal), double>) return fmt::format("{:.17e}", literal);
+            return fmt::format("{}", literal);
+        },
+        tree.literal);
 }
 
-bool is_plain_number(std::string_view text) {
-    if (text.starts_with('-')) text.remove_prefix(1);
-    double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() && text.front() >= '0' && text.front() <= '9';
+/// Adds the comparisons of one operand with numbers that a tree joins by &; `operand` becomes its name, unless it has
+/// one. False if there is anything else, too.
+// NOLINTNEXTLINE(misc-no-recursion): the parser limits the depth
+bool add_comparisons(const Expression& tree, std::string& operand, std::vector<Comparison>& to) {
+    struct Row {
+        std::string_view function, op, turned;
+    };
+    constexpr std::array<Row, 5> rows{{{"less", "<", ">"},
+                                       {"greater", ">", "<"},
+                                       {"less_equal", "<=", ">="},
+                                       {"greater_equal", ">=", "<="},
+                                       {"equal", "==", "=="}}};
+    if (tree.type != Expression::Type::call || tree.arguments.size() != 2) return false;
+    const Expression& left = *tree.arguments[0];
+    const Expression& right = *tree.arguments[1];
+    if (tree.name == "bitwise_and") {
+        const bool whole = add_comparisons(left, operand, to);
+        return add_comparisons(right, operand, to) && whole;
+    }
+    const auto row = std::ranges::find(rows, tree.name, &Row::function);
+    const bool turned = right.type == Expression::Type::name;
+    const Expression& name = turned ? right : left;
+    std::string number = number_text(turned ? left : right);
+    if (row == rows.end() || name.type != Expression::Type::name || number.empty()) return false;
+    if (operand.empty()) operand = name.name;
+    if (operand != name.name) return false;
+    to.push_back({turned ? row->turned : row->op, std::move(number)});
+    return true;
 }
 
 /// A condition that elements meet only if the least, or the greatest of them meets it.
@@ -60,50 +90,20 @@ struct Bound {
     bool greatest = false;
 };
 
-/// The bounds of "value OP number" or "number OP value"; none of anything else.
-std::vector<Bound> bounds_of_comparison(std::string_view text) {
-    constexpr std::array<std::string_view, 5> operators{"<=", ">=", "==", "<", ">"};
-    for (const std::string_view op : operators) {
-        const std::size_t at = text.find(op);
-        if (at == text.npos) continue;
-        const std::string_view left = trimmed(text.substr(0, at));
-        const std::string_view right = trimmed(text.substr(at + op.size()));
-        const bool turned = right == condition_operand;
-        const std::string_view number = turned ? left : right;
-        if ((turned ? right : left) != condition_operand || !is_plain_number(number)) return {};
-        if (op == "==") {
-            return {{fmt::format("value <= {}", number), false}, {fmt::format("value >= {}", number), true}};
-        }
-        return {{std::string(text), (op.front() == '>') != turned}};
-    }
-    return {};
-}
-
-/// All bounds of a comparison, or of several that are joined by &. Those that are no such comparisons bound nothing.
+/// The bounds of a comparison, or of several that are joined by &. Those that are no such comparisons bound nothing.
 std::vector<Bound> bounds_of(std::string_view text) {
-    text = trimmed(text);
-    while (is_enclosed(text)) text = trimmed(text.substr(1, text.size() - 2));
-    if (text.find_first_of("|^~'\"") != text.npos) return {};
-    if (text.find('(') == text.npos) {
-        return text.find('&') == text.npos ? bounds_of_comparison(text) : std::vector<Bound>();
-    }
-    // Only parts in parentheses, with & between them: everything else binds in another way than it looks.
+    std::vector<Comparison> comparisons;
+    std::string operand(condition_operand);
+    (void)add_comparisons(*parse_expression(text), operand, comparisons);
     std::vector<Bound> bounds;
-    while (!text.empty()) {
-        int depth = 0;
-        std::size_t end = 0;
-        do {
-            if (end == text.size()) return {};
-            depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
-            ++end;
-        } while (depth > 0);
-        if (!text.starts_with('(')) return {};
-        for (Bound& bound : bounds_of(text.substr(0, end))) bounds.push_back(std::move(bound));
-        text = trimmed(text.substr(end));
-        if (text.empty()) break;
-        if (!text.starts_with('&')) return {};
-        text = trimmed(text.substr(1));
-        if (text.empty()) return {};
+    for (const Comparison& one : comparisons) {
+        const bool equal = one.op == "==";
+        if (equal || one.op.front() == '<') {
+            bounds.push_back({fmt::format("value {} {}", equal ? "<=" : one.op, one.number), false});
+        }
+        if (equal || one.op.front() == '>') {
+            bounds.push_back({fmt::format("value {} {}", equal ? ">=" : one.op, one.number), true});
+        }
     }
     return bounds;
 }
@@ -227,6 +227,35 @@ NDArray ElementCondition::holds(const NDArray& elements, const IoOptions& io) co
         throw unsupported("{}; the stored codes can be looked for (raw)", e.what());
     }
     return found;
+}
+
+std::optional<std::string> condition_about_operand(const Expression& tree, std::string& operand) {
+    std::vector<Comparison> comparisons;
+    if (!add_comparisons(tree, operand, comparisons)) return std::nullopt;
+    std::string text;
+    for (const Comparison& one : comparisons) {
+        text += fmt::format("{}({} {} {})", text.empty() ? "" : " & ", condition_operand, one.op, one.number);
+    }
+    return text;
+}
+
+void for_each_candidate_run(const CandidateChunks& chunks, const Region& region,
+                            const std::function<void(const Region& part, bool may)>& each) {
+    const auto is_candidate = [&](const Index& unit) {
+        return std::ranges::binary_search(chunks.numbers, chunks.units.linear(unit));
+    };
+    const Region touched = chunks.units.overlapping(region);
+    const std::int64_t row = region.rank() == 0 ? 1 : touched.extent[touched.rank() - 1];
+    for (std::int64_t n = 0; n < touched.count();) {
+        const bool may = is_candidate(index_in(touched, n));
+        std::int64_t last = n;
+        while ((last + 1) % row != 0 && is_candidate(index_in(touched, last + 1)) == may) ++last;
+        Region box = chunks.units.chunk_region(index_in(touched, n));
+        const Region end = chunks.units.chunk_region(index_in(touched, last));
+        for (int d = 0; d < box.rank(); ++d) box.extent[d] = end.start[d] + end.extent[d] - box.start[d];
+        each(intersection(box, region), may);
+        n = last + 1;
+    }
 }
 
 std::optional<CandidateChunks> candidate_chunks(const ArraySource& array, bool raw, bool by_index,

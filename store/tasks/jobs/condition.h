@@ -10,6 +10,7 @@
 #include <tessera/shape.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,5 +58,14 @@ struct CandidateChunks {
 [[nodiscard]] std::optional<CandidateChunks> candidate_chunks(const ArraySource& array, bool raw, bool by_index,
                                                               const ElementCondition& condition, const Region& region,
                                                               const IoOptions& io);
+
+/// Calls `each` with parts that together are a region: neighbours along the last dimension of which all are candidates,
+/// or none is.
+void for_each_candidate_run(const CandidateChunks& chunks, const Region& region,
+                            const std::function<void(const Region& part, bool may)>& each);
+
+/// What a part of an expression says about one operand, as an ElementCondition says it, if it consists of comparisons
+/// with numbers, alone or joined by &. `operand` becomes its name.
+[[nodiscard]] std::optional<std::string> condition_about_operand(const struct Expression& tree, std::string& operand);
 
 }  // namespace tessera

@@ -80,18 +80,10 @@ public:
         require_inside(region, info_.shape);
         if (region.empty()) return;
         if (!chunks_) return read_part(region, out, io);
-        // Neighbours along the last dimension that are read, or are not, go together.
-        const Region touched = chunks_->units.overlapping(region);
-        const std::int64_t row = region.rank() == 0 ? 1 : touched.extent[touched.rank() - 1];
-        for (std::int64_t n = 0; n < touched.count();) {
-            const bool may = is_candidate(index_in(touched, n));
-            std::int64_t last = n;
-            while ((last + 1) % row != 0 && is_candidate(index_in(touched, last + 1)) == may) ++last;
-            const Region part = intersection(box(index_in(touched, n), index_in(touched, last)), region);
+        for_each_candidate_run(*chunks_, region, [&](const Region& part, bool may) {
             const MutableArrayView to = out.part(within(region, part));
             may ? read_part(part, to, io) : fill_elements(to, native_dtype(info_.dtype), marker_.data());
-            n = last + 1;
-        }
+        });
     }
 
 private:
@@ -116,18 +108,6 @@ private:
             marker_ = bytes_of_missing_integer();
             attributes_.set(marker_attribute, missing_integer);
         }
-    }
-
-    [[nodiscard]] bool is_candidate(const Index& unit) const {
-        return std::ranges::binary_search(chunks_->numbers, chunks_->units.linear(unit));
-    }
-
-    /// What two units and those between them cover.
-    [[nodiscard]] Region box(const Index& first, const Index& last) const {
-        Region box = chunks_->units.chunk_region(first);
-        const Region end = chunks_->units.chunk_region(last);
-        for (int d = 0; d < box.rank(); ++d) box.extent[d] = end.start[d] + end.extent[d] - box.start[d];
-        return box;
     }
 
     void read_part(const Region& region, const MutableArrayView& out, const IoOptions& io) const {

@@ -47,6 +47,7 @@
 #include "calc_reductions.h"
 #include "calc_times.h"
 #include "coarse_bounds.h"
+#include "constant_elsewhere.h"
 #include "converted_source.h"
 #include "coordinate_table.h"
 #include "group_labels.h"
@@ -194,6 +195,7 @@ private:
         for (const CalcOperand& operand : kept) opened_.kept.push_back(operand.array);
         auto source = noted_calc_source(r.expression, kept, computing_memory(io_), opened_.notes);
         opened_.from = calculated_from(kept, source->info());
+        source = constant_elsewhere(std::move(source), r.expression, kept, r.raw, io_);
         opened_.source = converted(std::move(source));
     }
 
