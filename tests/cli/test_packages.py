@@ -66,6 +66,11 @@ class Packages(ProgramTest):
         self.assertEqual(len(list(self.members())), 1)
         np.testing.assert_array_equal(self.exported("p/index.json"), VALUES)
 
+    def test_of_a_zip(self):
+        self.tessera("copy", "g.zarr", "g.zip", "--quiet")
+        self.tessera("copy", "g.zip", "p", "--package", "4K", "--quiet")
+        self.tessera("diff", "p/index.json", "g.zarr")
+
     def test_a_lost_package_is_named_and_restored(self):
         self.tessera("copy", "g.zarr", "p", "--package", "4K", "--parity", "1", "--quiet")
         self.tessera("verify", "p")

@@ -1,6 +1,7 @@
 """`seal --readme`: the programs on the page, run by a bare Python, for each format and codec."""
 
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -132,6 +133,26 @@ class ReadmePage(ProgramTest):
         self.tessera("import", "values.npy", "a.zarr", "--quiet")
         self.assertIn("--readme", self.run_program("seal", "a.zarr", "--readme", "--bagit", "bag").stderr)
         self.assertFalse((self.folder / "bag").exists())
+
+    def test_names_and_texts_that_want_to_be_program(self):
+        self.save("values.npy", VALUES)
+        name = "a\n    open('made', 'w')  # \"\\"
+        self.tessera("import", "values.npy", f"g.zarr/{name}", "--format", "v3", "--codec", "gzip", "--chunks", "10,10", "--quiet")
+        self.tessera("create", "g.zarr/texts", "--shape", "1", "--dtype", "string", "--format", "v3", "--quiet")
+        self.tessera("set", "g.zarr/texts", "0", "x\n    open('made', 'w')", "--quiet")
+        self.tessera("create", "g.zarr/long", "--shape", "1", "--dtype", "string", "--format", "v3", "--quiet")
+        self.tessera("set", "g.zarr/long", "0", "x" * 2000, "--quiet")
+        self.tessera("seal", "g.zarr", "--readme", "--quiet")
+        self.assertEqual(len(self.run_page("g.zarr")), 6)  # a name with a line break takes two lines, twice
+        self.assertFalse((self.folder / "g.zarr/made").exists())
+        self.assertIn("2000 bytes, too many", (self.folder / "g.zarr" / PAGE).read_text())
+        # An array whose codec nobody knows.
+        self.tessera("import", "values.npy", "u.zarr", "--format", "v3", "--codec", "gzip", "--chunks", "10,10", "--quiet")
+        document = json.loads((self.folder / "u.zarr/zarr.json").read_text())
+        document["codecs"][1]["name"] = "u\n    open('made', 'w')"
+        (self.folder / "u.zarr/zarr.json").write_text(json.dumps(document))
+        self.tessera("seal", "u.zarr", "--readme", "--unchecked", "--quiet")
+        self.assertEqual(self.run_page("u.zarr"), [])
 
     def test_the_module_does_the_same(self):
         text = ("import tessera\n"

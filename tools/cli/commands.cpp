@@ -288,7 +288,8 @@ constexpr Command table[] = {
      "  tessera copy grid.zarr smaller.zarr --sel '::10, ::10' --codec blosc:zstd:9:bitshuffle\n"
      "  tessera copy model.nc europe.zarr --sel 'time=2020, lat=35:70, lon=-10:40'\n"
      "  tessera copy old.zarr new.zarr --format v3 --dry-run\n"
-     "  tessera copy grid.zarr sharded.zarr --format v3 --chunks 64,64 --shard 1024,1024",
+     "  tessera copy grid.zarr sharded.zarr --format v3 --chunks 64,64 --shard 1024,1024\n"
+     "  tessera copy survey.zarr tapes --package 10G --parity 10%",
      declare_copy},
     {"rechunk", move, "copy an array with other chunks", "rechunk SRC DST --chunks SHAPE [options]",
      "This is `copy` under the name that people look for. SRC and DST may be the same with --overwrite.\n\n"
@@ -642,7 +643,8 @@ constexpr Command table[] = {
      "Examples:\n"
      "  tessera verify survey.zarr\n"
      "  tessera verify --ome image.ome.zarr\n"
-     "  tessera verify backup.npz --json",
+     "  tessera verify backup.npz --json\n"
+     "  tessera verify *.zarr --due 90d --record --summary --rate 50M --nice",
      declare_verify},
     {"repair", check, "mend what can be mended",
      "repair PATH [--dry-run] [--give-up-batches] [--drop-damaged] [options]",
@@ -670,7 +672,7 @@ constexpr Command table[] = {
      "  tessera repair survey.zarr",
      declare_repair},
     {"seal", check, "write a manifest of checksums, or make a BagIt bag or a version of an OCFL object",
-     "seal PATH [--parity 5%] [--overwrite | --accept NAMES | --bagit DIR | --ocfl ROOT --id ID] [options]",
+     "seal PATH [--parity 5%] [--readme] [--sign KEY] [--overwrite | --accept NAMES | --bagit DIR | --ocfl ROOT --id ID] [options]",
      "Verifies, then writes .tessera/sha256sums.txt with the SHA-256 of every file. `tessera verify` compares with "
      "it,\n"
      "and so does `cd PATH && sha256sum -c .tessera/sha256sums.txt`. From then on no command changes what is there\n"
@@ -682,6 +684,7 @@ constexpr Command table[] = {
      "Exit code 1, and nothing is sealed, when there is damage.\n\n"
      "Examples:\n"
      "  tessera seal survey.zarr\n"
+     "  tessera seal survey.zarr --readme --sign ~/.ssh/id_ed25519\n"
      "  tessera seal survey.zarr --bagit survey-bag\n"
      "  tessera seal survey.zarr --ocfl archive --id urn:example:survey\n"
      "  tessera info ocfl:archive::urn:example:survey@v1",

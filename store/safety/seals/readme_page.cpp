@@ -65,6 +65,14 @@ std::string literal(std::string_view text) {
     return Value(text).dump();
 }
 
+/// Text that cannot begin a line of a program: names in metadata may hold anything.
+std::string one_line(std::string_view text) {
+    std::string line(text);
+    std::ranges::replace_if(
+        line, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
+    return line;
+}
+
 std::string hex_of(std::span<const std::byte> bytes) {
     std::string text;
     for (const std::byte b : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(b));
@@ -110,6 +118,10 @@ Element element_at(const Array& array, const Index& index, ByteOrder order) {
     for (std::int64_t& length : one) length = 1;
     const NDArray found = array.read(Region(index, one));
     const DType& dtype = found.dtype();
+    constexpr std::size_t most = 1024;
+    const auto size = dtype.is_variable() ? reinterpret_cast<const VariableSlot*>(found.bytes().data())->size
+                                          : static_cast<std::uint64_t>(dtype.size());
+    if (size > most) throw unsupported("an element at its ends has {} bytes, too many for this page", size);
     Element element{.bytes = {}, .text = element_to_json(dtype, found.bytes().data()).dump()};
     if (dtype.is_variable()) {
         const auto text = reinterpret_cast<const VariableSlot*>(found.bytes().data())->view();
@@ -323,7 +335,7 @@ std::string about_layout(const ArrayMetadata& metadata, const Parts& parts, Byte
                         metadata.keys.key(example), tuple_of(example));
     text += "  codecs     in the order in which they were applied; the program undoes them from the last one on:\n";
     for (const CodecConfig& codec : parts.codecs) {
-        text += fmt::format("  - {}: {}\n", codec.name, codec_specification(codec.name));
+        text += fmt::format("  - {}: {}\n", one_line(codec.name), codec_specification(codec.name));
     }
     return text;
 }
@@ -340,7 +352,7 @@ Layout layout_of(const ArrayMetadata& metadata, ByteOrder order) {
     std::size_t bytes_at = 0;
     const auto axes = axes_of(*parts, bytes_at, unknown);
     const auto decoder = axes ? python_decoder(std::span(parts->codecs).subspan(bytes_at + 1), unknown) : std::nullopt;
-    if (!decoder) return none(about, fmt::format("a decoder of {} is needed", unknown));
+    if (!decoder) return none(about, fmt::format("a decoder of {} is needed", one_line(unknown)));
     return {.about = about, .program = program_of(metadata, *parts, *axes, *decoder, order)};
 }
 
@@ -382,16 +394,15 @@ private:
         for (const std::string& name : {std::string(node.dialect->metadata_key), document}) {
             if (std::ranges::count(documents_, name) == 0) documents_.push_back(name);
         }
-        ArrayMetadata metadata;
         try {
-            metadata = load_metadata(*node.dialect, {place_.store, place_.key(node.path)});
-        } catch (const Error& e) {
+            const ArrayMetadata metadata = load_metadata(*node.dialect, {place_.store, place_.key(node.path)});
+            const Parts parts = parts_of(metadata).value_or(Parts{});
+            add_array(node.path, metadata, stored_order(metadata, parts.codecs));
+        } catch (const Error& e) {  // metadata that nothing here can read
             if (e.code() == ErrorCode::cancelled) throw;
-            section({.about = "", .program = {}}).others += fmt::format("  {}: {}\n", literal(node.path), e.what());
-            return;
+            section({.about = "", .program = {}}).others +=
+                fmt::format("  {}: {}\n", literal(node.path), one_line(e.what()));
         }
-        const Parts parts = parts_of(metadata).value_or(Parts{});
-        add_array(node.path, metadata, stored_order(metadata, parts.codecs));
     }
 
     void add_array(const std::string& path, const ArrayMetadata& metadata, ByteOrder order) {
@@ -415,7 +426,7 @@ private:
             }
         } catch (const Error& e) {
             if (e.code() == ErrorCode::cancelled) throw;
-            into.others += fmt::format("  {}: {}, {}\n", literal(path), lengths, e.what());
+            into.others += fmt::format("  {}: {}, {}\n", literal(path), lengths, one_line(e.what()));
         }
     }
 
