@@ -183,6 +183,11 @@ private:
             return old_tree(message.number(word));
         }
         if (version != 4) throw unsupported("a layout of version {}", version);
+        newest_layout(message, rank);
+    }
+
+    /// After the version and the class.
+    void newest_layout(Hdf5Piece& message, std::uint64_t rank) {
         const std::uint64_t flags = message.number(1);
         found_.edges_unfiltered = (flags & 1U) != 0;
         if (message.number(1) != rank + 1) throw corrupt("its layout has another number of dimensions");

@@ -162,16 +162,23 @@ private:
             }
             return read_stored(page, offset, static_cast<std::uint64_t>(bytes), shape, part.in_chunk, out);
         }
+        const Buffer decoded = decoded_chunk(page, n, size, bytes);
+        if (page.bits % 8 != 0) return unpack(page, decoded, shape, part.in_chunk, out);
+        const ArrayView elements = view_bytes(decoded.data(), info_.dtype, shape);
+        copy_elements(elements.part(part.in_chunk), out);
+    }
+
+    /// Of `size` bytes that are stored.
+    [[nodiscard]] Buffer decoded_chunk(const TiffPage& page, std::int64_t number, std::uint64_t size,
+                                       std::int64_t bytes) const {
         const MemoryHold held(size);  // libtiff's copy of what is stored
         constexpr std::uint64_t best_ratio = 1 << 20;
         if (static_cast<std::uint64_t>(bytes) / best_ratio > size) {
             throw corrupt("its {} bytes cannot hold {}", size, bytes);
         }
         Buffer decoded(static_cast<std::size_t>(bytes));
-        decoder_.decode(page, n, decoded.span());
-        if (page.bits % 8 != 0) return unpack(page, decoded, shape, part.in_chunk, out);
-        const ArrayView elements = view_bytes(std::as_const(decoded).data(), info_.dtype, shape);
-        copy_elements(elements.part(part.in_chunk), out);
+        decoder_.decode(page, number, decoded.span());
+        return decoded;
     }
 
     /// A part of a chunk that is not compressed.

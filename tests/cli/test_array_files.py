@@ -395,6 +395,10 @@ class HDF5(ProgramTest):
         for name in program.chosen(arrays):
             self.tessera("diff", f"a.h5::{name}", f"a.zarr/{name}", "--quiet")
 
+    def test_what_it_cannot_hold_is_refused(self):
+        self.save("t.npy", np.zeros(3, "M8[D]"))
+        self.refused("copy", "t.npy", "t.h5", says="tessera: t.h5::data: HDF5 has no elements of type <M8[D]")
+
     def test_strings_of_fixed_length_have_a_character_set(self):
         texts = np.array(["é", "z", "", "größe"])
         with h5py.File(self.folder / "t.h5", "w") as file:

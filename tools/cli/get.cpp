@@ -200,6 +200,24 @@ struct GetOptions {
     bool raw = false;
 };
 
+/// Prints every element as it is read.
+void print_all(Session& session, const ArraySource& source, const Meaning& meaning, const Selection& selection,
+               const IoOptions& io) {
+    const bool json = session.options().json;
+    const Shape shape = selection.shape();
+    NestedPrinter printer(shape, std::vector<bool>(shape.size(), false), json);
+    // A quarter: the rest is for decoding.
+    const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
+    for_each_box(selection, source.info(), most, [&](const Region& box) {
+        const DecodedElements found = decoded_elements(meaning, read_selection(source, selection.part(box), io));
+        const NDArray& part = found.values;
+        // Before printing: a box that does not fit into memory is divided in two.
+        for_each_element(part, [&](const std::byte* p) { require_memory(printing_memory(part.dtype(), p)); });
+        for (std::int64_t i = 0; i < part.count(); ++i) printer.put(element_text(found, i, json));
+    });
+    printer.end();
+}
+
 int get(Session& session, const GetOptions& o, std::unique_ptr<ArraySource> source) {
     if (!o.raw && !o.out.recipe.dtype) source = with_characters_as_text(std::move(source));
     const Selection selection = chosen_part(session, o.out.source, o.selection, source);
@@ -219,27 +237,41 @@ int get(Session& session, const GetOptions& o, std::unique_ptr<ArraySource> sour
         return exit_done;
     }
     const std::int64_t count = element_count(shape);
-    const std::vector<bool> uncut(shape.size(), false);
     if (count == 0) {
         print((json ? empty_brackets(shape) : "[]") + "\n");
     } else if (!json && count <= summary_threshold) {
-        print_aligned(decoded_elements(meaning, read_selection(*source, selection, io)), shape, uncut);
+        print_aligned(decoded_elements(meaning, read_selection(*source, selection, io)), shape,
+                      std::vector<bool>(shape.size(), false));
     } else if (!json && !o.all) {
         print_summary(*source, meaning, selection, io);
     } else {
-        NestedPrinter printer(shape, uncut, json);
-        // A quarter: the rest is for decoding.
-        const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
-        for_each_box(selection, source->info(), most, [&](const Region& box) {
-            const DecodedElements found = decoded_elements(meaning, read_selection(*source, selection.part(box), io));
-            const NDArray& part = found.values;
-            // Before printing: a box that does not fit into memory is divided in two.
-            for_each_element(part, [&](const std::byte* p) { require_memory(printing_memory(part.dtype(), p)); });
-            for (std::int64_t i = 0; i < part.count(); ++i) printer.put(element_text(found, i, json));
-        });
-        printer.end();
+        print_all(session, *source, meaning, selection, io);
     }
     return exit_done;
+}
+
+int get_or_save(Session& session, GetOptions& o) {
+    const bool printed_as_read = o.out.destination.empty() && !o.out.recipe.dtype;
+    o.out.recipe.view()->elements = o.raw || printed_as_read ? Elements::codes : Elements::shown;
+    const auto show = [&](std::unique_ptr<ArraySource> source) { return get(session, o, std::move(source)); };
+    const auto print = [&](const Located& at) { return show(open_given(session, o.out, at)); };
+    // Output that is printed while reading cannot be restarted.
+    const bool streamed = o.all || o.csv || session.options().json;
+    if (o.out.destination.empty() && input_stream(o.out.source)) {
+        (void)session.io();  // from now on Ctrl-C ends the wait for it
+        return show(open_given(session, o.out));
+    }
+    if (o.out.destination.empty()) {
+        return streamed ? print(locate(o.out.source)) : at_located(o.out.source, print);
+    }
+    if (!output_stream(o.out.destination) && !names_array_file(o.out.destination)) {
+        throw invalid_argument(
+            "--out: expected the name of an array file, such as part.npy, found {}; `tessera formats` "
+            "lists the extensions",
+            o.out.destination);
+    }
+    o.out.recipe.selection = o.selection;
+    return transfer(session, o.out, "saved");
 }
 
 }  // namespace
@@ -267,29 +299,7 @@ Run declare_get(CLI::App& app) {
     app.add_flag("--csv", o->csv,
                  "print every element as comma-separated values: one or two dimensions, or structures");
     app.add_flag("--raw", o->raw, raw_text);
-    return [o](Session& session) {
-        const bool printed_as_read = o->out.destination.empty() && !o->out.recipe.dtype;
-        o->out.recipe.view()->elements = o->raw || printed_as_read ? Elements::codes : Elements::shown;
-        const auto show = [&](std::unique_ptr<ArraySource> source) { return get(session, *o, std::move(source)); };
-        const auto print = [&](const Located& at) { return show(open_given(session, o->out, at)); };
-        // Output that is printed while reading cannot be restarted.
-        const bool streamed = o->all || o->csv || session.options().json;
-        if (o->out.destination.empty() && input_stream(o->out.source)) {
-            (void)session.io();  // from now on Ctrl-C ends the wait for it
-            return show(open_given(session, o->out));
-        }
-        if (o->out.destination.empty()) {
-            return streamed ? print(locate(o->out.source)) : at_located(o->out.source, print);
-        }
-        if (!output_stream(o->out.destination) && !names_array_file(o->out.destination)) {
-            throw invalid_argument(
-                "--out: expected the name of an array file, such as part.npy, found {}; `tessera formats` "
-                "lists the extensions",
-                o->out.destination);
-        }
-        o->out.recipe.selection = o->selection;
-        return transfer(session, o->out, "saved");
-    };
+    return [o](Session& session) { return get_or_save(session, *o); };
 }
 
 }  // namespace tessera::cli

@@ -292,48 +292,64 @@ int info_directory(Session& session, const Located& at) {
     return exit;
 }
 
-int info_file(Session& session, const Located& at, bool reverse_dims) {
-    const std::string& name = at.path;
-    const ArrayPath& path = at.file;
-    const ArrayFileFormat& format = *at.format;
-    const std::vector<std::string> members = path.member ? std::vector<std::string>{} : array_members(format, path);
-    const Value header = format.describe(path);
-    const std::unique_ptr<ArraySource> source =
-        path.member || format.is_one(members) ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
-    const std::uint64_t file_bytes = at.facts ? at.facts->size : path.bytes()->size();
+/// What is told of an array file.
+struct FileFacts {
+    const Located& at;
+    std::vector<std::string> members;     ///< none of a path to one of them
+    Value header;                         ///< as the format describes it
+    std::unique_ptr<ArraySource> source;  ///< of one array; null for several
+    std::uint64_t bytes = 0;
 
-    if (session.options().json) {
-        Value report = Value::object();
-        report.set("path", path_value(name));
-        report.set("kind", "file");
-        report.set("format", format.name);
-        report.set("file_bytes", file_bytes);
-        if (source) add_elements(report, source->info().dtype, source->info().shape);
-        report.set("header", header);
-        if (!path.member) add_parity(report, at, session.io());
-        print_json(report);
-        return exit_done;
+    FileFacts(const Located& where, bool reverse_dims)
+        : at(where), members(at.file.member ? std::vector<std::string>{} : array_members(*at.format, at.file)) {
+        header = at.format->describe(at.file);
+        if (at.file.member || at.format->is_one(members))
+            source = at.format->open(at.file, {.reverse_dims = reverse_dims});
+        bytes = at.facts ? at.facts->size : at.file.bytes()->size();
     }
+};
 
+Value file_value(const FileFacts& file, const IoOptions& io) {
+    Value report = Value::object();
+    report.set("path", path_value(file.at.path));
+    report.set("kind", "file");
+    report.set("format", file.at.format->name);
+    report.set("file_bytes", file.bytes);
+    if (file.source) add_elements(report, file.source->info().dtype, file.source->info().shape);
+    report.set("header", file.header);
+    if (!file.at.file.member) add_parity(report, file.at, io);
+    return report;
+}
+
+void print_file(const FileFacts& file, const IoOptions& io) {
     Facts facts;
-    facts.add("path", name);
-    facts.add("format", fmt::format("{}: {}", format.name, format.about));
-    if (source) {
-        const ArrayInfo& info = source->info();
+    facts.add("path", file.at.path);
+    facts.add("format", fmt::format("{}: {}", file.at.format->name, file.at.format->about));
+    if (file.source) {
+        const ArrayInfo& info = file.source->info();
         add_dtype(facts, info.dtype);
         add_shape(facts, info.shape);
         facts.add("order", info.order == Order::C ? "C" : "F");
         facts.add("logical", bytes_exactly(static_cast<std::uint64_t>(byte_count(info.shape, info.dtype.size()))));
     }
-    facts.add("file", bytes_exactly(file_bytes));
-    for (const auto& [key, value] : header.as_object()) {
+    facts.add("file", bytes_exactly(file.bytes));
+    for (const auto& [key, value] : file.header.as_object()) {
         if (key == "format" || key == "dtype" || key == "shape" || key == "order" || key == "members") continue;
         facts.add(key, value.is_string() ? value.as_string() : abbreviated(value.dump()));
     }
-    if (!source) facts.add("members", grouped(members.size()));
-    if (!path.member) add_parity(facts, at, session.io());
+    if (!file.source) facts.add("members", grouped(file.members.size()));
+    if (!file.at.file.member) add_parity(facts, file.at, io);
     facts.print();
-    if (members.empty()) return exit_done;
+}
+
+int info_file(Session& session, const Located& at, bool reverse_dims) {
+    const FileFacts file(at, reverse_dims);
+    if (session.options().json) {
+        print_json(file_value(file, session.io()));
+        return exit_done;
+    }
+    print_file(file, session.io());
+    if (file.members.empty()) return exit_done;
     for (const TreeNode& member : scan(at).children) {
         const std::string what = member.leaf->error.empty()
                                      ? shape_text(member.leaf->shape) + "  " + member.leaf->dtype.to_string()

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -103,6 +104,33 @@ Hdf5Type enum_of(hid_t type) {
     return numbers;
 }
 
+/// A field of a compound, and its type in memory.
+std::pair<Field, Hdf5Id> field_of(hid_t type, unsigned n) {
+    Hdf5Id member(H5Tget_member_type(type, n), H5Tclose);
+    Field field{.name = member_name(type, n),
+                .title = {},
+                .dtype = {},
+                .shape = {},
+                .offset = static_cast<std::int64_t>(H5Tget_member_offset(type, n))};
+    std::array<hsize_t, H5S_MAX_RANK> lengths{};
+    int rank = 0;
+    if (H5Tget_class(member.get()) == H5T_ARRAY) {
+        rank = H5Tget_array_dims2(member.get(), lengths.data());
+        member = Hdf5Id(H5Tget_super(member.get()), H5Tclose);
+        for (int d = 0; d < rank; ++d) {
+            field.shape.push_back(static_cast<std::int64_t>(lengths[static_cast<std::size_t>(d)]));
+        }
+    }
+    Hdf5Type part = hdf5_type(member.get());
+    if (part.dtype.is_variable()) throw unsupported("compounds with strings of variable length");
+    if (rank > 0) {
+        part.memory =
+            Hdf5Id(H5Tarray_create2(part.memory.get(), static_cast<unsigned>(rank), lengths.data()), H5Tclose);
+    }
+    field.dtype = std::move(part.dtype);
+    return {std::move(field), std::move(part.memory)};
+}
+
 Hdf5Type compound_of(hid_t type) {
     const int count = H5Tget_nmembers(type);
     const auto size = static_cast<std::int64_t>(H5Tget_size(type));
@@ -111,31 +139,8 @@ Hdf5Type compound_of(hid_t type) {
     Hdf5Id memory(H5Tcreate(H5T_COMPOUND, static_cast<std::size_t>(size)), H5Tclose);
     std::vector<Field> fields;
     for (int i = 0; i < count; ++i) {
-        const auto n = static_cast<unsigned>(i);
-        Hdf5Id member(H5Tget_member_type(type, n), H5Tclose);
-        const std::size_t offset = H5Tget_member_offset(type, n);
-        Field field{.name = member_name(type, n),
-                    .title = {},
-                    .dtype = {},
-                    .shape = {},
-                    .offset = static_cast<std::int64_t>(offset)};
-        std::array<hsize_t, H5S_MAX_RANK> lengths{};
-        int rank = 0;
-        if (H5Tget_class(member.get()) == H5T_ARRAY) {
-            rank = H5Tget_array_dims2(member.get(), lengths.data());
-            member = Hdf5Id(H5Tget_super(member.get()), H5Tclose);
-            for (int d = 0; d < rank; ++d) {
-                field.shape.push_back(static_cast<std::int64_t>(lengths[static_cast<std::size_t>(d)]));
-            }
-        }
-        Hdf5Type part = hdf5_type(member.get());
-        if (part.dtype.is_variable()) throw unsupported("compounds with strings of variable length");
-        if (rank > 0) {
-            part.memory =
-                Hdf5Id(H5Tarray_create2(part.memory.get(), static_cast<unsigned>(rank), lengths.data()), H5Tclose);
-        }
-        H5Tinsert(memory.get(), field.name.c_str(), offset, part.memory.get());
-        field.dtype = std::move(part.dtype);
+        auto [field, part] = field_of(type, static_cast<unsigned>(i));
+        H5Tinsert(memory.get(), field.name.c_str(), static_cast<std::size_t>(field.offset), part.get());
         fields.push_back(std::move(field));
     }
     std::ranges::sort(fields, {}, &Field::offset);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <new>
@@ -68,6 +70,12 @@ Hdf5Id written_compound(const DType& dtype, std::string_view array) {
     return type;
 }
 
+/// One of these, of 1, 2, 4 and 8 bytes.
+Hdf5Id integer_type(const DType& dtype, const std::array<hid_t, 4>& natives) {
+    return ordered(natives[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(dtype.size())))],
+                   dtype);
+}
+
 /// The type of an array's elements in the file. A Boolean is a byte, as in netCDF.
 Hdf5Id written_type(const DType& dtype, std::string_view array) {
     const std::int64_t size = dtype.size();
@@ -75,17 +83,9 @@ Hdf5Id written_type(const DType& dtype, std::string_view array) {
         case Kind::boolean:
             return Hdf5Id(H5Tcopy(H5T_NATIVE_INT8), H5Tclose);
         case Kind::integer:
-            return ordered(size == 1   ? H5T_NATIVE_INT8
-                           : size == 2 ? H5T_NATIVE_INT16
-                           : size == 4 ? H5T_NATIVE_INT32
-                                       : H5T_NATIVE_INT64,
-                           dtype);
+            return integer_type(dtype, {H5T_NATIVE_INT8, H5T_NATIVE_INT16, H5T_NATIVE_INT32, H5T_NATIVE_INT64});
         case Kind::unsigned_integer:
-            return ordered(size == 1   ? H5T_NATIVE_UINT8
-                           : size == 2 ? H5T_NATIVE_UINT16
-                           : size == 4 ? H5T_NATIVE_UINT32
-                                       : H5T_NATIVE_UINT64,
-                           dtype);
+            return integer_type(dtype, {H5T_NATIVE_UINT8, H5T_NATIVE_UINT16, H5T_NATIVE_UINT32, H5T_NATIVE_UINT64});
         case Kind::real:
             return size == 2 ? half_type(dtype) : ordered(size == 4 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE, dtype);
         case Kind::complex: {
@@ -354,7 +354,7 @@ Hdf5Writer::Added Hdf5Writer::add(const std::string& path, const ArrayInfo& info
     const bool alias = !is_scale && std::ranges::count(names, own) > 0;
     const std::string stored = alias ? hdf5_alias_of(path) : path;
 
-    Hdf5Id type = written_type(info.dtype, path);
+    Hdf5Id type = written_type(info.dtype, fmt::format("{}::{}", name_, path));
     const Hdf5Id list = creation_order(H5P_DATASET_CREATE);
     const Hdf5Storage storage = set_storage(list, info, !grows.empty(), deflate_level);
     set_fill(list, type, info.dtype, attributes);

@@ -269,25 +269,32 @@ private:
         return node;
     }
 
-    ExpressionNode parse_name() {
-        const std::size_t begin = at_;
-        const auto word = [&] {
-            const std::size_t first = at_;
-            while (at_ < text_.size() && (begins_name(text_[at_]) || is_digit(text_[at_]))) ++at_;
-            return text_.substr(first, at_ - first);
-        };
-        std::string_view name = word();
+    std::string_view word_here() {
+        const std::size_t first = at_;
+        while (at_ < text_.size() && (begins_name(text_[at_]) || is_digit(text_[at_]))) ++at_;
+        return text_.substr(first, at_ - first);
+    }
+
+    /// Without "np." before it, and with the fraction of a percentile.
+    std::string_view name_here() {
+        std::string_view name = word_here();
         if ((name == "np" || name == "numpy") && at_ < text_.size() && text_[at_] == '.') {
             ++at_;
-            name = word();
+            name = word_here();
         }
         const bool percentile = name.size() > 1 && name[0] == 'p' && std::ranges::all_of(name.substr(1), is_digit);
         if (percentile && at_ + 1 < text_.size() && text_[at_] == '.' && is_digit(text_[at_ + 1])) {  // p2.5
             const std::size_t first = at_ - name.size();
             ++at_;
-            (void)word();
+            (void)word_here();
             name = text_.substr(first, at_ - first);
         }
+        return name;
+    }
+
+    ExpressionNode parse_name() {
+        const std::size_t begin = at_;
+        std::string_view name = name_here();
         if (name == "not") throw error(begin, "'not' has no meaning for arrays: write ~");
         std::vector<ExpressionNode> arguments;
         const bool is_method = at_ < text_.size() && text_[at_] == '.';  // a.mean(axis=0)
@@ -298,7 +305,7 @@ private:
             node->name = name;
             if (!is_method) return node;
             ++at_;
-            name = word();
+            name = word_here();
             if (name.empty() || !take("(")) throw error(at_, "a method such as mean() was expected");
             arguments.push_back(std::move(node));
         }

@@ -110,6 +110,27 @@ int time_dimension(const ArraySource& array) {
     return *found;
 }
 
+namespace {
+
+/// Lets each year or month between the first and the last have a group.
+void add_empty_groups(Grouping& grouping, const std::string& name, const std::vector<std::optional<std::int64_t>>& keys,
+                      std::vector<std::int64_t>& sorted) {
+    const std::int64_t first = sorted.front();
+    grouping.count = sorted.back() - first + 1;
+    constexpr std::int64_t most = 1'000'000;
+    if (grouping.count > most) {
+        throw invalid_argument("{}: its times lie {} {}s apart, of which most would be empty", name, grouping.count,
+                               grouping.by);
+    }
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (keys[i]) grouping.of[i] = static_cast<std::int32_t>(*keys[i] - first);
+    }
+    sorted.clear();
+    for (std::int64_t k = 0; k < grouping.count; ++k) sorted.push_back(first + k);
+}
+
+}  // namespace
+
 std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis, std::string_view word) {
     const std::string_view by = grouping_name(word);
     const auto& words = grouping_words();
@@ -139,20 +160,8 @@ std::shared_ptr<const Grouping> group_by_time(const ArraySource& array, int axis
     });
     std::vector<std::int64_t> sorted;
     number_groups(*grouping, keys, sorted);
-    if ((by == "year" || by == "month") && !sorted.empty()) {
-        const std::int64_t first = sorted.front();
-        grouping->count = sorted.back() - first + 1;
-        constexpr std::int64_t most = 1'000'000;
-        if (grouping->count > most) {
-            throw invalid_argument("{}: its times lie {} {}s apart, of which most would be empty", coordinate->name(),
-                                   grouping->count, by);
-        }
-        for (std::size_t i = 0; i < keys.size(); ++i) {
-            if (keys[i]) grouping->of[i] = static_cast<std::int32_t>(*keys[i] - first);
-        }
-        sorted.clear();
-        for (std::int64_t k = 0; k < grouping->count; ++k) sorted.push_back(first + k);
-    }
+    if ((by == "year" || by == "month") && !sorted.empty())
+        add_empty_groups(*grouping, coordinate->name(), keys, sorted);
     for (const std::int64_t key : sorted) grouping->labels.push_back(calendar_label(by, key));
     return grouping;
 }

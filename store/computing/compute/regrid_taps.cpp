@@ -96,6 +96,17 @@ double distance(double lat_a, double lat_b, double width) {
     return std::acos(std::clamp(cosine, -1.0, 1.0));
 }
 
+void require_fitting(const GridAxis& axis, Regridding how) {
+    if (how == Regridding::conservative) return require_in_order(axis);
+    const auto& v = axis.centres;
+    const bool sorted =
+        std::ranges::is_sorted(v, std::less_equal<>()) || std::ranges::is_sorted(v, std::greater_equal<>());
+    if (v.size() > 1 && !sorted) throw invalid_argument("{}: its values neither rise nor fall", axis.name);
+    if (how == Regridding::bilinear && v.size() < 2) {
+        throw invalid_argument("{}: it has one value, and bilinear lies between two; choose nearest", axis.name);
+    }
+}
+
 }  // namespace
 
 // ---- taps
@@ -103,18 +114,7 @@ double distance(double lat_a, double lat_b, double width) {
 GridTaps::GridTaps(Regridding how, const GridAxis& lat, const GridAxis& lon, const GridAxis& new_lat,
                    const GridAxis& new_lon)
     : how_(how), lat_(lat), lon_(lon), new_lat_(new_lat), new_lon_(new_lon), around_(runs_around(lon.centres)) {
-    for (const GridAxis* axis : {&lat_, &lon_}) {
-        if (how == Regridding::conservative) require_in_order(*axis);
-        const auto& v = axis->centres;
-        const bool sorted =
-            std::ranges::is_sorted(v, std::less_equal<>()) || std::ranges::is_sorted(v, std::greater_equal<>());
-        if (how != Regridding::conservative && v.size() > 1 && !sorted) {
-            throw invalid_argument("{}: its values neither rise nor fall", axis->name);
-        }
-        if (how == Regridding::bilinear && v.size() < 2) {
-            throw invalid_argument("{}: it has one value, and bilinear lies between two; choose nearest", axis->name);
-        }
-    }
+    for (const GridAxis* axis : {&lat_, &lon_}) require_fitting(*axis, how);
     const auto one = [](double v) { return v; };
     const auto sine = [](double v) { return std::sin(v * degree); };
     std::vector<double> closed = lon_.centres;  // to the first one again
@@ -215,6 +215,15 @@ std::vector<PointTap> GridTaps::points_of_row(std::int64_t row, std::int64_t fir
     return points;
 }
 
+namespace {
+
+void include(std::pair<std::int64_t, std::int64_t>& range, std::int64_t index) {
+    range.first = std::min(range.first, index);
+    range.second = std::max(range.second, index);
+}
+
+}  // namespace
+
 RegridBlock GridTaps::block(std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
                             std::int64_t columns) const {
     RegridBlock block;
@@ -222,10 +231,6 @@ RegridBlock GridTaps::block(std::int64_t first_row, std::int64_t rows, std::int6
     const auto begin = column_taps_.begin() + first_column;
     block.columns_.assign(begin, begin + columns);
     std::pair<std::int64_t, std::int64_t> across{std::ssize(lon_.centres), -1}, down{std::ssize(lat_.centres), -1};
-    const auto include = [](auto& range, std::int64_t index) {
-        range.first = std::min(range.first, index);
-        range.second = std::max(range.second, index);
-    };
     for (std::int64_t i = first_row; i < first_row + rows; ++i) {
         RegridBlock::Row row{row_taps_[static_cast<std::size_t>(i)], points_of_row(i, first_column, columns)};
         if (how_ == Regridding::nearest) row.taps.clear();

@@ -313,6 +313,20 @@ Value attributes_of_rounded(const ArraySource& array, const Rounding& how) {
     return attributes;
 }
 
+/// Rounds elements that consist of so many numbers.
+ConvertedSource::Convert rounding_of(const DType& native, const Rounding& how, const KeptElements& kept,
+                                     std::int64_t parts) {
+    ConvertedSource::Convert convert;
+    with_part(native, [&](auto kind) {
+        using T = decltype(kind);
+        if constexpr (!std::is_same_v<T, Boolean>) {
+            convert = [parts, rounder = Rounder<T>(how, fraction_bits(native), kept)](
+                          const std::byte* from, std::byte* to, std::int64_t n) { rounder(from, to, n * parts); };
+        }
+    });
+    return convert;
+}
+
 }  // namespace
 
 std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const Rounding& rounding, std::string* why,
@@ -345,16 +359,8 @@ std::unique_ptr<ArraySource> rounded(std::unique_ptr<ArraySource> array, const R
         say(fmt::format("{}: {} bits of the fraction hold 99 % of the information", array->name(), *how.keep_bits));
     }
     Value attributes = attributes_of_rounded(*array, how);
-    ConvertedSource::Convert convert;
-    const std::int64_t parts = complex ? 2 : 1;
-    with_part(native, [&](auto kind) {
-        using T = decltype(kind);
-        if constexpr (!std::is_same_v<T, Boolean>) {
-            convert = [parts, rounder = Rounder<T>(how, fraction_bits(native), kept)](
-                          const std::byte* from, std::byte* to, std::int64_t n) { rounder(from, to, n * parts); };
-        }
-    });
-    return std::make_unique<RoundedSource>(std::move(array), dtype, std::move(attributes), std::move(convert));
+    return std::make_unique<RoundedSource>(std::move(array), dtype, std::move(attributes),
+                                           rounding_of(native, how, kept, complex ? 2 : 1));
 }
 
 }  // namespace tessera

@@ -230,32 +230,43 @@ std::optional<NDArray> chunks_that_may_match(const ArraySource& array, std::stri
     return may;
 }
 
+namespace {
+
+void add_element(FoundColumn& column, const NDArray& values, std::int64_t i) {
+    const std::byte* const element = values.bytes().data() + i * values.dtype().size();
+    column.texts.push_back(element_to_text(values.dtype(), element));
+    column.json.push_back(element_to_json(values.dtype(), element));
+}
+
+/// The coordinate of a dimension; nullopt if it has none, or one of text of variable length, which is left out.
+std::optional<NDArray> coordinate_or_none(const ArraySource& array, const std::string& name, std::int64_t length) {
+    try {
+        return shown_coordinate(array, name, length);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::unsupported) throw;
+        return std::nullopt;
+    }
+}
+
+}  // namespace
+
 std::vector<FoundColumn> found_columns(const ArraySource& array, const FoundElements& found, std::int64_t most) {
     const DimensionNames names = dimension_names_of(array);
     const auto count = static_cast<std::size_t>(std::min<std::int64_t>(most, std::ssize(found.positions)));
     std::vector<FoundColumn> columns;
     std::vector<FoundColumn> beside;
-    const auto add = [](FoundColumn& column, const NDArray& values, std::int64_t i) {
-        const std::byte* const element = values.bytes().data() + i * values.dtype().size();
-        column.texts.push_back(element_to_text(values.dtype(), element));
-        column.json.push_back(element_to_json(values.dtype(), element));
-    };
     for (int d = 0; d < found.shape.rank(); ++d) {
         const std::string name = dimension_name(names, d);
         const bool named = !names.empty() && names[static_cast<std::size_t>(d)];
         std::optional<NDArray> coordinate;
-        try {
-            if (named) coordinate = shown_coordinate(array, name, found.shape[d]);
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::unsupported) throw;  // text of variable length is left out
-        }
+        if (named) coordinate = coordinate_or_none(array, name, found.shape[d]);
         FoundColumn indices{.name = coordinate ? "index of " + name : name};
         FoundColumn values{.name = name, .coordinate = true};
         for (std::size_t n = 0; n < count; ++n) {
             const std::int64_t i = found.index(n)[d];
             indices.texts.push_back(fmt::format("{}", i));
             indices.json.push_back(i);
-            if (coordinate) add(values, *coordinate, i);
+            if (coordinate) add_element(values, *coordinate, i);
         }
         columns.push_back(std::move(indices));
         if (coordinate) beside.push_back(std::move(values));
@@ -264,7 +275,7 @@ std::vector<FoundColumn> found_columns(const ArraySource& array, const FoundElem
     columns.push_back({.name = std::string(condition_operand)});
     for (std::size_t n = 0; n < count; ++n) {
         if (!found.lacks(n)) {
-            add(columns.back(), found.values, static_cast<std::int64_t>(n));
+            add_element(columns.back(), found.values, static_cast<std::int64_t>(n));
             continue;
         }
         columns.back().texts.emplace_back("--");  // as `get` shows it

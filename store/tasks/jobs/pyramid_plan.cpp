@@ -198,16 +198,11 @@ void georeference(PlannedArray& level, const GeoPlan& geo, const Shape& by, Coar
     level.attributes = std::move(attributes);
 }
 
-}  // namespace
-
-PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
-                            const std::string& destination, const PyramidOptions& o) {
-    const Shape shape = array->info().shape;
-    const auto rank = static_cast<std::size_t>(shape.rank());
-    const std::optional<GeoPlan> geo = o.geo ? std::optional(geo_plan(o, *array)) : std::nullopt;
-    const bool ome = !geo || o.ome;
+/// Without the factors of its levels.
+Pyramid asked_pyramid(const PyramidOptions& o, const ArraySource& array, const std::optional<GeoPlan>& geo, bool ome) {
+    const auto rank = static_cast<std::size_t>(array.info().shape.rank());
     Pyramid pyramid{.name = o.name,
-                    .axes = ome ? ome_axes(o, *array, geo) : std::vector<std::string>(rank),
+                    .axes = ome ? ome_axes(o, array, geo) : std::vector<std::string>(rank),
                     .units = o.units,
                     .scale = o.scale,
                     .factors = {},
@@ -215,6 +210,29 @@ PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, con
     if (pyramid.scale.empty()) pyramid.scale.assign(rank, 1.0);
     require_count("scale", pyramid.scale.size(), rank);
     if (!pyramid.units.empty()) require_count("units", pyramid.units.size(), rank);
+    return pyramid;
+}
+
+/// Those of the group.
+Value attributes_of(const Pyramid& pyramid, const Shape& shape, const std::optional<GeoPlan>& geo,
+                    const std::optional<OmeVersion>& ome) {
+    Value attributes = ome ? multiscales_attributes(pyramid, *ome) : Value::object();
+    if (!geo) return attributes;
+    std::vector<Shape> shapes;
+    for (const Shape& by : pyramid.factors) shapes.push_back(coarsened(shape, by));
+    const Value members = geo_attributes(pyramid, shapes, geo->reference, geo->y, geo->x);
+    for (const auto& [name, value] : members.as_object()) attributes.set(name, value);
+    return attributes;
+}
+
+}  // namespace
+
+PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
+                            const std::string& destination, const PyramidOptions& o) {
+    const Shape shape = array->info().shape;
+    const std::optional<GeoPlan> geo = o.geo ? std::optional(geo_plan(o, *array)) : std::nullopt;
+    const bool ome = !geo || o.ome;
+    Pyramid pyramid = asked_pyramid(o, *array, geo, ome);
     pyramid.factors = all_factors(o, shape, steps_of(o, pyramid.axes, geo));
     ArrayWishes wishes = o.arrays;
     const Dialect& dialect = format_of(o, *array);
@@ -226,14 +244,8 @@ PlannedPyramid plan_pyramid(const std::shared_ptr<const ArraySource>& array, con
     if (named_array_file_format(destination) != nullptr) {
         throw invalid_argument("{}: a pyramid is a group: a directory, a .zip or an .ozx", destination);
     }
-    Value attributes = Value::object();
-    if (ome) attributes = multiscales_attributes(pyramid, o.ome.value_or(v3 ? OmeVersion::v0_5 : OmeVersion::v0_4));
-    if (geo) {
-        std::vector<Shape> shapes;
-        for (const Shape& by : pyramid.factors) shapes.push_back(coarsened(shape, by));
-        const Value members = geo_attributes(pyramid, shapes, geo->reference, geo->y, geo->x);
-        for (const auto& [name, value] : members.as_object()) attributes.set(name, value);
-    }
+    const OmeVersion version = o.ome.value_or(v3 ? OmeVersion::v0_5 : OmeVersion::v0_4);
+    Value attributes = attributes_of(pyramid, shape, geo, ome ? std::optional(version) : std::nullopt);
     PlannedPyramid planned{.group = {"", &dialect, std::move(attributes)}, .factors = pyramid.factors, .levels = {}};
     for (std::size_t n = 0; n < pyramid.factors.size(); ++n) {
         const std::string node = std::to_string(n);

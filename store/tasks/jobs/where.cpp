@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,23 @@ bool names_operand(std::string_view expression, std::string_view name) {
     return false;
 }
 
+using MaskOf = std::function<std::unique_ptr<ArraySource>(const std::shared_ptr<const ArraySource>& rows)>;
+
+/// The numbers of the rows in a slice of the table of which `mask_of`, of the Boolean dtype `found`, is true.
+CountedVector<std::int64_t> rows_in(const ArraySource& table, const Region& slice, const MaskOf& mask_of,
+                                    const DType& found, const IoOptions& io) {
+    NDArray elements(table.info().dtype, slice.extent);
+    table.read_into(slice, elements.view(), io);
+    NDArray holds(found, slice.extent);
+    mask_of(view_source(elements.view(), table.name()))->read_into(Region::whole(slice.extent), holds.view(), io);
+    CountedVector<std::int64_t> rows;
+    const std::byte* const p = holds.bytes().data();
+    for (std::int64_t i = 0; i < slice.extent[0]; ++i) {
+        if (p[i] != std::byte{0}) rows.push_back(slice.start[0] + i);
+    }
+    return rows;
+}
+
 /// The numbers of the rows for which the condition holds.
 CountedVector<std::int64_t> matching_rows(const std::shared_ptr<const ArraySource>& table, std::string_view condition,
                                           const IoOptions& io) {
@@ -60,7 +78,7 @@ CountedVector<std::int64_t> matching_rows(const std::shared_ptr<const ArraySourc
     }
     const std::string names = without_text(condition);
     // The rows of a slice are read once, whatever the number of fields that the condition names. They have no mean.
-    const auto mask_of = [&](const std::shared_ptr<const ArraySource>& some) {
+    const MaskOf mask_of = [&](const std::shared_ptr<const ArraySource>& some) {
         std::vector<CalcOperand> operands;
         for (const Field& field : info.dtype.fields()) {
             if (field.unnamed || !field.shape.empty() || !names_operand(names, field.name)) continue;
@@ -80,17 +98,8 @@ CountedVector<std::int64_t> matching_rows(const std::shared_ptr<const ArraySourc
     IoOptions order = io;
     if (info.access != Access::any) order.threads = 1;
     parallel_in_memory(std::ssize(slices), order, [&](std::int64_t n) {
-        const Region& slice = slices[static_cast<std::size_t>(n)];
-        NDArray elements(info.dtype, slice.extent);
-        table->read_into(slice, elements.view(), io);
-        NDArray holds(found, slice.extent);
-        mask_of(view_source(elements.view(), table->name()))->read_into(Region::whole(slice.extent), holds.view(), io);
-        CountedVector<std::int64_t> some;
-        const std::byte* const p = holds.bytes().data();
-        for (std::int64_t i = 0; i < slice.extent[0]; ++i) {
-            if (p[i] != std::byte{0}) some.push_back(slice.start[0] + i);
-        }
-        matches[static_cast<std::size_t>(n)] = std::move(some);
+        const auto at = static_cast<std::size_t>(n);
+        matches[at] = rows_in(*table, slices[at], mask_of, found, io);
     });
     CountedVector<std::int64_t> rows;
     for (CountedVector<std::int64_t>& some : matches) {
