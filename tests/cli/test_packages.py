@@ -84,6 +84,7 @@ class Packages(ProgramTest):
         self.tessera("diff", "p/index.json", "g.zarr")
         # Without parity it is named, and nothing is invented.
         self.tessera("copy", "g.zarr", "q", "--package", "4K", "--quiet")
+        self.assertIn("sound", self.tessera("verify", "q"))
         (self.folder / "q/package-0002.zip").unlink()
         self.assertIn("package-0002.zip", self.tessera("verify", "q", code=1))
         self.tessera("repair", "q", code=1)

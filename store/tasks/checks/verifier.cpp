@@ -161,6 +161,7 @@ VerifyReport verify(const Place& place, const VerifyOptions& options) {
         return report;
     }
     VerifyReport report = Verifier(place, options).run();
+    // A sealed folder is looked at, whatever is in it: packages, for example.
     if (report.arrays == 0 && report.groups == 0 && report.seals == 0 && report.findings.empty()) {
         throw absence(place, "array or group");
     }
