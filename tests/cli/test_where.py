@@ -153,6 +153,25 @@ class Where(ProgramTest):
         self.refused("copy", "g.zarr", "h.zarr", "--where", "value > 3", says="expected one array")
         self.assertFalse((self.folder / "h.zarr").exists())
 
+    def test_coordinates_and_resuming(self):
+        self.tessera("group", "g.zarr", "--format", "v3")
+        self.save("t.npy", self.values.astype("<f4"))
+        self.save("lat.npy", np.arange(60.0) / 2)
+        self.tessera("import", "t.npy", "g.zarr/t", "--dims", "lat,x", "--chunks", "10,10", "--quiet")
+        self.tessera("import", "lat.npy", "g.zarr/lat", "--dims", "lat", "--quiet")
+        self.assertEqual(self.tessera_json("get", "g.zarr/t", "lat=6, x@32:35", "--where", "value > 50", "--quiet"), [None, 99.0, None])
+        self.tessera("copy", "g.zarr/t", "part.zarr", "--sel", "lat=6:7", "--where", "value > 50", "--quiet")
+        found = self.exported("part.zarr")
+        self.assertEqual(np.argwhere(~np.isnan(found)).tolist(), [[0, 33], [1, 33], [2, 33]])
+        self.assertEqual(self.tessera_json("info", "part.zarr")["dimension_names"], ["lat", "x"])
+        # A copy by another condition is another copy.
+        chunk = self.folder / "g.zarr" / "t" / "c" / "5" / "4"
+        good = chunk.read_bytes()
+        chunk.write_bytes(b"damaged")
+        self.run_program("copy", "g.zarr/t", "half.zarr", "--where", "value > 3", "--resume")
+        chunk.write_bytes(good)
+        self.refused("copy", "g.zarr/t", "half.zarr", "--where", "value > 4", "--resume", says="value > 3")
+
     def test_zarr_reads_it(self):
         if zarr is None or int(zarr.__version__.split(".")[0]) < 3 and "v3" not in dir(zarr):
             self.make(self.values.astype("<i2"))

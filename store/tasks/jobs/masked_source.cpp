@@ -1,5 +1,6 @@
 #include <tessera/where.h>
 
+#include <fmt/format.h>
 #include <tessera/conventions.h>
 #include <tessera/copy_elements.h>
 #include <tessera/derived_source.h>
@@ -21,6 +22,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -54,6 +56,7 @@ public:
           meaning_(meaning_of(*array_)),
           attributes_(array_->attribute_values()),
           condition_(*decoded(borrowed_source(*array_)), condition),
+          name_(fmt::format("{} where {}", array_->name(), condition)),
           info_(from_) {
         choose_marker();
         chunks_ = candidate_chunks(*array_, false, by_index, condition_, Region::whole(from_.shape), io);
@@ -61,7 +64,8 @@ public:
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
-    [[nodiscard]] const std::string& name() const override { return array_->name(); }
+    /// Tells what is resumed, too.
+    [[nodiscard]] const std::string& name() const override { return name_; }
     [[nodiscard]] Value attribute_values() const override { return attributes_; }
     [[nodiscard]] const ArraySource* model() const override { return wide_ ? wide_.get() : array_.get(); }
     [[nodiscard]] std::optional<ElementBytes> fill_bytes() const override { return array_->fill_bytes(); }
@@ -148,6 +152,7 @@ private:
     Meaning meaning_;
     Value attributes_;
     ElementCondition condition_;
+    std::string name_;
     ArrayInfo info_;
     ElementBytes marker_;                    ///< of info_.dtype in host order
     std::optional<CandidateChunks> chunks_;  ///< nullopt: all are read
