@@ -639,9 +639,10 @@ def diff(a: Union[Place, View, Values], b: Union[Place, View, Values], *, atol: 
 
 
 @over_network
-def find(array: Union[Path, Array, View], condition: str, selection: object = "", *, raw: bool = False, index: bool = True,
+def find(array: Union[Path, Array, View, Values], condition: str, selection: object = "", *, raw: bool = False, index: bool = True,
          threads: int = 0, max_memory: Union[int, str] = 0, storage_options: Remote = None) -> Values:
-    """As :meth:`Array.find`: the indices of the elements that meet a condition. `storage_options` as in :func:`open`."""
+    """As :meth:`Array.find`: the indices of the elements that meet a condition, of a view those in it. `storage_options` as in
+    :func:`open`."""
     return _array(array, max_memory=max_memory).find(condition, selection, raw=raw, index=index, threads=threads,
                                                      max_memory=max_memory)
 
