@@ -245,7 +245,9 @@ private:
     }
 
     void begin_writing() {
-        if (const std::string why = index_.why_none(); !why.empty()) {
+        const std::string why = trusted_ ? why_not_there(folder_)
+                                         : "the file system does not tell at once, to the nanosecond, what changed";
+        if (!why.empty()) {
             throw unsupported("{}: no index of its chunks is made: {}", state_.name, why);
         }
         own_ = directory_store(folder_, {.durability = Durability::none, .process_locks = false});
@@ -565,12 +567,6 @@ std::shared_ptr<const ChunkIndex> ChunkIndex::there(const ArraySource& source, b
     const ArrayState& state = *ArrayAccess::state(*array);
     if (!state.store->local_files().folder_id(state.key(index_folder))) return nullptr;
     return of(source, raw);
-}
-
-std::string ChunkIndex::why_none() const {
-    const std::string folder = folder_of(*ArrayAccess::state(array_));
-    return has_good_times(folder) ? why_not_there(folder)
-                                  : "the file system does not tell at once, to the nanosecond, what changed";
 }
 
 std::optional<std::int64_t> ChunkIndex::for_each_unit(const Part& part, const TakeUnit& take,

@@ -82,9 +82,6 @@ public:
     [[nodiscard]] std::optional<ElementBytes> absent_element() const;
 
 private:
-    /// Why no index may be written; empty if it may.
-    [[nodiscard]] std::string why_none() const;
-
     ChunkIndex(const Array& array, std::unique_ptr<ArraySource> elements, const Value& attributes);
 
     Array array_;
