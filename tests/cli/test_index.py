@@ -106,7 +106,8 @@ class Index(ProgramTest):
                 self.require_equal("--sel", "20:40, 5:20")
                 time.sleep(SETTLED)
                 made = self.index()
-                self.assertEqual((made["read"], made["kept"]), (3, stored - 3))
+                self.assertEqual(made["read"] + made["kept"], stored)
+                self.assertLessEqual(made["read"], 3)  # none of those that had settled before `stats` counted them
                 self.assertEqual(self.chunks_opened("stats", "a.zarr"), set())
 
     def test_numpy_says_the_same(self):

@@ -157,35 +157,35 @@ def calc(destination: Union[None, Path, Array], expression: Optional[str] = None
 def reduce(array: Group, destination: None = None, *, how: Reduction, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            dims: Union[None, str, Sequence[str]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
-           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, no_index: bool = False,
            **options: Unpack[SetOptions]) -> DataSet: ...
 @overload
 def reduce(array: Group, destination: Reduction, *, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            dims: Union[None, str, Sequence[str]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
-           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, no_index: bool = False,
            **options: Unpack[SetOptions]) -> DataSet: ...
 @overload
 def reduce(array: OneOperand, destination: Reduction, *, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            dims: Union[None, str, Sequence[str]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
-           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, no_index: bool = False,
            **options: Unpack[ResultOptions]) -> Values: ...
 @overload
 def reduce(array: OneOperand, destination: None = None, *, how: Reduction, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            dims: Union[None, str, Sequence[str]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
-           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, no_index: bool = False,
            **options: Unpack[ResultOptions]) -> Values: ...
 @overload
 def reduce(array: Operand, destination: Path, *, how: Reduction, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
-           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, no_index: bool = False,
            **options: Unpack[NewResultOptions]) -> None: ...
 @over_network
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: Optional[Reduction] = None, axis: Union[None, int, str, Sequence[Union[int, str]]] = None,
            by: Optional[Operand] = None, weights: Optional[Operand] = None, rolling: Union[None, str, Mapping[str, int]] = None,
-           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None,
+           min_count: Optional[int] = None, center: bool = False, keepdims: bool = False, skip_nan: bool = False, keep_missing: bool = False, raw: bool = False, no_index: bool = False, dtype: DTypeLike = None, cast: str = "same_kind", sel: object = None,
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
            storage_options: Remote = None, **options: Unpack[ComputedOptions]) -> Union[Values, DataSet, None]:
     """Minimum, mean, median and so on along dimensions, block by block.
@@ -219,6 +219,8 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: Optional[
         A missing element, NaN or NaT makes its result missing; else it is left out (`skip_nan`, the default).
     raw : bool
         Compute with the stored codes, not with what they stand for.
+    no_index : bool
+        Read all, whatever the index of chunks says (``tessera index``).
 
     Examples
     --------
@@ -237,7 +239,7 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: Optional[
         raise InvalidArgument("axis=(): no dimension is named")
     recipe = {"do": "reduce", "array": array, "how": how, "axis": axis, "by": by, "weights": weights, "rolling": rolling,
               "min_count": min_count, "center": center, "keepdims": keepdims, "skip_nan": skip_nan,
-              "keep_missing": keep_missing, "raw": raw, "dtype": dtype, "cast": None if dtype is None else cast, "sel": sel, "overwrite": overwrite}
+              "keep_missing": keep_missing, "raw": raw, "no_index": no_index, "dtype": dtype, "cast": None if dtype is None else cast, "sel": sel, "overwrite": overwrite}
     made: Union[Values, DataSet, None] = _made(recipe, destination, work(threads, max_memory, progress), options)
     return made
 
