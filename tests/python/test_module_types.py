@@ -76,6 +76,7 @@ CALLS = {
     "save": lambda: (tessera.save, dict(path="new.zarr", values=[1,2])),
     "save_file": lambda: (tessera.save, dict(path="new.npz", values=[1,2])),
     "seal": lambda: (tessera.seal, dict(path="a.zarr")),
+    "seal_ocfl": lambda: (tessera.seal_ocfl, dict(path="a.zarr", root="ocfl", id="urn:example:a")),
     "serve": lambda: (tessera.serve, dict(paths="a.zarr")),
     "snapshot": lambda: (tessera.snapshot, dict(path="a.zarr", name="s2")),
     "snapshots": lambda: (tessera.snapshots, dict(path="a.zarr")),

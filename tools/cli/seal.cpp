@@ -1,6 +1,7 @@
 // tessera seal
 #include <tessera/edit.h>
 #include <tessera/report_values.h>
+#include <tessera/ro_crate.h>
 #include <tessera/seal.h>
 #include <tessera/seal_signature.h>
 
@@ -40,6 +41,8 @@ struct SealCall {
     bool unchecked = false;
     bool check = false;
     bool readme = false;
+    bool crate = false;
+    std::string citation;
     std::vector<std::string> accept, info;
 };
 
@@ -154,7 +157,7 @@ Place place_to_copy(Session& session, const SealCall& o) {
 }
 
 int seal_version(Session& session, const SealCall& o) {
-    if (!o.bag.empty() || !o.parity.empty() || o.overwrite || !o.accept.empty()) {
+    if (!o.bag.empty() || !o.parity.empty() || o.overwrite || o.crate || !o.accept.empty()) {
         throw invalid_argument("--ocfl: adds a version elsewhere, and takes --id, --message and --unchecked alone");
     }
     if (o.id.empty()) throw invalid_argument("--ocfl: --id says of which object, as urn:example:grid");
@@ -173,10 +176,18 @@ int seal_version(Session& session, const SealCall& o) {
     return exit_done;
 }
 
+/// Describes what is sealed, so that the seal covers the description.
+void describe(Session& session, const SealCall& o, const Place& place, SealOptions& how) {
+    if (!o.crate) return;
+    write_ro_crate(place, {.citation = o.citation, .version = TESSERA_VERSION, .io = session.io()});
+    how.accept.emplace_back(ro_crate_name);
+}
+
 int seal_path(Session& session, const SealCall& o) {
+    if (!o.citation.empty() && !o.crate) throw invalid_argument("--citation: is of --ro-crate");
     if (!o.ocfl.empty()) return seal_version(session, o);
     if (!o.id.empty() || !o.message.empty()) throw invalid_argument("--id and --message: are of --ocfl");
-    const SealOptions how = seal_options(session, o);
+    SealOptions how = seal_options(session, o);
     if (o.overwrite && !o.bag.empty()) {
         throw invalid_argument(
             "--overwrite: it seals {} anew, and --bagit leaves {} as it is; a bag is never replaced: choose "
@@ -190,7 +201,11 @@ int seal_path(Session& session, const SealCall& o) {
     const Place place = beside          ? *beside
                         : o.bag.empty() ? find_place(o.path, session.store())
                                         : place_to_copy(session, o);
+    if (o.crate && (!o.bag.empty() || beside)) {
+        throw invalid_argument("--ro-crate: describes an array or group in a folder; seal that, and copy it then");
+    }
     if (!is_sound(session, o, place)) return exit_differences;
+    describe(session, o, place, how);
     const Sealed sealed =
         o.bag.empty() ? seal(place, how)
                       : make_bag(place, name_of(o.path), o.bag,
@@ -217,6 +232,11 @@ Run declare_seal(CLI::App& app) {
         ->option_text("ROOT");
     app.add_option("--id", o->id, "the object's identifier, a URI; with --ocfl")->option_text("ID");
     app.add_option("--message", o->message, "why there is this version; with --ocfl")->option_text("TEXT");
+    app.add_flag(
+        "--ro-crate", o->crate,
+        "write ro-crate-metadata.json first: an RO-Crate of what the attributes, a CITATION.cff and the\nlog say");
+    app.add_option("--citation", o->citation, "the CITATION.cff for --ro-crate, if it is not in PATH")
+        ->option_text("FILE");
     app.add_option("--info", o->info,
                    "what bag-info.txt says besides, as Source-Organization=NAME; a FILE of such lines with ':';\nor a "
                    "DataCite record in JSON, which the bag then holds")

@@ -54,7 +54,7 @@ NodeFiles::NodeFiles(const ReadableStore& store, Node node, BrokenNodes broken) 
 }
 
 bool NodeFiles::owns(std::string_view name) const {
-    if (name == own_folder) return true;
+    if (name == own_folder || is_description(name)) return true;
     if (node_.kind != NodeKind::array) return name == readme_name || is_document(node_, name);
     if (node_.dialect != nullptr) return node_.dialect->owns(metadata_, name);
     if (name.starts_with("c.")) name.remove_prefix(2);

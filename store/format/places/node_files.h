@@ -14,6 +14,11 @@ namespace tessera {
 /// In a store far away: the id of the job that made the array.
 inline constexpr std::string_view job_key = ".tessera/job";
 
+/// Whether a name is that of a description which Tessera writes beside an array's or group's metadata.
+[[nodiscard]] inline bool is_description(std::string_view name) {
+    return name == "ro-crate-metadata.json";
+}
+
 /// What becomes of arrays whose metadata are gone or cannot be read.
 enum class BrokenNodes : std::uint8_t { refuse, guess };
 

@@ -10,6 +10,7 @@
 
 #include "bag_state.h"
 #include "keys.h"
+#include "node_files.h"
 #include "ocfl_inventory.h"
 #include "other_files.h"
 #include "sealed_file_store.h"
@@ -104,7 +105,7 @@ void Verifier::check_group(const std::string& path, const Dialect* dialect, cons
                std::ranges::count(dialect->documents, name) > 0;
     };
     for (const std::string& name : listing.keys) {
-        if (files.check_name(name) || dialect == nullptr || owned(name)) continue;
+        if (files.check_name(name) || dialect == nullptr || owned(name) || is_description(name)) continue;
         files.add_stray(join_key(path, name), "a file that is no part of the group");
     }
     for (const std::string& name : listing.prefixes) {

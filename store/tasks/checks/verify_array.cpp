@@ -17,6 +17,7 @@
 
 #include "lost_separator.h"
 #include "metadata_json.h"
+#include "node_files.h"
 #include "other_files.h"
 #include "region_io.h"
 #include "resize.h"
@@ -35,7 +36,7 @@ public:
 
     void check(const std::vector<std::string>& folders) const {
         run_.store->for_each(run_.place(node_), [&](std::string_view name, const auto&) {
-            if (!others_.check_name(name) && !dialect_.owns(metadata_, name)) {
+            if (!others_.check_name(name) && !dialect_.owns(metadata_, name) && !is_description(name)) {
                 others_.add_stray(join_key(node_, name), "a file that is no part of the array");
             }
         });

@@ -20,6 +20,7 @@
 #include <tessera/place.h>
 #include <tessera/quantities.h>
 #include <tessera/report_values.h>
+#include <tessera/ro_crate.h>
 #include <tessera/seal.h>
 #include <tessera/seal_difference.h>
 #include <tessera/seal_signature.h>
@@ -145,7 +146,8 @@ py::object repair_path(const py::object& path, bool dry_run, bool give_up_batche
 /// `parity`: "" as it is, "0" for none, or a redundancy.
 py::object seal_path(const py::object& path, bool overwrite, const std::string& parity,
                      const std::vector<std::string>& accept, bool check, bool readme,
-                     const std::optional<std::string>& sign, const PlaceOptions& place, const WorkOptions& options) {
+                     const std::optional<std::string>& sign, const std::optional<std::string>& citation,
+                     const PlaceOptions& place, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     SealOptions how{.overwrite = overwrite, .accept = accept, .check = check, .readme = readme};
     how.drop_parity = parity == "0";
@@ -153,6 +155,10 @@ py::object seal_path(const py::object& path, bool overwrite, const std::string& 
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
         how.io = io;
         return at_seal(name, place.store(), true, [&](const Place& at) {
+            if (citation) {
+                write_ro_crate(at, {.citation = *citation, .version = TESSERA_VERSION, .io = io});
+                how.accept.emplace_back(ro_crate_name);
+            }
             Sealed made = seal(at, how);
             if (sign) (void)sign_seal(at, *sign);
             return made;
@@ -447,8 +453,8 @@ void bind_checks(py::module_& module) {
                py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("from_copy"),
                py::arg("place"), py::arg("options"));
     module.def("seal", &seal_path, py::arg("path"), py::kw_only(), py::arg("overwrite"), py::arg("parity"),
-               py::arg("accept"), py::arg("check"), py::arg("readme"), py::arg("sign"), py::arg("place"),
-               py::arg("options"));
+               py::arg("accept"), py::arg("check"), py::arg("readme"), py::arg("sign"), py::arg("citation"),
+               py::arg("place"), py::arg("options"));
     module.def("make_bag", &make_bag_of);
     module.def("add_ocfl_version", &add_ocfl_version_of);
     module.def("digest", &digest_of);

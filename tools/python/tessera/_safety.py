@@ -150,7 +150,8 @@ def _bag_words(info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None])
 def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None] = None,
          overwrite: bool = False, unchecked: bool = False,
          parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False, readme: bool = False,
-         sign: Optional[Path] = None, progress: ProgressCallback = None, storage_options: Remote = None) -> Seal:
+         ro_crate: Union[bool, Path] = False, sign: Optional[Path] = None, progress: ProgressCallback = None,
+         storage_options: Remote = None) -> Seal:
     """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
 
     Parameters
@@ -175,6 +176,9 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
         Put the page ``README.tessera.txt`` beside the data, which says how to read them without Tessera.
     sign : path, optional
         Sign the seal with this key: of OpenSSH, by ``ssh-keygen``, or of minisign, by ``minisign``.
+    ro_crate : bool or path
+        Write ``ro-crate-metadata.json`` first, an RO-Crate of what the attributes, a ``CITATION.cff`` and the log say: with
+        that in the folder, or with this one.
     storage_options : dict, optional
         As in :func:`verify`.
 
@@ -204,7 +208,9 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
             raise InvalidArgument("readme, sign: a bag leaves the data as they are; seal them before")
         return Seal(_tessera.make_bag(place, absolute(bag), redundancy, _bag_words(info), options, work(0, 0, progress)))
     return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
-                              readme=readme, sign=_file(sign), place=options, options=work(0, 0, progress)))
+                              readme=readme, sign=_file(sign),
+                              citation=None if ro_crate is False else "" if ro_crate is True else absolute(ro_crate),
+                              place=options, options=work(0, 0, progress)))
 
 
 def package(path: Place, folder: Path, size: Union[int, str], *, parity: Union[str, int, None] = None,
