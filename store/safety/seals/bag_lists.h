@@ -12,8 +12,9 @@
 #include <tessera/key_value_store.h>
 #include <tessera/place.h>
 
-#include "bag_state.h"
+#include "bag_names.h"
 #include "file_list.h"
+#include "package_state.h"
 #include "sha256.h"
 
 namespace tessera {
@@ -44,7 +45,8 @@ struct BagLists {
     /// All lines, sorted by path: `segment` is the number of the algorithm, `sum` the folded one.
     FileList lines;
 };
-/// Reads them. Adds what is wrong, and the rest to be noted, to `state`. Throws as bag_state().
+/// Reads them. Adds what is wrong, and the rest to be noted, to `state`. Throws corrupt if there is no manifest of the
+/// payload, and unsupported if there are only those of sums that Tessera does not compute.
 [[nodiscard]] BagLists read_bag_lists(const PlaceView& place, PackageState& state);
 
 /// A path as manifests spell it: RFC 8493 escapes line ends and '%' as in URLs.

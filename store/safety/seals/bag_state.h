@@ -1,23 +1,15 @@
 // The files of a BagIt bag (RFC 8493), held against its manifests. Private to the store module.
 #pragma once
 
-#include <string_view>
-
 #include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
 #include <tessera/place.h>
 
+#include "bag_names.h"
 #include "package_state.h"
 
 namespace tessera {
 
-inline constexpr std::string_view bag_declaration = "bagit.txt";
-inline constexpr std::string_view bag_manifest = "manifest-sha256.txt";
-
-/// Whether a name is that of a manifest of tag files, of whatever sums.
-[[nodiscard]] inline bool is_bag_tag_manifest(std::string_view name) {
-    return name.starts_with("tagmanifest-") && name.ends_with(".txt");
-}
 /// Whether a folder with these entries is a bag, even if some of what makes it one is lost.
 [[nodiscard]] bool is_bag(const Listing& folder);
 

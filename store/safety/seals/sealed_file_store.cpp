@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "bag_state.h"
+#include "bag_names.h"
 #include "beneath.h"
 #include "keys.h"
 #include "node_files.h"

@@ -241,6 +241,26 @@ private:
     BuiltDirectory directory_;
 };
 
+/// Plans and builds the version, and puts it in place unless nothing has changed.
+void add_version(const PlaceRef& at, const fs::path& place, const std::string& id, const FileList& files,
+                 const OcflOptions& options, const DestinationLock& building, OcflVersionAdded& added) {
+    const bool is_new = !fs::exists(status_of(place)) || fs::is_empty(place);
+    const auto folder = is_new ? std::nullopt : find_ocfl_object(place, id);
+    std::optional<OcflInventory> before;
+    if (folder) before = read_ocfl_inventory(*directory_store(place / *folder, {.read_only = true}));
+    NextVersion next(at, files, options);
+    added.folder = place / (folder ? *folder : ocfl_folder(place, id));
+    if (!next.plan(std::move(before), id, added)) return;
+    added.written = true;
+    Building built(place, options);
+    building.require_held();
+    if (folder) {
+        built.replace(next, added.folder, added);
+    } else {
+        built.add(next, added.folder.lexically_relative(place), is_new, added);
+    }
+}
+
 }  // namespace
 
 OcflVersionAdded add_ocfl_version(const PlaceRef& at, const fs::path& root, const std::string& id,
@@ -256,21 +276,7 @@ OcflVersionAdded add_ocfl_version(const PlaceRef& at, const fs::path& root, cons
     added.outside = leave_out_stale(at, files);
     if (files.empty()) throw not_found("{}: nothing to seal", at.name());
     added.files = static_cast<std::int64_t>(files.size());
-    const bool is_new = !fs::exists(status_of(place)) || fs::is_empty(place);
-    const auto folder = is_new ? std::nullopt : find_ocfl_object(place, id);
-    std::optional<OcflInventory> before;
-    if (folder) before = read_ocfl_inventory(*directory_store(place / *folder, {.read_only = true}));
-    NextVersion next(at, files, options);
-    added.folder = place / (folder ? *folder : ocfl_folder(place, id));
-    if (!next.plan(std::move(before), id, added)) return added;
-    added.written = true;
-    Building built(place, options);
-    building.require_held();
-    if (folder) {
-        built.replace(next, added.folder, added);
-    } else {
-        built.add(next, added.folder.lexically_relative(place), is_new, added);
-    }
+    add_version(at, place, id, files, options, building, added);
     return added;
 }
 

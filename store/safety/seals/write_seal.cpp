@@ -2,25 +2,16 @@
 #include <tessera/seal.h>
 
 #include <fmt/format.h>
-#include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
-#include <tessera/folder_walk.h>
 #include <tessera/group.h>
 #include <tessera/own_names.h>
 #include <tessera/seal_signature.h>
 
 #include <algorithm>
-#include <array>
-#include <ctime>
 #include <memory>
 #include <optional>
-#include <span>
 
-#include "bag_state.h"
-#include "copy_bytes.h"
 #include "keys.h"
-#include "lines.h"
-#include "metadata_json.h"
 #include "move_aside.h"
 #include "parity_decode.h"
 #include "parity_encode.h"

@@ -309,12 +309,17 @@ private:
         return Value(std::move(found));
     }
 
+    [[nodiscard]] std::string published() const {
+        std::string date = said_in(citation_, {"date-released"});
+        if (date.empty()) date = said_in(attributes_, {"date_issued", "date_modified", "date_created"});
+        return date.empty() ? log_line({}).time.substr(0, std::string_view("2026-11-29").size()) : date;
+    }
+    [[nodiscard]] std::string identifier() const {
+        const std::string doi = said_in(citation_, {"doi"});
+        return doi.empty() ? said_in(attributes_, {"id", "doi"}) : "https://doi.org/" + doi;
+    }
+
     void add_root() {
-        std::string published = said_in(citation_, {"date-released"});
-        if (published.empty()) published = said_in(attributes_, {"date_issued", "date_modified", "date_created"});
-        if (published.empty()) published = log_line({}).time.substr(0, std::string_view("2026-11-29").size());
-        std::string id = said_in(citation_, {"doi"});
-        id = id.empty() ? said_in(attributes_, {"id", "doi"}) : "https://doi.org/" + id;
         if (place_.store->contains(place_.key("CITATION.cff"))) {
             parts_.push_back(
                 crate_.add("CITATION.cff", "File", {{"name", "How to cite"}, {"encodingFormat", "text/yaml"}}));
@@ -322,9 +327,9 @@ private:
         crate_.add("./", "Dataset",
                    {{"name", title()},
                     {"description", description()},
-                    {"datePublished", published},
+                    {"datePublished", published()},
                     {"license", licence()},
-                    {"identifier", id},
+                    {"identifier", identifier()},
                     {"author", authors()},
                     {"publisher", organization(said_in(attributes_, {"publisher_name", "publisher_institution"}),
                                                said_in(attributes_, {"publisher_url"}))},
