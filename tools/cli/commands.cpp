@@ -672,14 +672,16 @@ constexpr Command table[] = {
      "  tessera repair survey.zarr",
      declare_repair},
     {"seal", check, "write a manifest of checksums, or make a BagIt bag or a version of an OCFL object",
-     "seal PATH [--parity 5%] [--readme] [--sign KEY] [--overwrite | --accept NAMES | --bagit DIR | --ocfl ROOT --id ID] [options]",
+     "seal PATH [--parity 5%] [--readme] [--sign KEY] [--overwrite | --accept NAMES | --bagit DIR | --ocfl ROOT --id "
+     "ID] [options]",
      "Verifies, then writes .tessera/sha256sums.txt with the SHA-256 of every file. `tessera verify` compares with "
      "it,\n"
      "and so does `cd PATH && sha256sum -c .tessera/sha256sums.txt`. From then on no command changes what is there\n"
      "without --break-seal. Sealing again seals what was written since then, and refuses what changed otherwise; with\n"
      "parity it reads only what changed. Writers wait while it works, and it waits for them. A bag (RFC 8493) is a\n"
      "directory with a copy and the checksums, for archives; --info says whose it is and what.\n"
-     "With --ocfl ROOT --id ID it becomes the next version of an object of OCFL 1.1, which stores what has changed. Each\n"
+     "With --ocfl ROOT --id ID it becomes the next version of an object of OCFL 1.1, which stores what has changed. "
+     "Each\n"
      "version is read in place as ocfl:ROOT::ID@v2; `tessera verify ROOT` checks all objects.\n"
      "Exit code 1, and nothing is sealed, when there is damage.\n\n"
      "Examples:\n"

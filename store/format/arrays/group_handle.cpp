@@ -258,7 +258,8 @@ void finish_parts_at(const PlaceRef& place) {
     if (must_finish_batch(place)) finish_batch(place);
     for (const Node& node : nodes_below(place)) {
         const std::string array = place.key(node.path);
-        if (node.kind != NodeKind::array || !is_direct({place.store, array}) || !must_finish_batch({place.store, array}))
+        if (node.kind != NodeKind::array || !is_direct({place.store, array}) ||
+            !must_finish_batch({place.store, array}))
             continue;
         finish_unlocked_batch({place.store, array});
     }

@@ -19,9 +19,9 @@
 #include <tessera/byte_io.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy.h>
-#include <tessera/divided_recipe.h>
 #include <tessera/derived_source.h>
 #include <tessera/destination.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/error_text.h>
 #include <tessera/multiscales.h>
 #include <tessera/node_facts.h>

@@ -275,8 +275,7 @@ std::unique_ptr<ArraySource> shown(const std::shared_ptr<ArrayParts>& parts, boo
 /// The statistics of each field, or one entry for plain elements.
 py::list statistics_of(ArrayHandle& handle, int bins, bool raw, bool by_index, const WorkOptions& options) {
     const auto parts = handle.parts();
-    const auto index =
-        ChunkIndex::of(parts->readable(), raw);
+    const auto index = ChunkIndex::of(parts->readable(), raw);
     const auto source = shown(parts, raw);
     std::optional<ElementBytes> fill = source->fill_bytes();
     if (parts->array && source->converted_from() == nullptr) fill = parts->array->metadata().fill.bytes;
