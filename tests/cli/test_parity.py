@@ -473,7 +473,7 @@ class Parity(ParityTest):
 
         check_manifests()
         listed = {line.split("  ")[1] for line in (bag / "tagmanifest-sha256.txt").read_text().splitlines()}
-        self.assertEqual(listed | {"tagmanifest-sha256.txt"},
+        self.assertEqual(listed | {"tagmanifest-sha256.txt", "tagmanifest-sha512.txt"},
                          {str(p.relative_to(bag)) for p in bag.rglob("*") if p.is_file() and "data" not in p.parts})
         before = {p: p.read_bytes() for p in bag.rglob("*") if p.is_file()}
         self.tessera("verify", "bag")
