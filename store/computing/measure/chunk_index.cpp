@@ -411,6 +411,7 @@ private:
                 whole.extent[d] = last.start[d] + last.extent[d] - first.start[d];
             }
             const Region box = intersection(whole, region);
+            require_room(2 * byte_count(box.extent, dtype.size()));
             NDArray memory = take_memory(dtype, box.extent);
             index_.elements().read_into(box, memory.view(), {.threads = 1, .stop = io_.stop});
             for (std::int64_t n = 0; n < some.count(); ++n) {
@@ -422,6 +423,14 @@ private:
             give_back(std::move(memory));
         }
         return in_order(std::move(all), touched);
+    }
+
+    /// For elements and what decoding them takes, in each thread. Reading block by block says what would be enough.
+    void require_room(std::int64_t bytes) const {
+        const auto most = static_cast<std::int64_t>(io_.max_memory);
+        if (most > 0 && bytes > most / std::max<std::int64_t>(1, io_.threads)) {
+            throw Error(ErrorCode::budget, "the index of chunks reads whole chunks, which are too large");
+        }
     }
 
     /// Memory that was used before, because fresh pages cost more than what is done with them.
