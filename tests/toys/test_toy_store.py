@@ -80,6 +80,7 @@ OTHERWISE = {
     "finish": [(["toy:x"], "a job needs a folder")],
     "group": [(["toy:x"], "already")],
     "job": [(["toy:x"], "a job needs a folder")],
+    "mount": [(["toy:x", "absent"], "mkdir absent")],
     "mv": [(["toy:x", "toy:y"], "cannot be moved"), (["toy:x", "y"], "cannot be moved"),
            (["toy:g/a", "toy:g/a"], "already")],
     "plan": [(["copy", "toy:x", "toy:new", "--out", "job.json"], "the target of a job needs a folder"),

@@ -111,6 +111,8 @@ void BlockCache::shrink(std::uint64_t most) {
 }
 
 void BlockCache::keep(const Key& key, Kept made) {
+    // Another reader may have kept it meanwhile.
+    if (const auto before = kept_.find(key); before != kept_.end()) forget(before);
     const std::uint64_t bytes = bytes_of(made.block);
     if (bytes > budget_) return;
     shrink(budget_ - bytes);

@@ -131,7 +131,7 @@ OpenFile& opened(const fuse_file_info* info) {
 int on_getattr(const char* path, struct stat* status, fuse_file_info* info) {
     return answered(path, [&](const std::string& at) {
         if (info != nullptr && info->fh != 0) {
-            fill_status({.size = opened(info).size()}, *status);
+            fill_status({.writable = opened(info).writable(), .size = opened(info).size()}, *status);
             return 0;
         }
         const std::optional<Entry> entry = mounted().look(at);
@@ -161,10 +161,11 @@ int on_open(const char* path, fuse_file_info* info) {
         const std::optional<Entry> entry = mounted().look(at);
         if (!entry) return -ENOENT;
         if (entry->folder) return -EISDIR;
-        if ((info->flags & O_ACCMODE) != O_RDONLY && !entry->writable) return -EROFS;
+        const bool to_write = (info->flags & O_ACCMODE) != O_RDONLY;
+        if (to_write && !entry->writable) return -EROFS;
         if ((info->flags & O_TRUNC) != 0) return -EPERM;
         info->direct_io = entry->changing ? 1 : 0;
-        info->fh = reinterpret_cast<std::uint64_t>(shown().keep(mounted().open(at), at));
+        info->fh = reinterpret_cast<std::uint64_t>(shown().keep(mounted().open(at, to_write), at));
         return 0;
     });
 }

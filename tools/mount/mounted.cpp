@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/array_file.h>
+#include <tessera/cached_array.h>
 #include <tessera/error_text.h>
 #include <tessera/file_attributes.h>
 #include <tessera/group.h>
@@ -17,6 +18,14 @@
 #include "zarr_folder.h"
 
 namespace tessera::mount {
+
+/// An array that files are open for writing of.
+struct WrittenArray {
+    WrittenArray(Array opened, std::uint64_t budget) : array(std::move(opened), budget) {}
+
+    CachedArray array;
+    std::mutex turn;  ///< held while elements are changed of which the system writes a part
+};
 
 namespace {
 
@@ -68,9 +77,10 @@ private:
 
 class ArrayBytes final : public OpenFile {
 public:
-    ArrayBytes(std::shared_ptr<const LaidOutFile> file, std::shared_ptr<CachedArray> written)
+    ArrayBytes(std::shared_ptr<const LaidOutFile> file, std::shared_ptr<WrittenArray> written)
         : file_(std::move(file)), written_(std::move(written)) {}
     [[nodiscard]] std::uint64_t size() const override { return file_->size(); }
+    [[nodiscard]] bool writable() const override { return written_ != nullptr; }
     std::size_t read(std::uint64_t offset, MutableByteSpan out) override {
         if (offset >= file_->size()) return 0;
         const std::size_t n = std::min<std::uint64_t>(out.size(), file_->size() - offset);
@@ -79,15 +89,16 @@ public:
     }
     void write(std::uint64_t offset, ByteSpan bytes) override {
         if (!written_) throw invalid_argument("{}: it is not open for writing", file_->name());
-        file_->write(offset, bytes, *written_);
+        const std::lock_guard lock(written_->turn);
+        file_->write(offset, bytes, written_->array);
     }
     void flush() override {
-        if (written_) written_->flush();
+        if (written_) written_->array.flush();
     }
 
 private:
     std::shared_ptr<const LaidOutFile> file_;
-    std::shared_ptr<CachedArray> written_;
+    std::shared_ptr<WrittenArray> written_;
 };
 
 /// What a format without bfloat16 has in its place; else the source itself.
@@ -163,7 +174,9 @@ struct NetcdfParts {
         const ArrayInfo info = source->info();
         if (const auto why = why_without_place(info.dtype); !why.empty()) throw unsupported("{}", why);
         if (info.dtype.kind() == Kind::text) throw unsupported("netCDF-3 has no text but of bytes; read it as .npy");
-        arrays.push_back({name, info.dtype, info.shape, attributes_with_names(model_of(*source))});
+        FileArray array{name, info.dtype, info.shape, attributes_with_names(model_of(*source))};
+        (void)format_named("netcdf3").layout(std::span(&array, 1), {.name = ""}, Order::C);
+        arrays.push_back(std::move(array));
         sources.push_back(source);
     }
     [[nodiscard]] FileLayout layout(const ArrayFileGroup& group) const {
@@ -228,6 +241,9 @@ std::vector<Mounted::Child> Mounted::children(const std::string& path) {
                            (child.kind == serve::ServedKind::array || child.kind == serve::ServedKind::member ||
                             child.kind == serve::ServedKind::file);
         const std::string node = below_path(path, name);
+        if (slash != std::string::npos) {
+            leave_out(node, fmt::format("a folder here, but not below {}{} of the whole file", base_, zarr_end));
+        }
         const std::string shown(array ? plain_name(name) : name);
         std::string small = shown;
         std::ranges::transform(small, small.begin(),
@@ -285,7 +301,7 @@ std::optional<std::string> Mounted::node_shown_as(const std::string& name, std::
     const std::string stem = name.substr(0, name.size() - extension.size());
     const bool of_group = extension == netcdf_end;
     if (!is_array_) {
-        for (const std::string_view end : {std::string_view(), zarr_end, npy_end}) {
+        for (const std::string_view end : {std::string_view(), npy_end, zarr_end}) {
             const std::string node = below_path(folder, stem + std::string(end));
             if (of_group && folder_at(served_, node)) return node;
             const auto found = of_group ? std::nullopt : node_at(served_, node);
@@ -320,15 +336,31 @@ Mounted::Target Mounted::resolve(const std::string& path) {
     return {Kind::folder, folder, {}};
 }
 
-std::shared_ptr<CachedArray> Mounted::written(const std::string& node) {
-    const std::lock_guard lock(mutex_);
-    std::weak_ptr<CachedArray>& known = written_[node];
-    if (auto open = known.lock()) return open;
+bool Mounted::can_write(const std::string& node) {
     const serve::NodePointer at = served_.node(node);
-    if (!at->array) throw unsupported("{}: only arrays of chunks can be written", at->name);
+    if (!options_.write || !at->array) return false;
+    const Place own = find_place(at->name);
+    if (own.store->read_only()) return false;
+    try {
+        own.store->require_unsealed(own.prefix);
+        return true;
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::sealed) throw;
+        return false;
+    }
+}
+
+std::shared_ptr<WrittenArray> Mounted::written(const std::string& node) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(written_, [](const auto& one) { return one.second.expired(); });
+    if (const auto found = written_.find(node); found != written_.end()) {
+        if (auto open = found->second.lock()) return open;
+    }
+    // All of them together take less than half of the memory, however many there are.
+    const std::uint64_t most = options_.max_memory / share_written >> std::min<std::size_t>(written_.size(), 16);
     // What is shown was opened for reading.
-    auto made = std::make_shared<CachedArray>(Array::open(at->name), options_.max_memory / share_written);
-    known = made;
+    auto made = std::make_shared<WrittenArray>(Array::open(served_.node(node)->name), most);
+    written_[node] = made;
     return made;
 }
 
@@ -338,7 +370,9 @@ Mounted::File Mounted::npy_of(const std::string& path) {
     {
         const std::lock_guard lock(mutex_);
         const auto found = written_.find(path);
-        if (found != written_.end()) source = found->second.lock();
+        if (found != written_.end()) {
+            if (auto open = found->second.lock()) source = {open, &open->array};
+        }
     }
     if (!source) source = cached_source(node, blocks_);
     const ArrayInfo info = source->info();
@@ -442,7 +476,7 @@ std::optional<Entry> Mounted::look(const std::string& path) {
             break;
     }
     try {
-        return Entry{.writable = options_.write && target.kind == Kind::npy, .size = file_of(target)->size()};
+        return Entry{.writable = target.kind == Kind::npy && can_write(target.node), .size = file_of(target)->size()};
     } catch (const Error& e) {
         if (e.code() != ErrorCode::unsupported) throw;
         leave_out(path, e.what());
@@ -467,7 +501,7 @@ std::vector<Listed> Mounted::list(const std::string& path) {
     return listed;
 }
 
-std::unique_ptr<OpenFile> Mounted::open(const std::string& path) {
+std::unique_ptr<OpenFile> Mounted::open(const std::string& path, bool to_write) {
     const MemoryScope scope(memory());
     const Target target = resolve(path);
     switch (target.kind) {
@@ -480,7 +514,7 @@ std::unique_ptr<OpenFile> Mounted::open(const std::string& path) {
             return std::make_unique<TextFile>(serve::HttpBody(errors_));
         }
         case Kind::npy:
-            if (options_.write) {
+            if (to_write) {
                 auto array = written(target.node);
                 return std::make_unique<ArrayBytes>(npy_of(target.node), std::move(array));
             }

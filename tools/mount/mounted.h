@@ -15,7 +15,6 @@
 
 #include <served.h>
 #include <tessera/byte_io.h>
-#include <tessera/cached_array.h>
 #include <tessera/laid_out_file.h>
 #include <tessera/shape.h>
 
@@ -38,6 +37,7 @@ class OpenFile {
 public:
     virtual ~OpenFile() = default;
     [[nodiscard]] virtual std::uint64_t size() const = 0;
+    [[nodiscard]] virtual bool writable() const { return false; }
     /// Reads as many bytes as there are from `offset` on, at most out.size(). Returns how many.
     virtual std::size_t read(std::uint64_t offset, MutableByteSpan out) = 0;
     /// Throws invalid_argument where nothing can be written.
@@ -45,6 +45,8 @@ public:
     /// Stores what was written, durably.
     virtual void flush() = 0;
 };
+
+struct WrittenArray;
 
 /// Thread rule: any thread calls any member. Paths are those below the folder, without '/' in front: "" is itself.
 class Mounted {
@@ -59,8 +61,8 @@ public:
     [[nodiscard]] std::optional<Entry> look(const std::string& path);
     /// Of a folder. Reads no element.
     [[nodiscard]] std::vector<Listed> list(const std::string& path);
-    /// Throws not_found, and what opening the array throws.
-    [[nodiscard]] std::unique_ptr<OpenFile> open(const std::string& path);
+    /// Throws not_found, and what opening the array throws; `to_write`: also if it cannot be written.
+    [[nodiscard]] std::unique_ptr<OpenFile> open(const std::string& path, bool to_write = false);
 
     /// Remembers an error, which `.tessera-errors` then tells.
     void note_error(const std::string& path, std::string_view message);
@@ -98,7 +100,8 @@ private:
     [[nodiscard]] File file_of(const Target& target);
     [[nodiscard]] File npy_of(const std::string& node);
     [[nodiscard]] File netcdf_of(const std::string& node);
-    [[nodiscard]] std::shared_ptr<CachedArray> written(const std::string& node);
+    [[nodiscard]] bool can_write(const std::string& node);
+    [[nodiscard]] std::shared_ptr<WrittenArray> written(const std::string& node);
     [[nodiscard]] std::string readme();
     void leave_out(const std::string& what, std::string_view why);
 
@@ -109,7 +112,7 @@ private:
     std::string base_;       ///< the name of what the path leads to
     std::mutex mutex_;
     std::map<std::string, Made> made_;  ///< files of before, for a moment
-    std::map<std::string, std::weak_ptr<CachedArray>> written_;
+    std::map<std::string, std::weak_ptr<WrittenArray>> written_;
     std::map<std::string, std::string> left_out_;
     std::string errors_;
 };

@@ -252,8 +252,12 @@ private:
         }
         own_ = directory_store(folder_, {.durability = Durability::none, .process_locks = false});
         const std::string clock = fmt::format("{}/clock", index_folder);
-        own_->put(clock, {});
-        const auto now = own_->stamp(clock);
+        // Another process that writes the index may remove it in between.
+        std::optional<ValueStamp> now;
+        for (int tries = 0; tries < 100 && !now; ++tries) {
+            own_->put(clock, {});
+            now = own_->stamp(clock);
+        }
         if (!now) throw io_failed();
         own_->erase(clock);
         settled_ = now->changed - (now->changed % second == 0 ? coarse_grain : fine_grain);

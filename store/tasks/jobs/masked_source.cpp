@@ -119,6 +119,7 @@ private:
             NDArray codes(native_, slice.extent);
             array_->read_into(slice, codes.view(), io);
             const NDArray holds = condition_.holds(elements_of(codes), {.threads = 1});
+            if (wide_) clear_others(codes, holds);
             NDArray made = wide_ ? widened(codes) : std::move(codes);
             const auto size = marker_.size();
             std::byte* to = made.bytes().data();
@@ -128,6 +129,16 @@ private:
             }
             copy_elements(std::as_const(made).view(), out.part(within(region, slice)));
         });
+    }
+
+    /// Sets to 0 what does not match, so that only what stays has to fit.
+    static void clear_others(NDArray& codes, const NDArray& holds) {
+        const auto size = static_cast<std::size_t>(codes.dtype().size());
+        std::byte* at = codes.bytes().data();
+        for (const std::byte holds_here : holds.bytes()) {
+            if (holds_here == std::byte{0}) std::memset(at, 0, size);
+            at += size;
+        }
     }
 
     /// What codes stand for.
