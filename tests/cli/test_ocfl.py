@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -145,6 +146,51 @@ class Versions(OcflTest):
         (self.object() / "v1/content/c/0/0").symlink_to(secret)
         self.assertFalse(self.tessera_json("verify", "root", code=1)["sound"])
         self.assertNotEqual(self.run_program("copy", f"ocfl:root::{ID}@v1", "out.zarr").returncode, 0)
+
+    def test_an_object_without_its_inventory(self):
+        self.add()
+        (self.object() / "inventory.json").rename(self.folder / "kept")
+        for content in None, "{", (self.folder / "kept").read_text().replace(ID, "urn:other"):
+            if content is not None:
+                (self.object() / "inventory.json").write_text(content)
+            with self.subTest(content=content and content[:9]):
+                self.refused("seal", "a.zarr", "--ocfl", "root", "--id", ID, says="missing, damaged or of another object")
+                self.refused("info", f"ocfl:root::{ID}", says="missing, damaged or of another object")
+        # Folders that a killed run left empty are taken.
+        other = self.object("urn:x:1")
+        other.mkdir(parents=True)
+        self.assertEqual(self.add("urn:x:1")["version"], "v1")
+
+    def test_a_path_of_a_million_parts(self):
+        self.add()
+        inventory = self.object() / "inventory.json"
+        document = json.loads(inventory.read_text())
+        state = document["versions"]["v1"]["state"]
+        state[next(iter(state))][0] += "/x" * 1_200_000
+        text = json.dumps(document)
+        inventory.write_text(text)
+        (self.object() / "inventory.json.sha512").write_text(hashlib.sha512(text.encode()).hexdigest() + " inventory.json\n")
+        self.assertIn("too long", str(self.tessera_json("verify", "root", code=1)["findings"]))
+        self.refused("info", f"ocfl:root::{ID}", says="damaged")
+
+    def test_a_root_in_which_the_object_is_looked_for(self):
+        self.add()
+        (self.root / "ocfl_layout.json").unlink()
+        (self.root / "elsewhere").mkdir()
+        self.object().rename(self.root / "elsewhere/a")
+        (self.root / "loop").symlink_to("loop")
+        (self.root / "dangling").symlink_to("nothing")
+        self.assertTrue(self.tessera_json("info", f"ocfl:root::{ID}"))
+        here = os.getcwd()
+        os.chdir(self.root)
+        for _ in range(300):  # of 200 letters: more than a path can have
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+        os.chdir(here)
+        self.assertTrue(self.tessera_json("info", f"ocfl:root::{ID}"))
+        self.refused("info", "ocfl:root::urn:none", says="no object of that identifier")
+        self.assertEqual(self.add("urn:x:new")["version"], "v1")
+        subprocess.run(["rm", "-r", self.root], check=True)
 
     def test_another_validator_agrees(self):
         if importlib.util.find_spec("ocfl") is None:

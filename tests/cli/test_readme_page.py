@@ -154,6 +154,23 @@ class ReadmePage(ProgramTest):
         self.tessera("seal", "u.zarr", "--readme", "--unchecked", "--quiet")
         self.assertEqual(self.run_page("u.zarr"), [])
 
+    def test_layouts_that_fit_no_array(self):
+        self.save("values.npy", VALUES)
+        for name, how in (("plain", ()), ("shards", ("--shards", "20,20"))):
+            self.tessera("import", "values.npy", f"{name}.zarr", "--format", "v3", "--order", "F", "--chunks", "10,10", *how, "--quiet")
+        turn = lambda codecs: codecs[0]["configuration"].update(order=[5, 9999999])
+        spoilt = [("plain", turn), ("shards", lambda codecs: turn(codecs[0]["configuration"]["codecs"]))]
+        spoilt += [("shards", lambda codecs, n=n: codecs[0]["configuration"].update(chunk_shape=n)) for n in ([0, 2], [2] * 20)]
+        for number, (name, spoil) in enumerate(spoilt):
+            shutil.copytree(self.folder / f"{name}.zarr", self.folder / f"g{number}/a")
+            document = json.loads((self.folder / f"{name}.zarr/zarr.json").read_text())
+            spoil(document["codecs"])
+            (self.folder / f"g{number}/a/zarr.json").write_text(json.dumps(document))
+            (self.folder / f"g{number}/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+            with self.subTest(number=number):
+                self.tessera("seal", f"g{number}", "--readme", "--unchecked", "--quiet")
+                self.assertRegex((self.folder / f"g{number}" / PAGE).read_text(), r'not read here:\n  "a": .*\w')
+
     def test_the_module_does_the_same(self):
         text = ("import tessera\n"
                 "tessera.create('a.zarr', shape=(2, 3), dtype='<i2', fill_value=5)\n"

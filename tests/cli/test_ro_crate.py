@@ -142,6 +142,18 @@ class Written(CrateTest):
         self.tessera("copy", "g.zarr", "g.zip", "--quiet")
         self.refused("seal", "g.zip", "--ro-crate", says="--ro-crate")
 
+    def test_a_link_to_another_citation_is_not_read(self):
+        self.make()
+        self.attribute("license", "MIT")
+        (self.folder / "secret.cff").write_text("mine alone\n")
+        (self.folder / "g.zarr/CITATION.cff").symlink_to(self.folder / "secret.cff")
+        found = self.run_program("seal", "g.zarr", "--ro-crate", "--unchecked")
+        self.assertNotIn("mine", found.stderr + found.stdout)
+        (self.folder / "g.zarr/CITATION.cff").unlink()
+        (self.folder / "g.zarr/CITATION.cff").write_text("title: Ours\n")
+        self.tessera("seal", "g.zarr", "--ro-crate", "--unchecked", "--overwrite", "--quiet")
+        self.assertEqual(self.entities()["./"]["name"], "Ours")
+
     def test_the_reference_program_reads_it(self):
         if importlib.util.find_spec("rocrate") is None:
             self.skipTest("rocrate is not installed")

@@ -77,6 +77,7 @@ bool is_uri(std::string_view text) {
 
 /// Digests by path, as in a manifest, a state or a block of fixity: none twice, and no path below another.
 std::map<std::string, std::string> paths_of(const Value::Object& block, std::string_view of) {
+    constexpr std::size_t longest_path = 4096;  // of a file system
     std::map<std::string, std::string> found;
     std::set<std::string> digests;
     for (const auto& [digest, paths] : block) {
@@ -85,6 +86,7 @@ std::map<std::string, std::string> paths_of(const Value::Object& block, std::str
         if (!paths.is_array() || paths.as_array().empty()) throw corrupt("{}: no list of paths for {}", of, folded);
         for (const Value& path : paths.as_array()) {
             if (!path.is_string()) throw corrupt("{}: a path of {} is no text", of, folded);
+            if (path.as_string().size() > longest_path) throw corrupt("{}: a path of {} is too long", of, folded);
             in_context([&] { return std::string(of); }, [&] { require_key(path.as_string()); });
             if (found.emplace(path.as_string(), folded).second) continue;
             throw corrupt("{} has the path {} twice", of, path.as_string());

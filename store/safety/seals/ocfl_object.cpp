@@ -54,9 +54,12 @@ bool names_object(const fs::path& folder, std::string_view id) {
 }
 
 bool is_object(const fs::path& folder) {
-    return std::ranges::any_of(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
-        return entry.path().filename().native().starts_with(ocfl_object_mark);
-    });
+    std::error_code error;
+    fs::directory_iterator at(folder, error);
+    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+        if (at->path().filename().native().starts_with(ocfl_object_mark)) return true;
+    }
+    return false;
 }
 
 void require_root(const fs::path& root) {
@@ -121,16 +124,25 @@ std::optional<fs::path> find_ocfl_object(const fs::path& root, std::string_view 
     require_root(root);
     try {
         fs::path usual = ocfl_folder(root, id);
-        if (fs::is_directory(status_of(root / usual)) && names_object(root / usual, id)) return usual;
+        const fs::path there = root / usual;
+        if (fs::is_directory(status_of(there))) {
+            if (names_object(there, id)) return usual;
+            if (is_object(there) || fs::exists(status_of(there / ocfl_inventory_name))) {
+                throw corrupt("{}: its inventory is missing, damaged or of another object than {}", there.string(), id);
+            }
+        }
         if (fs::exists(status_of(root / "ocfl_layout.json"))) return std::nullopt;
     } catch (const Error& e) {
         if (e.code() != ErrorCode::unsupported) throw;
     }
     // Another layout, or none that is said: it is looked for.
+    constexpr std::size_t longest_path = 3500;  // a file in a folder of a longer one has no path that opens
     std::error_code error;
     fs::recursive_directory_iterator at(root, error);
     for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-        if (!at->is_directory() || at->is_symlink() || !is_object(at->path())) continue;
+        if (at->path().native().size() > longest_path) at.disable_recursion_pending();
+        std::error_code ignored;
+        if (at->is_symlink(ignored) || !at->is_directory(ignored) || !is_object(at->path())) continue;
         at.disable_recursion_pending();
         if (names_object(at->path(), id)) return at->path().lexically_relative(root);
     }

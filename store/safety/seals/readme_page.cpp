@@ -395,9 +395,9 @@ private:
             if (std::ranges::count(documents_, name) == 0) documents_.push_back(name);
         }
         try {
-            const ArrayMetadata metadata = load_metadata(*node.dialect, {place_.store, place_.key(node.path)});
-            const Parts parts = parts_of(metadata).value_or(Parts{});
-            add_array(node.path, metadata, stored_order(metadata, parts.codecs));
+            // This refuses orders and shapes that do not fit the array, on which all that follows relies.
+            const Array array = Array::open(Place{store_, place_.key(node.path)});
+            add_array(node.path, array);
         } catch (const Error& e) {  // metadata that nothing here can read
             if (e.code() == ErrorCode::cancelled) throw;
             section({.about = "", .program = {}}).others +=
@@ -405,13 +405,15 @@ private:
         }
     }
 
-    void add_array(const std::string& path, const ArrayMetadata& metadata, ByteOrder order) {
+    void add_array(const std::string& path, const Array& array) {
+        const ArrayMetadata& metadata = array.metadata();
+        const Parts parts = parts_of(metadata).value_or(Parts{});
+        const ByteOrder order = stored_order(metadata, parts.codecs);
         Section& into = section(layout_of(metadata, order));
         const auto empty = std::ranges::count(metadata.shape, 0) > 0;
         const std::string lengths = tuple_of(metadata.shape);
         try {
             if (empty) throw invalid_argument("it has no elements");
-            const Array array = Array::open(Place{store_, place_.key(path)});
             Index end;
             for (const std::int64_t length : metadata.shape) end.push_back(length - 1);
             const Element first = element_at(array, Index::filled(metadata.shape.rank(), 0), order);

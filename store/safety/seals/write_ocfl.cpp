@@ -193,7 +193,7 @@ public:
         fs::path there = with_root ? root_.parent_path() : root_;
         fs::path below = with_root ? root_.filename() / folder : folder;
         // A root that is an empty folder gives way to the new one.
-        while (!with_root && fs::is_directory(status_of(there / *below.begin()))) {
+        while (!with_root && below.has_parent_path() && fs::is_directory(status_of(there / *below.begin()))) {
             there /= *below.begin();
             below = below.lexically_relative(*below.begin());
         }

@@ -113,13 +113,14 @@ public:
 
 private:
     void read_citation() {
-        fs::path path = options_.citation;
-        if (path.empty() && place_.store->contains(place_.key("CITATION.cff"))) path = folder_ / "CITATION.cff";
-        if (path.empty()) return;
+        const bool is_given = !options_.citation.empty();
+        const fs::path path = is_given ? fs::path(options_.citation) : folder_ / "CITATION.cff";
         constexpr std::uint64_t most = std::uint64_t{1} << 20;
         in_context([&] { return path.string(); },
                    [&] {
-                       const auto file = open_file(path);
+                       // The store follows no link out of the folder.
+                       const auto file = is_given ? open_file(path) : place_.store->open(place_.key("CITATION.cff"));
+                       if (file == nullptr) return;
                        if (file->size() > most) throw invalid_argument("more than 1 MiB");
                        const Buffer bytes = read_all(*file);
                        citation_ = parse_citation({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
