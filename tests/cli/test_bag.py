@@ -3,11 +3,14 @@
 import hashlib
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+import unittest
 
 import numpy as np
 
+from hostile import PUT, journal
 from program import GOLDEN, ProgramTest, main, module_folder
 
 DATACITE = {"doi": "10.1234/grid", "creators": [{"name": "Doe, J."}], "titles": [{"title": "A grid"}],
@@ -21,7 +24,7 @@ def lines_of(path):
 class BagTest(ProgramTest):
     def make(self, *words):
         self.save("values.npy", np.arange(24, dtype="<i4").reshape(4, 6))
-        self.tessera("import", "values.npy", "a.zarr", "--format", "v3", "--chunks", "2,3", "--quiet")
+        self.tessera("import", "values.npy", "a.zarr", "--format", "v3", "--chunks", "2,3", "--overwrite", "--quiet")
         self.tessera("seal", "a.zarr", "--bagit", "bag", *words, "--quiet")
         return self.folder / "bag"
 
@@ -128,6 +131,101 @@ class Made(BagTest):
                          ["Source-Organization: An Institute", "Contact-Name: J. Doe", "Contact-Name: A. Smith"])
         with self.assertRaisesRegex(tessera.InvalidArgument, "bag="):
             tessera.seal(self.folder / "a.zarr", info={"A": "b"})
+
+
+class Sources(BagTest):
+    """What must not go into a copy that has sums of its own."""
+
+    def setUp(self):
+        super().setUp()
+        sys.path.insert(0, str(module_folder()))
+        self.tessera("create", "a.zarr", "--shape", "4", "--chunks", "2", "--dtype", "<i4", "--format", "v3", "--codec", "none", "--quiet")
+        self.tessera("set", "a.zarr", "...", "7", "--quiet")
+
+    def copies(self, to):
+        """Each way to copy the array to a new place: what it is, the words or a call, and the path of the copy."""
+        import tessera
+
+        path, new = self.folder / "a.zarr", lambda name: self.folder / f"{to}-{name}"
+        return [(("seal", "a.zarr", "--bagit", new("bag")), new("bag") / "data/a.zarr"),
+                (("seal", "a.zarr", "--ocfl", new("root"), "--id", "urn:x"), f"ocfl:{new('root')}::urn:x"),
+                (("copy", "a.zarr", new("p"), "--package", "1M"), new("p") / "index.json"),
+                (lambda: tessera.seal(path, bag=new("pybag")), new("pybag") / "data/a.zarr"),
+                (lambda: tessera.seal_ocfl(path, new("pyroot"), "urn:x"), f"ocfl:{new('pyroot')}::urn:x"),
+                (lambda: tessera.package(path, new("pyp"), "1M"), new("pyp") / "index.json")]
+
+    def pending(self):
+        """Commits two chunks that are not in place."""
+        batch = self.folder / "a.zarr/.tessera/batch"
+        batch.mkdir(parents=True, exist_ok=True)
+        (batch / "journal").write_bytes(journal([(PUT, 0, 8, "c/0")], keeps_old=False).replace(b'"old":true', b'"old":false'))
+        (batch / f"{1:016x}.0").write_bytes(np.array([99, 99], "<i4").tobytes())
+
+    def test_committed_edits_are_in_every_copy(self):
+        import tessera
+
+        for number in range(6):
+            self.tessera("set", "a.zarr", "...", "7", "--quiet")
+            self.pending()
+            np.testing.assert_array_equal(tessera.open(self.folder / "a.zarr")[...], [99, 99, 7, 7])
+            copy, result = self.copies(f"n{number}")[number]
+            with self.subTest(number=number):
+                self.tessera(*copy, "--quiet") if isinstance(copy, tuple) else copy()
+                np.testing.assert_array_equal(tessera.open(result)[...], [99, 99, 7, 7])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write anywhere")
+    def test_where_they_cannot_be_finished_there_is_no_copy(self):
+        self.pending()
+        for folder in self.folder / "a.zarr", self.folder / "a.zarr/.tessera":
+            folder.chmod(0o555)
+            self.addCleanup(folder.chmod, 0o755)
+        for copy, _ in self.copies("n")[:3]:
+            self.refused(*copy, says="a batch of edits is pending")
+
+    def test_what_a_seal_shows_to_be_changed_is_refused(self):
+        import tessera
+
+        self.tessera("seal", "a.zarr", "--quiet")
+        chunk = self.folder / "a.zarr/c/0"
+        good = chunk.read_bytes()
+        for content in b"\1" + good[1:], None:
+            chunk.unlink() if content is None else chunk.write_bytes(content)
+            for number, (copy, result) in enumerate(self.copies("n")):
+                with self.subTest(number=number, content=content):
+                    if isinstance(copy, tuple):
+                        self.assertIn(self.run_program(*copy).returncode, (1, 2, 3))
+                    else:
+                        self.assertRaises(tessera.Error, copy)
+        self.assertEqual(list(self.folder.glob("n-*")), [])
+        chunk.write_bytes(good)
+        for copy, result in self.copies("n"):
+            self.tessera(*copy, "--quiet") if isinstance(copy, tuple) else copy()
+            np.testing.assert_array_equal(tessera.open(result)[...], [7] * 4)
+
+    def test_no_copy_lies_in_what_is_copied(self):
+        for words in [("seal", "a.zarr", "--bagit", "a.zarr/b"), ("seal", "a.zarr", "--ocfl", "a.zarr/c/r", "--id", "urn:x"),
+                      ("copy", "a.zarr", "a.zarr/p", "--package", "1M")]:
+            self.refused(*words, says="which is copied; choose another place")
+        self.assertEqual({p.name for p in (self.folder / "a.zarr").iterdir()} - {".tessera"}, {"c", "zarr.json"})
+
+    def test_words_that_a_copy_does_not_take(self):
+        import tessera
+
+        (self.folder / "info.txt").write_text("A: b\n")
+        for words in ("--sign", "key"), ("--readme",), ("--info", "info.txt"):
+            self.refused("seal", "a.zarr", "--ocfl", "root", "--id", "urn:x", *words, says="--ocfl")
+        self.refused("seal", "a.zarr", "--bagit", "bag", "--accept", "c/0", says="--accept")
+        for words in {"ro_crate": True}, {"overwrite": True}, {"accept": ["c/0"]}:
+            with self.assertRaisesRegex(tessera.InvalidArgument, "a bag leaves the data as they are"):
+                tessera.seal(self.folder / "a.zarr", bag=self.folder / "bag", **words)
+
+    def test_an_absent_chunk_is_told_of(self):
+        import tessera
+
+        self.make()
+        (self.folder / "a.zarr/c/0/0").unlink()
+        with self.assertRaisesRegex(tessera.Corrupt, "not sealed"):
+            tessera.seal(self.folder / "a.zarr")
 
 
 class OfOthers(BagTest):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import unittest
 
 import numpy as np
 
@@ -160,6 +161,21 @@ class Versions(OcflTest):
         other = self.object("urn:x:1")
         other.mkdir(parents=True)
         self.assertEqual(self.add("urn:x:1")["version"], "v1")
+
+    def test_a_version_that_the_inventory_does_not_have(self):
+        self.add()
+        (self.object() / "v2").mkdir()
+        (self.object() / "v2/left").write_text("x")
+        self.tessera("set", "a.zarr", "0,0", "9", "--quiet")
+        self.refused("seal", "a.zarr", "--ocfl", "root", "--id", ID, says="a version that the inventory does not have")
+        (self.object() / "v2/left").unlink()
+        (self.object() / "v2").rmdir()
+        self.assertEqual(self.add()["version"], "v2")
+        self.assertTrue(self.tessera_json("verify", "root")["sound"])
+
+    @unittest.skipUnless(os.path.ismount("/dev/shm"), "needs a mount point")
+    def test_a_mount_point(self):
+        self.refused("seal", "a.zarr", "--ocfl", "/dev/shm", "--id", ID, says="choose a folder below it")
 
     def test_a_path_of_a_million_parts(self):
         self.add()

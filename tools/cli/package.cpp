@@ -7,7 +7,6 @@
 #include <tessera/quantities.h>
 #include <tessera/report_values.h>
 #include <tessera/seal.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
@@ -43,8 +42,7 @@ int make_packages_of(Session& session, const PackageCall& o, const std::string& 
     if (session.planning) throw invalid_argument("--package: packages are made at once, and not by a job");
     PackageOptions how{.size = parse_bytes("--package", o.size), .io = session.io(), .store = session.store()};
     if (!o.parity.empty()) how.parity = parse_redundancy(o.parity);
-    StoreOptions reading = session.store();
-    reading.read_only = ::access(source.c_str(), W_OK) != 0;  // nothing can be locked there
+    const StoreOptions reading = options_to_copy(source, session.store());
     const Packaged made =
         at_place(source, reading, [&](const Place& place) { return make_packages(place, folder, how); });
     session.clear_progress();

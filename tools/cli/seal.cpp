@@ -6,7 +6,6 @@
 #include <tessera/seal_signature.h>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
@@ -49,9 +48,11 @@ struct SealCall {
 /// A seal over damage would vouch for it.
 bool is_sound(Session& session, const SealCall& o, const Place& place) {
     if (o.unchecked) return true;
-    VerifyOptions options{.io = session.io(), .seals = false};
+    // A copy has a seal of its own, which would vouch for what the one here shows to be changed.
+    const bool copies = !o.bag.empty() || !o.ocfl.empty();
+    VerifyOptions options{.io = session.io(), .seals = copies};
     // Files that parity covers were sound when they were sealed, and count as sound if size and time are the same.
-    if (!o.check) options.trust = unchanged_since_seal(place);
+    if (!o.check && !copies) options.trust = unchanged_since_seal(place);
     const VerifyReport report = verify(place, options);
     session.clear_progress();
     if (report.count(FindingKind::leftover) > 0) {
@@ -149,19 +150,13 @@ std::string name_of(const std::string& path) {
     return is_local(path) ? last : last.substr(last.find(':') + 1);
 }
 
-/// Without permission to write there, nothing can be locked there. A copy can be made nevertheless.
-Place place_to_copy(Session& session, const SealCall& o) {
-    StoreOptions options = session.store();
-    options.read_only = ::access(o.path.c_str(), W_OK) != 0;
-    return find_place(o.path, options);
-}
-
 int seal_version(Session& session, const SealCall& o) {
-    if (!o.bag.empty() || !o.parity.empty() || o.overwrite || o.crate || !o.accept.empty()) {
+    if (!o.bag.empty() || !o.parity.empty() || o.overwrite || o.crate || o.readme || !o.sign.empty() ||
+        !o.info.empty() || !o.accept.empty()) {
         throw invalid_argument("--ocfl: adds a version elsewhere, and takes --id, --message and --unchecked alone");
     }
     if (o.id.empty()) throw invalid_argument("--ocfl: --id says of which object, as urn:example:grid");
-    const Place place = place_to_copy(session, o);
+    const Place place = find_place(o.path, options_to_copy(o.path, session.store()));
     if (!is_sound(session, o, place)) return exit_differences;
     const OcflVersionAdded added = add_ocfl_version(
         place, o.ocfl, o.id,
@@ -194,13 +189,16 @@ int seal_path(Session& session, const SealCall& o) {
             "another name, or remove the old bag first",
             o.path, o.path);
     }
+    if (!o.bag.empty() && !o.accept.empty()) {
+        throw invalid_argument("--accept: is of a seal, and --bagit makes none of {}; seal that before", o.path);
+    }
     if (o.bag.empty() && !o.info.empty()) throw invalid_argument("--info: says what a bag is, which --bagit makes");
     const BagInfo info = parse_bag_info(o.info);
     // The seal of a file lies beside it. A bag has the content of a zip, not the zip.
     const auto beside = o.bag.empty() ? place_beside(o.path, session.store(), true) : std::nullopt;
     const Place place = beside          ? *beside
                         : o.bag.empty() ? find_place(o.path, session.store())
-                                        : place_to_copy(session, o);
+                                        : find_place(o.path, options_to_copy(o.path, session.store()));
     if (o.crate && (!o.bag.empty() || beside)) {
         throw invalid_argument("--ro-crate: describes an array or group in a folder; seal that, and copy it then");
     }

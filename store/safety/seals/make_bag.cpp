@@ -15,6 +15,7 @@
 
 #include "bag_lists.h"
 #include "copy_bytes.h"
+#include "copy_source.h"
 #include "directories.h"
 #include "keys.h"
 #include "parity_seal.h"
@@ -148,12 +149,11 @@ void write_tag_manifests(KeyValueStore& bag) {
 Sealed make_bag(const PlaceRef& at, std::string_view name, const std::filesystem::path& bag,
                 const BagOptions& options) {
     require_local(bag, "a bag");
-    const std::filesystem::path target = std::filesystem::absolute(bag).lexically_normal();
-    const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
+    const std::filesystem::path place = place_for_copy(bag, at);
     const DestinationLock building(place, options.store);
     if (std::filesystem::exists(status_of(place))) throw already_exists("{}: something is there already", bag.string());
     // After the lock of the bag, for which another run may wait.
-    const LockedNodes locked = at.store.read_only() ? LockedNodes() : lock_settled_nodes(at);
+    const LockedNodes locked = lock_to_copy(at);
     FileList files = files_below(at);
     Sealed size{.written = true, .outside = leave_out_stale(at, files)};
     if (files.empty()) throw not_found("{}: nothing to put in a bag", at.name());

@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "copy_bytes.h"
+#include "copy_source.h"
 #include "move_aside.h"
+#include "parity_archive.h"
 #include "replace_directory.h"
 #include "sha256.h"
 #include "sums.h"
@@ -71,9 +73,17 @@ private:
 class Packager {
 public:
     Packager(const PlaceRef& from, fs::path folder, KeyValueStore& store, const PackageOptions& options)
-        : from_(from), folder_(std::move(folder)), store_(store), options_(options), index_(store), sums_("") {}
+        : from_(from), folder_(std::move(folder)), store_(store), options_(options), index_(store), sums_("") {
+        sealed_ = sealed_sums(from);
+        if (sealed_) sealed_at_.emplace(*sealed_);
+    }
 
     Packaged run(const FileList& files) {
+        if (sealed_) {
+            join_files(files, *sealed_, [&](const ListedFile* there, const ListedFile* sealed) {
+                if (there == nullptr) require_as_sealed(sealed->path, std::nullopt);
+            });
+        }
         if (options_.io.progress != nullptr) {
             options_.io.progress->start(static_cast<std::int64_t>(files.bytes()), "packaging");
         }
@@ -112,9 +122,19 @@ private:
             hasher.add(bytes.data(), bytes.size());
         });
         member->finish();
-        sums_.append({.path = path, .size = source->size(), .sum = hasher.finish()});
+        const Sha256 sum = hasher.finish();
+        require_as_sealed(path, sum);
+        sums_.append({.path = path, .size = source->size(), .sum = sum});
         ++made_.files;
         made_.bytes += source->size();
+    }
+
+    /// The packages are sealed, too, and would vouch for what was damaged before. `sum`: nullopt if it is gone.
+    void require_as_sealed(const std::string& path, const std::optional<Sha256>& sum) {
+        const ListedFile* const sealed = sum && sealed_at_ ? sealed_at_->find(path) : nullptr;
+        if (sum && (sealed == nullptr || sealed->sum == *sum)) return;
+        throw corrupt("{}: {}, as `tessera verify` says; repair it, or seal it again if that is intended",
+                      from_.name_of(path), sum ? "is not as it was sealed" : "was sealed and is missing");
     }
 
     /// The members' places are known when the zip is there.
@@ -135,8 +155,10 @@ private:
     const PackageOptions& options_;
     PackageIndex index_;
     std::optional<ZipWriter> zip_;
-    std::string name_;  ///< of the package that is written
-    FileList sums_;     ///< of its members
+    std::string name_;                ///< of the package that is written
+    FileList sums_;                   ///< of its members
+    std::optional<FileList> sealed_;  ///< the sums of the seal of what is packaged
+    std::optional<FileList::Follower> sealed_at_;
     std::uint64_t used_ = 0;
     Packaged made_;
 };
@@ -145,11 +167,10 @@ private:
 
 Packaged make_packages(const PlaceRef& at, const fs::path& folder, const PackageOptions& options) {
     require_local(folder, "a folder of packages");
-    const fs::path target = fs::absolute(folder).lexically_normal();
-    const fs::path place = target.has_filename() ? target : target.parent_path();
+    const fs::path place = place_for_copy(folder, at);
     const DestinationLock building(place, options.store);
     if (fs::exists(status_of(place))) throw already_exists("{}: something is there already", folder.string());
-    const LockedNodes locked = at.store.read_only() ? LockedNodes() : lock_settled_nodes(at);
+    const LockedNodes locked = lock_to_copy(at);
     FileList files = files_below(at);
     (void)leave_out_stale(at, files);
     if (files.empty()) throw not_found("{}: nothing to put in packages", at.name());

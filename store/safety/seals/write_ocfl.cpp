@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <tessera/descriptor.h>
 #include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
@@ -17,6 +18,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "copy_bytes.h"
+#include "copy_source.h"
 #include "directories.h"
 #include "file_list.h"
 #include "keys.h"
@@ -98,6 +101,8 @@ public:
         return true;
     }
 
+    [[nodiscard]] const OcflInventory& inventory() const { return inventory_; }
+
     /// Writes the new version, and what is at the object's root, to `object` below `store`.
     void write(KeyValueStore& store, const std::string& object, OcflVersionAdded& added) {
         for_each_file<std::uint64_t>(
@@ -163,12 +168,30 @@ private:
     FileList new_{spool_folder(place_.store)};
 };
 
-/// Makes hard links in `to` to everything in the object `from` that the next state keeps.
-void link_object(const fs::path& from, const fs::path& to) {
+/// Nothing built beside a mount point can be moved into it.
+void require_movable(const fs::path& root) {
+    struct stat inside {};
+    struct stat beside {};
+    if (::stat(root.c_str(), &inside) != 0 || ::stat(root.parent_path().c_str(), &beside) != 0) return;
+    if (inside.st_dev == beside.st_dev) return;
+    throw unsupported(
+        "{}: is a mount point: versions are built beside a storage root, in the same file system; choose a folder "
+        "below it",
+        root.string());
+}
+
+/// Makes hard links in `to` to everything in the object `from` that the next state keeps. Throws corrupt for what an
+/// object does not have, also for versions other than `versions`, of which `head` is to be written.
+void link_object(const fs::path& from, const fs::path& to, const std::map<std::string, OcflVersion>& versions,
+                 const std::string& head) {
     for (fs::recursive_directory_iterator at(from), end; at != end; ++at) {
         const fs::path below = at->path().lexically_relative(from);
         const std::string& name = below.native();
         if (at->is_symlink()) throw corrupt("{}: a link, which an OCFL object has not", at->path().string());
+        if (at.depth() == 0 && ocfl_version_number(name) > 0 && (name == head || !versions.contains(name))) {
+            throw corrupt("{}: a version that the inventory does not have; move it away, and try again",
+                          at->path().string());
+        }
         if (at->is_directory()) {
             fs::create_directory(to / below);
         } else if (!name.starts_with(ocfl_object_mark) && !name.starts_with(ocfl_inventory_name)) {
@@ -208,7 +231,7 @@ public:
         const fs::path built = directory_.path() / "object";
         fs::create_directory(built);
         try {
-            link_object(object, built);
+            link_object(object, built, next.inventory().versions, next.inventory().head);
         } catch (const fs::filesystem_error& e) {
             throw io_error("cannot link or copy what is in", object.string(), e.code().value());
         }
@@ -267,10 +290,10 @@ OcflVersionAdded add_ocfl_version(const PlaceRef& at, const fs::path& root, cons
                                   const OcflOptions& options) {
     require_local(root, "an OCFL storage root");
     if (id.empty()) throw invalid_argument("an OCFL object needs an identifier, such as urn:example:grid");
-    const fs::path target = fs::absolute(root).lexically_normal();
-    const fs::path place = target.has_filename() ? target : target.parent_path();
+    const fs::path place = place_for_copy(root, at);
+    require_movable(place);
     const DestinationLock building(place, options.store);
-    const LockedNodes locked = at.store.read_only() ? LockedNodes() : lock_settled_nodes(at);
+    const LockedNodes locked = lock_to_copy(at);
     FileList files = files_below(at);
     OcflVersionAdded added;
     added.outside = leave_out_stale(at, files);

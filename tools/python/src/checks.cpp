@@ -179,9 +179,7 @@ py::object make_bag_of(const py::object& path, const py::object& bag, const std:
     std::optional<Redundancy> redundancy;
     if (!parity.empty() && parity != "0") redundancy = parse_redundancy(parity);
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
-        StoreOptions reading = place.store();
-        reading.read_only = true;
-        return at_place(name, reading, [&](const Place& at) {
+        return at_place(name, options_to_copy(name, place.store()), [&](const Place& at) {
             const std::string last = real_path(name).filename().string();
             return make_bag(at, last, to, {.info = labels, .parity = redundancy, .io = io, .store = place.store()});
         });
@@ -194,9 +192,7 @@ py::object add_ocfl_version_of(const py::object& path, const py::object& root, c
     const std::string name = path_from_python(path);
     const std::string to = path_from_python(root);
     const OcflVersionAdded added = Work(options).run([&](const IoOptions& io) {
-        StoreOptions reading = place.store();
-        reading.read_only = true;
-        return at_place(name, reading, [&](const Place& at) {
+        return at_place(name, options_to_copy(name, place.store()), [&](const Place& at) {
             return add_ocfl_version(at, to, id,
                                     {.message = message, .user = log_line({}).who, .io = io, .store = place.store()});
         });
@@ -212,7 +208,8 @@ py::object make_packages_of(const py::object& path, const py::object& folder, co
     if (!parity.empty() && parity != "0") how.parity = parse_redundancy(parity);
     const Packaged made = Work(options).run([&](const IoOptions& io) {
         how.io = io;
-        return at_place(name, place.store(), [&](const Place& at) { return make_packages(at, to, how); });
+        return at_place(name, options_to_copy(name, place.store()),
+                        [&](const Place& at) { return make_packages(at, to, how); });
     });
     return report_to_python(packaged_value(name, to, made));
 }

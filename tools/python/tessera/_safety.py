@@ -126,13 +126,14 @@ def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False,
     return Repair(report, actions=list(map(Finding, report["actions"])), remaining=list(map(Finding, report["remaining"])))
 
 
-def _require_sound(place: str, check: bool, progress: ProgressCallback) -> None:
-    report = _tessera.verify(place, seals=False, complete=False, ome=False, geo=False, for_seal=not check, record=False, rate="",
+def _require_sound(place: str, check: bool, progress: ProgressCallback, copies: bool = False) -> None:
+    """`copies`: what is written has a seal of its own, and would vouch for what the present one shows to be changed."""
+    report = _tessera.verify(place, seals=copies, complete=False, ome=False, geo=False, for_seal=not check and not copies, record=False, rate="",
                              signers=None, options=work(0, 0, progress))
     if not report["sound"]:
         from ._errors import Corrupt
 
-        first = next(f for f in report["findings"] if f["kind"] in ("damage", "unchecked"))
+        first = next(f for f in report["findings"] if f["kind"] not in ("leftover", "note"))
         raise Corrupt(f"{place}: not sealed, because it is not sound: {first['text']}; unchecked=True seals it as it "
                       "is")
 
@@ -197,15 +198,15 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
     True
     """
     place = _path_of(path)
-    if not unchecked:
-        _require_sound(place, check, progress)
-    options = _tessera.PlaceOptions(False)
-    redundancy = "" if parity is None else str(parity)
     if info is not None and bag is None:
         raise InvalidArgument("info: says what a bag is, which bag= makes")
+    if bag is not None and (readme or sign is not None or ro_crate is not False or overwrite or accept):
+        raise InvalidArgument("readme, sign, ro_crate, overwrite, accept: a bag leaves the data as they are; seal them before")
+    if not unchecked:
+        _require_sound(place, check, progress, copies=bag is not None)
+    options = _tessera.PlaceOptions(False)
+    redundancy = "" if parity is None else str(parity)
     if bag is not None:
-        if readme or sign is not None:
-            raise InvalidArgument("readme, sign: a bag leaves the data as they are; seal them before")
         return Seal(_tessera.make_bag(place, absolute(bag), redundancy, _bag_words(info), options, work(0, 0, progress)))
     return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
                               readme=readme, sign=_file(sign),
@@ -258,7 +259,7 @@ def seal_ocfl(path: Place, root: Path, id: str, *, message: str = "", unchecked:
     """
     place = _path_of(path)
     if not unchecked:
-        _require_sound(place, True, progress)
+        _require_sound(place, True, progress, copies=True)
     return _tessera.add_ocfl_version(place, absolute(root), id, message, _tessera.PlaceOptions(False),
                                      work(0, 0, progress))
 

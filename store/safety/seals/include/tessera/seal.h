@@ -111,6 +111,9 @@ Sealed seal(const PlaceRef& place, const SealOptions& options = {});
                                                 bool make = false);
 [[nodiscard]] std::optional<Place> place_beside(const Located& at, const StoreOptions& options = {});
 
+/// To open what make_bag() and the like copy: read-only where it cannot be written, and so nothing can be locked.
+[[nodiscard]] StoreOptions options_to_copy(const std::filesystem::path& path, StoreOptions options);
+
 /// What goes into a bag beside the data.
 struct BagInfo {
     std::vector<std::pair<std::string, std::string>> labels;  ///< of bag-info.txt, in their order
@@ -133,7 +136,8 @@ struct BagOptions {
 /// Bagging-Date and the labels of `info`, and its record as metadata/datacite.json. It is built beside `bag` and
 /// appears when it is complete; if another run makes the same bag, waits for it. Holds the same locks as seal(),
 /// except those of a store that is opened read-only. Parity lies in its tag directory `tessera-seal/`. Throws
-/// already_exists if `bag` exists.
+/// already_exists if `bag` exists; invalid_argument if it would lie in what it is of, or a batch of edits is pending in
+/// a store that is opened read-only.
 Sealed make_bag(const PlaceRef& place, std::string_view name, const std::filesystem::path& bag,
                 const BagOptions& options = {});
 
@@ -160,7 +164,7 @@ struct OcflVersionAdded {
 /// after. Holds the same locks as seal(), except those of a store that is opened read-only, and excludes others that
 /// add to `root`. "ocfl:ROOT::ID@v2" opens a version. Throws not_found if nothing is at `place` or `root` is a folder
 /// of other things, corrupt if the object is damaged in its inventory, and unsupported for a new object in a root of
-/// another layout.
+/// another layout; and as make_bag().
 OcflVersionAdded add_ocfl_version(const PlaceRef& place, const std::filesystem::path& root, const std::string& id,
                                   const OcflOptions& options = {});
 

@@ -31,7 +31,7 @@ struct Packaged {
 /// Makes the new directory `folder` of what is at `place`: what a seal covers, without chunks outside their arrays. It
 /// is built beside its name and appears when it is complete. Holds the same locks as make_bag(). Throws already_exists
 /// if anything is at `folder`, not_found if nothing is at `place`, and unsupported for so many files that their index
-/// would not be read.
+/// would not be read. If it is sealed, throws corrupt for a file that is not as it was sealed.
 Packaged make_packages(const PlaceRef& place, const std::filesystem::path& folder, const PackageOptions& options);
 
 }  // namespace tessera
