@@ -173,6 +173,27 @@ class Versions(OcflTest):
         self.assertEqual(self.add()["version"], "v2")
         self.assertTrue(self.tessera_json("verify", "root")["sound"])
 
+    def test_a_root_of_version_1_0(self):
+        self.add("urn:x:old")
+        (self.root / "0=ocfl_1.1").unlink()
+        (self.root / "0=ocfl_1.0").write_text("ocfl_1.0\n")
+        self.assertIn("later than the 0=ocfl_1.0", self.tessera("verify", "root", code=1))
+        subprocess.run(["rm", "-r", self.object("urn:x:old")], check=True)
+        for version in "v1", "v2":
+            self.tessera("set", "a.zarr", "0,0", version[1:], "--quiet")
+            self.assertEqual(self.add()["version"], version)
+            self.assertEqual([p.read_text() for p in self.object().glob("0=*")], ["ocfl_object_1.0\n"])
+            inventory = json.loads((self.object() / "inventory.json").read_text())
+            self.assertEqual(inventory["type"], "https://ocfl.io/1.0/spec/#inventory")
+            self.assertTrue(self.tessera_json("verify", "root")["sound"])
+        # Its next version, in a root of 1.1, is of 1.1.
+        (self.root / "0=ocfl_1.0").rename(self.root / "0=ocfl_1.1")
+        (self.root / "0=ocfl_1.1").write_text("ocfl_1.1\n")
+        self.tessera("set", "a.zarr", "0,0", "9", "--quiet")
+        self.assertEqual(self.add()["version"], "v3")
+        self.assertEqual([p.name for p in self.object().glob("0=*")], ["0=ocfl_object_1.1"])
+        self.assertTrue(self.tessera_json("verify", "root")["sound"])
+
     @unittest.skipUnless(os.path.ismount("/dev/shm"), "needs a mount point")
     def test_a_mount_point(self):
         self.refused("seal", "a.zarr", "--ocfl", "/dev/shm", "--id", ID, says="choose a folder below it")

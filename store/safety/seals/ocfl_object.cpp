@@ -150,6 +150,10 @@ std::optional<fs::path> find_ocfl_object(const fs::path& root, std::string_view 
     return std::nullopt;
 }
 
+std::string ocfl_root_spec(const fs::path& root) {
+    return fs::exists(status_of(root / "0=ocfl_1.1")) ? "1.1" : "1.0";
+}
+
 OcflInventory read_ocfl_inventory(const PlaceView& object) {
     return in_context([&] { return object.name_of(ocfl_inventory_name); },
                       [&] {

@@ -22,6 +22,8 @@ namespace tessera {
 /// `root` is no storage root, and io.
 [[nodiscard]] std::optional<std::filesystem::path> find_ocfl_object(const std::filesystem::path& root,
                                                                     std::string_view id);
+/// The version of OCFL that a storage root declares, "1.0" or "1.1".
+[[nodiscard]] std::string ocfl_root_spec(const std::filesystem::path& root);
 /// The inventory at the root of an object. Throws corrupt if it is none, or not as its sidecar says.
 [[nodiscard]] OcflInventory read_ocfl_inventory(const PlaceView& object);
 

@@ -64,6 +64,7 @@ public:
             wrong(ocfl_inventory_name,
                   fmt::format("is of OCFL {}, and not as {} declares", root_->spec, declared_));  // [E038]
         }
+        check_root();
         check_names();
         for (const auto& [name, version] : root_->versions) check_version(name);
         add_fixity();
@@ -85,6 +86,17 @@ private:
         if (text == nullptr || text->size() != expected.size() ||
             !std::ranges::equal(read_all(*text).span(), std::as_bytes(std::span(expected)))) {
             wrong(declared_, "does not hold what its name says");  // [E007]
+        }
+    }
+
+    /// A storage root above, as far as the store shows it, is of no earlier version of OCFL.
+    void check_root() {
+        if (root_->spec == "1.0") return;
+        for (std::string_view above = place_.prefix; !above.empty();) {
+            above = above.substr(0, above.rfind('/') == above.npos ? 0 : above.rfind('/'));
+            if (!place_.store.contains(join_key(above, "0=ocfl_1.0"))) continue;
+            if (place_.store.contains(join_key(above, "0=ocfl_1.1"))) return;
+            return wrong(declared_, "is later than the 0=ocfl_1.0 of the storage root");  // [E081]
         }
     }
 

@@ -74,8 +74,9 @@ public:
     NextVersion(const PlaceRef& place, const FileList& files, const OcflOptions& options)
         : place_(place), files_(files), options_(options) {}
 
-    /// Computes the digests. Returns false if nothing has changed.
-    bool plan(std::optional<OcflInventory> before, const std::string& id, OcflVersionAdded& added) {
+    /// Computes the digests. `spec`: that of the storage root. Returns false if nothing has changed.
+    bool plan(std::optional<OcflInventory> before, const std::string& id, const std::string& spec,
+              OcflVersionAdded& added) {
         if (before) inventory_ = std::move(*before);
         inventory_.id = id;
         constexpr std::uint64_t file_bytes = 512;  // of memory, for a path and its digest, twice
@@ -94,7 +95,8 @@ public:
         version.message = options_.message.empty() ? "Sealed by Tessera" : options_.message;
         version.user = options_.user.empty() ? "unknown" : options_.user;
         version.address = options_.address;
-        inventory_.spec = "1.1";
+        // Neither later than the root's, nor earlier than that of the versions before.
+        inventory_.spec = last == inventory_.versions.end() ? spec : std::max(inventory_.spec, spec);
         inventory_.head = added.version = next_ocfl_version(inventory_.head);
         choose_new(version);
         inventory_.versions.emplace(inventory_.head, std::move(version));
@@ -112,7 +114,8 @@ public:
                 ++added.stored;
                 added.bytes += bytes;
             });
-        put_text(store, join_key(object, "0=ocfl_object_1.1"), "ocfl_object_1.1\n");
+        const std::string declaration = "ocfl_object_" + inventory_.spec;
+        put_text(store, join_key(object, "0=" + declaration), declaration + "\n");
         const std::string text = ocfl_inventory_text(inventory_);
         const std::string digest = digest_text(text, inventory_.hash());
         for (const std::string& folder : {object, join_key(object, inventory_.head)}) {
@@ -273,7 +276,7 @@ void add_version(const PlaceRef& at, const fs::path& place, const std::string& i
     if (folder) before = read_ocfl_inventory(*directory_store(place / *folder, {.read_only = true}));
     NextVersion next(at, files, options);
     added.folder = place / (folder ? *folder : ocfl_folder(place, id));
-    if (!next.plan(std::move(before), id, added)) return;
+    if (!next.plan(std::move(before), id, is_new ? "1.1" : ocfl_root_spec(place), added)) return;
     added.written = true;
     Building built(place, options);
     building.require_held();
