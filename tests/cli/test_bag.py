@@ -132,6 +132,46 @@ class Made(BagTest):
         with self.assertRaisesRegex(tessera.InvalidArgument, "bag="):
             tessera.seal(self.folder / "a.zarr", info={"A": "b"})
 
+    def test_the_manifests_count_beside_parity(self):
+        bag = self.make("--parity", "1")
+        self.refused("seal", "bag", "--parity", "2", says="not sealed again")
+        self.assertEqual({kind for kind, _ in self.found(code=0)}, {"note"})
+        tags = bag / "tagmanifest-sha256.txt"
+        text = tags.read_text()
+        tags.write_text("garbage\n")
+        self.assertIn(("damage", "tagmanifest-sha256.txt"), self.found())
+        tags.write_text(text)
+        # Somebody seals what was changed, and takes the manifests of the seal away.
+        file = bag / "data/a.zarr/zarr.json"
+        old = hashlib.sha256(file.read_bytes()).hexdigest()
+        file.write_bytes(file.read_bytes() + b"\n")
+        self.assertEqual([key for _, key in self.found()].count("data/a.zarr/zarr.json"), 1)  # not by each list
+        sums = bag / "tessera-seal/sha256sums.txt"
+        sums.write_text(sums.read_text().replace(old, hashlib.sha256(file.read_bytes()).hexdigest()))
+        for each in [*(bag / "tessera-seal/parity").iterdir(), *bag.glob("tagmanifest-*")]:
+            each.unlink()
+        self.assertIn(("changed", "data/a.zarr/zarr.json"), self.found())
+
+    def test_documents_of_an_array_in_its_folder(self):
+        bag = self.make()
+        (bag / "zarr.json").write_bytes((self.folder / "a.zarr/zarr.json").read_bytes())
+        chunk = bag / "data/a.zarr/c/0/0"
+        chunk.write_bytes(chunk.read_bytes()[::-1])
+        self.assertIn(("changed", "data/a.zarr/c/0/0"), self.found())
+
+    def test_every_file_of_the_payload_is_listed(self):
+        bag = self.make()
+        for name in "data/a.zarr/.tessera/lock", "data/a.zarr/c/x.lock":
+            (bag / name).parent.mkdir(exist_ok=True)
+            (bag / name).touch()
+            with self.subTest(name=name):
+                self.assertIn(("added", name), self.found())
+            (bag / name).unlink()
+        info = bag / "bag-info.txt"
+        info.write_text(info.read_text().replace("Payload-Oxum: ", "PAYLOAD-OXUM: 1"))
+        self.write_manifests(bag)
+        self.assertIn("says that the payload has", self.found()[("damage", "bag-info.txt")])
+
 
 class Sources(BagTest):
     """What must not go into a copy that has sums of its own."""

@@ -6,10 +6,12 @@
 #include <tessera/unicode.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "keys.h"
@@ -75,6 +77,20 @@ std::string utf16_to_utf8(std::string_view bytes) {
     return text;
 }
 
+/// "Payload-Oxum: BYTES.FILES", whatever the case of the label; nullopt for another line.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_oxum(std::string_view line) {
+    constexpr std::string_view label = "payload-oxum:";
+    const auto same = [](char c, char of) { return (c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c) == of; };
+    if (!std::ranges::equal(line.substr(0, label.size()), label, same)) return std::nullopt;
+    line.remove_prefix(std::min(line.find_first_not_of(" \t", label.size()), line.size()));
+    std::pair<std::uint64_t, std::uint64_t> oxum;
+    const char* const end = line.data() + line.size();
+    const auto bytes = std::from_chars(line.data(), end, oxum.first);
+    if (bytes.ec != std::errc() || bytes.ptr == end || *bytes.ptr != '.') return std::nullopt;
+    const auto files = std::from_chars(bytes.ptr + 1, end, oxum.second);
+    return files.ec == std::errc() ? std::optional(oxum) : std::nullopt;
+}
+
 class ListReader {
 public:
     ListReader(const PlaceView& place, PackageState& state)
@@ -94,6 +110,7 @@ public:
         }
         require_payload_list(names, unknown, any);
         if (std::ranges::binary_search(names.keys, "fetch.txt")) in_list("fetch.txt", [&] { read_fetch(); });
+        if (lists_.readable && std::ranges::binary_search(names.keys, bag_info_name)) read_oxum();
         lists_.lines = files_.sort();
         return std::move(lists_);
     }
@@ -243,6 +260,19 @@ private:
             add({.path = path_in_bag(line, lists_.strict), .segment = fetch_line, .origin = at}, false);
             return true;
         });
+    }
+
+    /// Labels of other programs are as they are: only a wrong Payload-Oxum makes a bag invalid.
+    void read_oxum() {
+        try {
+            each_line(bag_info_name, "short enough", [&](std::string_view line, std::size_t) {
+                if (const auto oxum = parse_oxum(line)) lists_.oxum = oxum;
+                return true;
+            });
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
+            state_.notes.push_back({std::string(bag_info_name), e.what()});
+        }
     }
 
     void add(const ListedFile& file, bool tags) {

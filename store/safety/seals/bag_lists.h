@@ -4,8 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <openssl/evp.h>
@@ -38,9 +41,11 @@ inline constexpr std::uint32_t fetch_line = bag_algorithms.size();
 [[nodiscard]] Sha256 folded_sum(std::span<const unsigned char> sum);
 
 struct BagLists {
-    bool strict = true;         ///< version 1.0 or later
-    bool readable = true;       ///< false: a list is not one, and nothing can be compared
-    bool has_tags = false;      ///< there is a manifest of tag files
+    bool strict = true;     ///< version 1.0 or later
+    bool readable = true;   ///< false: a list is not one, and nothing can be compared
+    bool has_tags = false;  ///< there is a manifest of tag files
+    /// The bytes and the files of the payload, as bag-info.txt says.
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> oxum = std::nullopt;
     std::uint32_t payload = 0;  ///< bits of the algorithms with a manifest of the payload
     /// All lines, sorted by path: `segment` is the number of the algorithm, `sum` the folded one.
     FileList lines;

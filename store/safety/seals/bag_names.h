@@ -6,6 +6,7 @@
 namespace tessera {
 
 inline constexpr std::string_view bag_declaration = "bagit.txt";
+inline constexpr std::string_view bag_info_name = "bag-info.txt";
 inline constexpr std::string_view bag_manifest = "manifest-sha256.txt";
 
 /// Whether a name is that of a manifest of tag files, of whatever sums.

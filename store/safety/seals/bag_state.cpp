@@ -30,6 +30,8 @@ bool is_bag(const Listing& folder) {
 
 namespace {
 
+constexpr std::string_view payload_folder = "data/";
+
 /// A file that is listed, or there, or both.
 struct BagFile {
     std::string path;
@@ -43,7 +45,12 @@ struct BagFile {
 class BagCheck {
 public:
     BagCheck(const PlaceView& place, const BagLists& lists, PackageState& state)
-        : place_(place), lists_(lists), state_(state), files_(files_below(place)), there_(files_), lines_(lists.lines) {
+        : place_(place),
+          lists_(lists),
+          state_(state),
+          files_(files_below(place, Covered::all)),
+          there_(files_),
+          lines_(lists.lines) {
         file_ = there_.next();
         line_ = lines_.next();
     }
@@ -65,9 +72,20 @@ public:
             }
         }
         std::ranges::sort(state_.files.missing);
+        check_oxum();
     }
 
 private:
+    /// Counts only where nothing else is wrong: what is missing is missing from the payload's size, too.
+    void check_oxum() {
+        const SealState& files = state_.files;
+        if (!state_.wrong.empty() || !files.changed.empty() || !files.missing.empty() || !files.added.empty()) return;
+        if (!perhaps_.empty() || !lists_.oxum || *lists_.oxum == std::pair(payload_bytes_, payload_files_)) return;
+        state_.wrong.push_back({std::string(bag_info_name),
+                                fmt::format("says that the payload has {} bytes in {} files, and it has {} in {}",
+                                            lists_.oxum->first, lists_.oxum->second, payload_bytes_, payload_files_)});
+    }
+
     /// The next path of the lists and of what is there.
     bool next(BagFile& file) {
         if (file_ == nullptr && line_ == nullptr) return false;
@@ -75,9 +93,13 @@ private:
         file = {.path = there ? file_->path : line_->path, .there = there};
         if (there) {
             file.size = file_->size;
+            if (file.path.starts_with(payload_folder)) {
+                ++payload_files_;
+                payload_bytes_ += file.size;
+            }
             file_ = there_.next();
         } else {
-            // Such as Tessera's own files, which no list of what is there has.
+            // Such as what lies behind a link, which no list of what is there has.
             file.there = is_there(place_.store, place_.key(file.path));
         }
         for (; line_ != nullptr && line_->path == file.path; line_ = lines_.next()) add_line(file);
@@ -129,7 +151,7 @@ private:
 
     void note(const BagFile& file, bool same) {
         SealState& files = state_.files;
-        const bool payload = file.path.starts_with("data/");
+        const bool payload = file.path.starts_with(payload_folder);
         if (file.to_fetch && file.listed == 0) {
             state_.wrong.push_back({file.path, "is in fetch.txt and in no manifest of the bag"});
         } else if (!file.there && file.to_fetch) {
@@ -197,6 +219,7 @@ private:
     FileList::Reader lines_;
     const ListedFile* file_ = nullptr;
     const ListedFile* line_ = nullptr;
+    std::uint64_t payload_bytes_ = 0, payload_files_ = 0;
     std::vector<BagFile> perhaps_;  ///< missing, of an old bag
 };
 

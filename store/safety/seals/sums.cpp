@@ -47,7 +47,8 @@ private:
 
 }  // namespace
 
-FileList files_below(const PlaceView& at) {
+FileList files_below(const PlaceView& at, Covered covered) {
+    const bool all = covered == Covered::all;
     FileSorter files(spool_folder(at.store));
     ChunkLinks chunk_links;
     FolderWalk walk(at, [&](const std::string& link) { return chunk_links.follow(at, link); });
@@ -61,12 +62,13 @@ FileList files_below(const PlaceView& at) {
             [&](std::string_view name, const KeyValueStore::ValueSize& size_of) {
                 if (chunks_only && !looks_like_chunk(name)) return;
                 file.size = size_of();
-                if (is_own_name(name) || (file.size == 0 && name.ends_with(".lock"))) return;
+                if (!all && (is_own_name(name) || (file.size == 0 && name.ends_with(".lock")))) return;
                 file.path = join_key(walk.path(), name);
                 files.add(file);
             },
             [&](std::string_view name, bool link) {
-                if (!is_own_name(name) && (!chunks_only || looks_like_chunk(name))) folders.emplace_back(name, link);
+                if ((all || !is_own_name(name)) && (!chunks_only || looks_like_chunk(name)))
+                    folders.emplace_back(name, link);
             });
         std::ranges::sort(folders);
         for (const auto& [name, link] : folders) walk.enter(name, link);

@@ -31,8 +31,12 @@ void require_sums(const ByteSource& list);
 [[nodiscard]] std::optional<Sha256> sum_of(const ReadableStore& store, const std::string& key);
 /// Whether anything has the name, even if it cannot be opened.
 [[nodiscard]] bool is_there(const ReadableStore& store, const std::string& key);
-/// Everything that a seal covers, with the sizes, sorted by path.
-[[nodiscard]] FileList files_below(const PlaceView& place);
+enum class Covered : std::uint8_t {
+    by_seal,  ///< without Tessera's own files and empty lock files
+    all,
+};
+/// Everything that a seal covers, or all files, with the sizes, sorted by path.
+[[nodiscard]] FileList files_below(const PlaceView& place, Covered covered = Covered::by_seal);
 /// Removes chunks outside their arrays from `files`: no array shows them, and `repair` sets them aside. Returns their
 /// number.
 std::int64_t leave_out_stale(const PlaceView& place, FileList& files);

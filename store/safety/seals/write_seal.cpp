@@ -202,6 +202,16 @@ LockedNodes locked_to_seal(const PlaceRef& place) {
     }
 }
 
+/// The bag's own manifests list its seal.
+void require_no_bag(const PlaceRef& place) {
+    const auto* const beside = as_sealed_file(place.store);
+    if (beside == nullptr || beside->of_file()) return;
+    throw unsupported(
+        "{}: a bag, whose manifests list its files, its seal and its parity: it is not sealed again; a new bag can be "
+        "made of the data, with the parity that it is to have",
+        beside->path().string());
+}
+
 }  // namespace
 
 Sealed seal(const PlaceRef& place, const SealOptions& options) {
@@ -213,6 +223,7 @@ Sealed seal(const PlaceRef& place, const SealOptions& options) {
     Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes(), .outside = outside};
     Resealing resealing(place, options, files, page);
     if (!resealing.is_done()) {
+        require_no_bag(place);
         for (const std::string& path : directories_in_places(place)) {
             move_directory_aside(place, place.key(path));
         }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "bag_names.h"
 #include "bag_state.h"
 #include "keys.h"
 #include "node_files.h"
@@ -34,14 +35,12 @@ VerifyReport Verifier::run() {
     for (const PassedFolder& passed : walk_.passed()) check_passed(passed);
     for (const std::string& path : maybe_sealed_) {
         const bool sealed = verify_node_seal(run_, path);
-        // The seal of a bag covers what its manifests list.
-        const bool covered = sealed && path.empty() && as_sealed_file(*run_.store) != nullptr;
         // What a bag holds counts as it is, another bag too.
         const auto is_above = [&path](const std::string& bag) {
             return bag != path && (bag.empty() || path.starts_with(bag + '/'));
         };
-        if (covered || std::ranges::count(bags_, path) == 0 || std::ranges::any_of(bags_, is_above)) continue;
-        verify_bag(run_, path);
+        if (std::ranges::count(bags_, path) == 0 || std::ranges::any_of(bags_, is_above)) continue;
+        verify_bag(run_, path, sealed);
     }
     if (!bags_.empty()) leave_bags();
     if (run_.report.absent > 0) forget_absent_in_seals(run_.report);
@@ -68,11 +67,16 @@ void Verifier::check_node(const std::string& path) {
     const std::string prefix = run_.place(path);
     // The chunks of an array may be too many to list them.
     std::vector<std::string> folders;
-    bool ocfl = false;
+    bool ocfl = false, bag = false;
     run_.store->for_each(
-        prefix, [&](std::string_view name, const auto&) { ocfl = ocfl || is_of_ocfl_object(name); },
+        prefix,
+        [&](std::string_view name, const auto&) {
+            ocfl = ocfl || is_of_ocfl_object(name);
+            bag = bag || name == bag_declaration;
+        },
         [&](std::string_view name, bool) { folders.emplace_back(name); });
     if (ocfl) return verify_ocfl(run_, path);
+    if (bag) bags_.push_back(path);  // whatever else it is
     std::ranges::sort(folders);
     const OtherFiles files(run_, path);
     files.check_temporaries(path);
@@ -92,7 +96,7 @@ void Verifier::check_node(const std::string& path) {
 
 void Verifier::check_group(const std::string& path, const Dialect* dialect, const Listing& listing) {
     bool orphans = false;
-    if (is_bag(listing)) bags_.push_back(path);
+    if (is_bag(listing) && (bags_.empty() || bags_.back() != path)) bags_.push_back(path);
     if (dialect != nullptr) {
         ++run_.report.groups;
         verify_group_documents(run_, path, *dialect);

@@ -90,8 +90,8 @@ void forget_absent_in_seals(VerifyReport& report);
 
 /// Returns whether there is a seal.
 bool verify_node_seal(VerifyRun& run, const std::string& node);
-/// Compares a bag without a seal of its own with its manifests.
-void verify_bag(VerifyRun& run, const std::string& bag);
+/// Compares a bag with its manifests, after its own seal if it is `sealed` besides.
+void verify_bag(VerifyRun& run, const std::string& bag, bool sealed);
 /// Holds an OCFL object against the specification and its inventories.
 void verify_ocfl(VerifyRun& run, const std::string& object);
 void verify_snapshot(VerifyRun& run, const std::string& node);

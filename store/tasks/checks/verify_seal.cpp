@@ -5,6 +5,7 @@
 #include <tessera/snapshot.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -173,10 +174,13 @@ private:
 
 namespace {
 
-/// What the check of a bag or an OCFL object found; `listed` is what lists its files.
-void add_package(VerifyRun& run, const std::string& node, const PackageState& state, std::string_view listed) {
+void count_package(VerifyRun& run, const PackageState& state) {
     ++run.report.seals;
     run.report.sealed += state.files.unchanged;
+}
+
+/// What the check of a bag or an OCFL object found; `listed` is what lists its files.
+void add_package(VerifyRun& run, const std::string& node, const PackageState& state, std::string_view listed) {
     const auto add = [&](FindingKind kind, const std::vector<std::string>& files, const std::string& what) {
         add_files(run, node, files, {kind, what});
     };
@@ -192,6 +196,17 @@ void add_package(VerifyRun& run, const std::string& node, const PackageState& st
     add_remarks(FindingKind::note, state.notes);
 }
 
+/// Forgets the files of which another check said what is wrong, such as that of the bag's own seal.
+void leave_out_found(const VerifyRun& run, const std::string& node, SealState& files) {
+    std::set<std::string_view> found;
+    for (const Finding& finding : run.report.findings) {
+        if (!is_harmless(finding.kind)) found.insert(finding.key);
+    }
+    for (auto* const list : {&files.changed, &files.missing, &files.added}) {
+        std::erase_if(*list, [&](const std::string& file) { return found.contains(join_key(node, file)); });
+    }
+}
+
 }  // namespace
 
 void verify_ocfl(VerifyRun& run, const std::string& object) {
@@ -199,14 +214,16 @@ void verify_ocfl(VerifyRun& run, const std::string& object) {
     const bool read = run.guarded({.node = object}, [&] {
         state = ocfl_state({*run.store, run.place(object)}, run.options.io);
     });
-    if (read) add_package(run, object, state, "the object's inventory");
+    if (!read) return;
+    count_package(run, state);
+    add_package(run, object, state, "the object's inventory");
 }
 
 bool verify_node_seal(VerifyRun& run, const std::string& node) {
     return SealCheck(run, node).check();
 }
 
-void verify_bag(VerifyRun& run, const std::string& bag) {
+void verify_bag(VerifyRun& run, const std::string& bag, bool sealed) {
     // A store of a sealed bag does not show the manifest of tag files.
     const auto* beside = as_sealed_file(*run.store);
     const auto plain = beside == nullptr ? run.store : directory_store(beside->path(), {.read_only = true});
@@ -215,6 +232,11 @@ void verify_bag(VerifyRun& run, const std::string& bag) {
     const bool read = run.guarded({.node = bag, .key = join_key(bag, bag_manifest)},
                                   [&] { state = bag_state(place, run.options.io); });
     if (!read) return;
+    if (sealed) {
+        leave_out_found(run, bag, state.files);
+    } else {
+        count_package(run, state);
+    }
     add_package(run, bag, state, "the bag's manifest");
     if (std::ranges::none_of(plain->list(place.prefix).keys, is_bag_tag_manifest)) {
         run.add({.kind = FindingKind::note,
