@@ -33,6 +33,8 @@ def changes(file, flips=12):
         yield f"cut after {size}", whole[:size]
     for n in range(min(len(lines), 5)):
         yield f"without line {n}", b"".join(lines[:n] + lines[n + 1:])
+        if len(lines[n]) < 2:  # of bytes that are no text
+            continue
         yield f"with another end of line {n}", b"".join(lines[:n] + [lines[n][:-2] + bytes([lines[n][-2] ^ 1]) + b"\n"] + lines[n + 1:])
     for _ in range(max(flips // FEWER, 3)):
         at, bit = draw.randrange(len(whole)), 1 << draw.randrange(8)
