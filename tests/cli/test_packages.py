@@ -99,7 +99,7 @@ class Packages(ProgramTest):
         self.refused("copy", "nothing", "q", "--package", "1M", says="nothing")
         self.refused("copy", "g.zarr", "q", "--package", "0", says="--package")
         self.refused("copy", "g.zarr", "q", "--package", "1M", "--parity", "much", says="much")
-        self.assertIn("--format excludes --package", self.run_program("copy", "g.zarr", "q", "--package", "1M", "--format", "v2").stderr)
+        self.assertIn("--format: is not of --package", self.run_program("copy", "g.zarr", "q", "--package", "1M", "--format", "v2").stderr)
         self.assertIn("--parity requires --package", self.run_program("copy", "g.zarr", "q", "--parity", "1").stderr)
         self.assertFalse((self.folder / "q").exists())
 

@@ -24,22 +24,21 @@ std::shared_ptr<PackageCall> declare_package(CLI::App& app) {
                "make DST a folder of zips of at most this size, as a tape takes them, with an index that opens as\n"
                "the whole; chunks stay as they are")
             ->option_text("10G");
-    CLI::Option* const parity =
-        app.add_option("--parity", o->parity,
-                       "parity of the packages, from which `repair DST` restores lost ones: 10%, "
-                       "or how many")
-            ->option_text("HOW-MUCH")
-            ->needs(package);
-    for (CLI::Option* const option : before) {
-        if (option == app.get_help_ptr()) continue;
-        package->excludes(option);
-        parity->excludes(option);
-    }
+    app.add_option("--parity", o->parity,
+                   "parity of the packages, from which `repair DST` restores lost ones: 10%, "
+                   "or how many")
+        ->option_text("HOW-MUCH")
+        ->needs(package);
+    o->others.assign(before.begin(), before.end());
     return o;
 }
 
 int make_packages_of(Session& session, const PackageCall& o, const std::string& source, const std::string& folder) {
     if (session.planning) throw invalid_argument("--package: packages are made at once, and not by a job");
+    for (const CLI::Option* const option : o.others) {
+        if (option->count() == 0) continue;
+        throw invalid_argument("{}: is not of --package, which copies files as they are", option->get_name());
+    }
     PackageOptions how{.size = parse_bytes("--package", o.size), .io = session.io(), .store = session.store()};
     if (!o.parity.empty()) how.parity = parse_redundancy(o.parity);
     const StoreOptions reading = options_to_copy(source, session.store());
