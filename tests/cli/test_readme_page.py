@@ -127,6 +127,24 @@ class ReadmePage(ProgramTest):
         self.tessera("rm", "a.zarr", "--break-seal", "--quiet")
         self.assertFalse((self.folder / "a.zarr").exists())
 
+    def test_a_seal_that_is_refused_leaves_the_page(self):
+        self.sealed(VALUES, "--format", "v3", "--chunks", "12,15", "--codec", "none")
+        page = self.folder / "a.zarr" / PAGE
+        before = page.read_text()
+        chunk = self.folder / "a.zarr/c/0/0"
+        chunk.write_bytes(b"\1" + chunk.read_bytes()[1:])  # the first element, of which the page tells
+        self.refused("seal", "a.zarr", says="c/0/0")
+        self.assertEqual(page.read_text(), before)
+        self.tessera("seal", "a.zarr", "--accept", "c/0/0", "--quiet")
+        self.assertNotEqual(page.read_text(), before)
+        self.assertTrue(self.run_page("a.zarr"))
+        self.tessera("verify", "a.zarr", "--quiet")
+        # As after a kill between the page and the seal.
+        page.write_text(before)
+        self.tessera("seal", "a.zarr", "--quiet")
+        self.tessera("verify", "a.zarr", "--quiet")
+        self.assertFalse(self.tessera_json("seal", "a.zarr", "--readme")["written"])
+
     def test_where_no_page_can_be(self):
         self.save("values.npy", VALUES)
         self.refused("seal", "values.npy", "--readme", says="into the folder of an array or a group")

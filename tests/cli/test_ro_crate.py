@@ -154,6 +154,31 @@ class Written(CrateTest):
         self.tessera("seal", "g.zarr", "--ro-crate", "--unchecked", "--overwrite", "--quiet")
         self.assertEqual(self.entities()["./"]["name"], "Ours")
 
+    def test_a_seal_that_is_refused_or_has_nothing_to_do_writes_none(self):
+        self.make()
+        self.attribute("license", "MIT")
+        self.attribute("date_created", "2025-05-06")
+        crate = self.folder / "g.zarr/ro-crate-metadata.json"
+        self.tessera("seal", "g.zarr", "--ro-crate", "--quiet")
+        before = crate.read_bytes()
+        self.assertFalse(self.tessera_json("seal", "g.zarr", "--ro-crate")["written"])
+        document = self.folder / "g.zarr/lat/zarr.json"
+        old = document.read_bytes()
+        document.write_bytes(old.replace(b"degrees_north", b"degrees_south"))
+        self.attribute_by_hand("title", "Other")
+        self.refused("seal", "g.zarr", "--ro-crate", says="sealed before")
+        self.assertEqual(crate.read_bytes(), before)
+        self.tessera("seal", "g.zarr", "--ro-crate", "--accept", "zarr.json", "lat/zarr.json", "--quiet")
+        self.assertNotEqual(crate.read_bytes(), before)
+        self.assertTrue(self.tessera_json("verify", "g.zarr")["sound"])
+
+    def attribute_by_hand(self, name, value):
+        """As another program writes it, which knows nothing of seals."""
+        file = self.folder / "g.zarr/zarr.json"
+        document = json.loads(file.read_text())
+        document["attributes"][name] = value
+        file.write_text(json.dumps(document))
+
     def test_the_reference_program_reads_it(self):
         if importlib.util.find_spec("rocrate") is None:
             self.skipTest("rocrate is not installed")

@@ -10,7 +10,7 @@ import unittest
 
 import numpy as np
 
-from program import ProgramTest, main, module_folder
+from program import PROGRAM, ProgramTest, main, module_folder
 
 
 def installed(name):
@@ -48,8 +48,52 @@ class Signed(ProgramTest):
         manifest.write_text(manifest.read_text().replace(old, hashlib.sha256(chunk.read_bytes()).hexdigest()))
 
 
+class Asked(Signed):
+    def test_a_password_is_asked_for_where_it_is_seen(self):
+        import pty
+
+        (self.folder / "alice.key").write_text("untrusted comment: a key\n")
+        program = self.folder / "bin/minisign"
+        program.parent.mkdir()
+        program.write_text('#!/bin/sh\nprintf "Password: " >&2\nread word\necho "$word" > "$7"\n')
+        program.chmod(0o755)
+        terminal, end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        child = subprocess.Popen([PROGRAM, "seal", "a.zarr", "--sign", "alice.key", "--quiet"], cwd=self.folder, stdin=end,
+                                 stderr=subprocess.PIPE, env={**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"})
+        os.close(end)
+        self.addCleanup(lambda: (child.kill(), child.communicate()))
+        asked = b""
+        while not asked.endswith(b"Password: "):
+            piece = child.stderr.read1(100)
+            self.assertTrue(piece, asked)
+            asked += piece
+        os.write(terminal, b"secret\n")
+        self.assertEqual(child.wait(), 0)
+        self.assertEqual((self.folder / "a.zarr/.tessera/sha256sums.txt.minisig").read_text(), "secret\n")
+
+
 @installed("ssh-keygen")
 class BySsh(Signed):
+    def test_what_is_not_signed_is_due(self):
+        self.ssh_key("alice")
+        self.tessera("verify", "a.zarr", "--record", "--quiet")
+        checked = ("verify", "a.zarr", "--due", "90d", "--signers", "alice.signers")
+        self.assertIn("nothing is signed", self.tessera(*checked, code=1))
+        self.tessera("seal", "a.zarr", "--sign", "alice", "--quiet")
+        self.tessera("verify", "a.zarr", "--record", "--quiet")
+        self.assertIn("not due", self.tessera(*checked))
+
+    def test_a_signature_that_goes_is_told(self):
+        self.ssh_key("alice")
+        self.tessera("seal", "a.zarr", "--sign", "alice", "--quiet")
+        self.tessera("set", "a.zarr", "0,0", "7", "--break-seal", "--quiet")
+        signature = self.folder / "a.zarr/.tessera/sha256sums.txt.sig"
+        self.refused("seal", "a.zarr", "--sign", "nobody", says="nobody: no such file")
+        self.assertTrue(signature.exists())  # nothing was sealed
+        self.assertIn("--sign", self.run_program("seal", "a.zarr").stderr)
+        self.assertFalse(signature.exists())
+
     def test_who_sealed_it(self):
         self.ssh_key("alice")
         self.ssh_key("mallory")

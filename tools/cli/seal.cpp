@@ -174,8 +174,8 @@ int seal_version(Session& session, const SealCall& o) {
 /// Describes what is sealed, so that the seal covers the description.
 void describe(Session& session, const SealCall& o, const Place& place, SealOptions& how) {
     if (!o.crate) return;
-    write_ro_crate(place, {.citation = o.citation, .version = TESSERA_VERSION, .io = session.io()});
-    how.accept.emplace_back(ro_crate_name);
+    how.beside.emplace_back(
+        ro_crate_name, ro_crate_text(place, {.citation = o.citation, .version = TESSERA_VERSION, .io = session.io()}));
 }
 
 int seal_path(Session& session, const SealCall& o) {
@@ -194,6 +194,7 @@ int seal_path(Session& session, const SealCall& o) {
     }
     if (o.bag.empty() && !o.info.empty()) throw invalid_argument("--info: says what a bag is, which --bagit makes");
     const BagInfo info = parse_bag_info(o.info);
+    if (!o.sign.empty()) require_signing_key(o.sign);
     // The seal of a file lies beside it. A bag has the content of a zip, not the zip.
     const auto beside = o.bag.empty() ? place_beside(o.path, session.store(), true) : std::nullopt;
     const Place place = beside          ? *beside
@@ -210,7 +211,11 @@ int seal_path(Session& session, const SealCall& o) {
                                  {.info = info, .parity = how.parity, .io = session.io(), .store = session.store()});
     session.clear_progress();
     require_present(place);
-    if (!o.sign.empty()) (void)sign_seal(place, o.sign);
+    if (!o.sign.empty()) {
+        (void)sign_seal(place, o.sign);
+    } else if (sealed.signature_gone) {
+        session.note("the seal before was signed, and this one is not: --sign signs it");
+    }
     if (o.bag.empty()) note_fixity(session, o.path, "seal", sealed_counts(sealed));
     report_sealed(session, o, how, sealed);
     note_cost(session, how, sealed);

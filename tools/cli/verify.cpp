@@ -114,10 +114,18 @@ void report_found(Session& session, const VerifyCall& o, const std::string& path
     }
 }
 
+/// Whether the seal has a signature that counts, if one is asked for. What has none is due.
+bool has_signature(const VerifyCall& o, const std::string& path) {
+    if (o.signers.empty()) return true;
+    VerifyReport report;
+    add_signature(report, path, o.signers);
+    return report.sound();
+}
+
 int verify_path(Session& session, const VerifyCall& o, const std::string& path, Tally& tally) {
     if (o.record) require_fixity_log(path);
     if (!o.due.empty()) {
-        if (const auto when = checked_within(path, o.due, o.complete)) {
+        if (const auto when = checked_within(path, o.due, o.complete); when && has_signature(o, path)) {
             ++tally.not_due;
             return o.summary && !session.options().json ? exit_done : not_due(session, path, *when);
         }

@@ -70,7 +70,28 @@ void require(std::string& path, std::size_t size, const StoreOptions& options) {
     mark_broken(path, options);
 }
 
+/// Whether a folder of this name may be one of content, in a bag or an OCFL object.
+bool may_be_content(std::string_view name) {
+    if (name == "data") return true;
+    return name.size() > 1 && name[0] == 'v' && name.find_first_not_of("0123456789", 1) == name.npos;
+}
+
 }  // namespace
+
+std::string package_holding(std::string_view path) {
+    while (!path.empty()) {
+        const std::size_t slash = path.rfind('/');
+        if (slash == path.npos) break;
+        const std::string_view name = path.substr(slash + 1);
+        path = path.substr(0, slash);
+        if (!may_be_content(name)) continue;
+        const bool bag = name == "data";
+        for (const std::string_view mark : {"bagit.txt", "0=ocfl_object_1.0", "0=ocfl_object_1.1"}) {
+            if (bag == (mark == "bagit.txt") && exists(fmt::format("{}/{}", path, mark))) return std::string(path);
+        }
+    }
+    return {};
+}
 
 void require_unsealed(int directory, std::string_view prefix, const StoreOptions& options) {
     std::string folder = path_of_open(directory);
@@ -81,6 +102,13 @@ void require_unsealed(int directory, std::string_view prefix, const StoreOptions
     if (options.follow_links && !prefix.empty()) {
         const auto real = std::filesystem::weakly_canonical(folder, absent);
         if (!absent) folder = real.string();
+    }
+    if (const std::string package = package_holding(folder); !package.empty()) {
+        throw Error(
+            ErrorCode::sealed,
+            fmt::format("{}: lies in {}, a bag or an OCFL object, whose lists name each of its files: nothing is "
+                        "changed or added there; a copy can be changed",
+                        folder, package));
     }
     std::size_t size = folder == "/" ? 0 : folder.size();
     constexpr std::size_t room = 64;

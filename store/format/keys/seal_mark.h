@@ -22,10 +22,14 @@ inline constexpr std::string_view seal_file_suffix = ".tessera-seal";
 
 /// Checks before a change of what lies at `prefix` below an open directory. If that folder or one above it, up to the
 /// root of the file system, is sealed, throws Error(sealed), which names it; with options.break_seal it marks the seal
-/// as broken, durably, and returns. The same for a single file
-/// of which a seal lies beside it. `directory` may be opened with O_PATH. Folders that cannot be looked into count as
-/// not sealed.
+/// as broken, durably, and returns. The same for a single file of which a seal lies beside it; and, whatever the
+/// options, for the content of a package (package_holding()). `directory` may be opened with O_PATH. Folders that
+/// cannot be looked into count as not sealed.
 void require_unsealed(int directory, std::string_view prefix, const StoreOptions& options);
+
+/// The bag or the OCFL object of this machine in whose content an absolute path lies: below `data` of the one, below a
+/// version of the other. Their lists name each file, and so nothing may be changed or added there. Empty for none.
+[[nodiscard]] std::string package_holding(std::string_view path);
 
 /// The same for what lies at `place` in a store without folders of this machine: looks no further up than its root.
 void require_unsealed(const PlaceRef& place, bool break_seal);

@@ -30,6 +30,7 @@
 #include "directory_store.h"
 #include "move_aside.h"
 #include "node_files.h"
+#include "seal_mark.h"
 
 namespace tessera {
 
@@ -68,7 +69,9 @@ std::map<fs::path, std::string> lock_places(const ReadableStore& store, const st
     for (const Node& node : nodes) {
         // Nodes behind a link are read, but not locked there; inside the hierarchy they also have their own path.
         if (node.dialect == nullptr || !is_direct({store, node.path})) continue;
-        places.emplace(real_place({store, node.path}), node.path);
+        // Nobody writes into a bag or an OCFL object, and a lock would be a file that it does not list.
+        fs::path place = real_place({store, node.path});
+        if (package_holding(place.string()).empty()) places.emplace(std::move(place), node.path);
     }
     return places;
 }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "beneath.h"
+#include "seal_mark.h"
 #include "sha256.h"
 
 namespace tessera {
@@ -176,13 +177,20 @@ std::string note_fixity(const std::string& path, std::string_view what, std::str
 std::optional<fs::path> fixity_directory(const std::string& path) {
     std::error_code ignored;
     if (!is_local(path) || !fs::is_directory(path, ignored)) return {};
-    if (fs::exists(fs::path(path) / "bagit.txt", ignored)) return {};
+    const fs::path real = real_path(path);
+    // Of the path itself, if it is one, or of one above.
+    for (const char* const content : {"data", "v1"}) {
+        if (!package_holding((real / content).string()).empty()) return {};
+    }
     return path;
 }
 
 fs::path require_fixity_directory(const std::string& path) {
     if (auto directory = fixity_directory(path)) return *directory;
-    throw unsupported("{}: only an array or a group in a directory has a fixity log, and no bag", path);
+    throw unsupported(
+        "{}: only an array or a group in a directory has a fixity log, and neither a bag, an OCFL object nor what "
+        "lies in one",
+        path);
 }
 
 Value fixity_value(const FixityLog& log) {

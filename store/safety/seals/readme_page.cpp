@@ -459,7 +459,7 @@ std::string readme_page(const PlaceRef& place) {
     return Page(place).text();
 }
 
-bool put_readme(const PlaceRef& place, bool asked) {
+std::optional<std::string> wanted_readme(const PlaceRef& place, bool asked) {
     if (as_sealed_file(place.store) != nullptr) {
         if (asked) {
             throw unsupported(
@@ -467,20 +467,10 @@ bool put_readme(const PlaceRef& place, bool asked) {
                 "file or a bag; seal the folder with it before",
                 place.name());
         }
-        return false;
+        return std::nullopt;
     }
-    constexpr std::uint64_t longest = std::uint64_t{64} << 20;
-    const std::string key = place.key(readme_name);
-    Buffer there;
-    const bool exists = place.store.contains(key);
-    if (!exists && !asked) return false;
-    const std::string page = readme_page(place);
-    if (exists && place.store.get(key, there, longest) &&
-        std::ranges::equal(there.span(), std::as_bytes(std::span(page)))) {
-        return false;
-    }
-    place.store.put(key, std::as_bytes(std::span(page)));
-    return true;
+    if (!asked && !place.store.contains(place.key(readme_name))) return std::nullopt;
+    return readme_page(place);
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 // The page of plain text that says how to read a sealed array or group without Tessera. Private to the store module.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <tessera/place.h>
@@ -13,9 +14,8 @@ namespace tessera {
 /// read is listed with the reason. Throws cancelled.
 [[nodiscard]] std::string readme_page(const PlaceRef& place);
 
-/// Writes the page under its name (readme_name) if it differs from the one there. Without `asked` renews only one that
-/// is there. Returns whether it wrote. Throws unsupported if asked to for a single file or a bag, which have no folder
-/// of their own to write into.
-bool put_readme(const PlaceRef& place, bool asked);
+/// The page as it has to be, if it is `asked` for or is there under its name (readme_name); else nullopt. Throws
+/// unsupported if asked for beside a single file or a bag, which have no folder of their own to write into.
+[[nodiscard]] std::optional<std::string> wanted_readme(const PlaceRef& place, bool asked);
 
 }  // namespace tessera

@@ -66,7 +66,7 @@ int wait_for(pid_t child, const std::string& name) {
 }  // namespace
 
 ProgramEnd run_program(const std::vector<std::string>& words, const std::filesystem::path& input,
-                       const std::filesystem::path& folder) {
+                       const std::filesystem::path& folder, ProgramOutput shown) {
     constexpr mode_t own = 0600;
     constexpr std::size_t most = std::size_t{64} << 10;
     constexpr int by_signal = 128;
@@ -74,7 +74,7 @@ ProgramEnd run_program(const std::vector<std::string>& words, const std::filesys
     const Descriptor output(::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, own));
     if (!output) throw io_error("cannot write", file.string(), errno);
     pid_t child = 0;
-    const int error = spawn(words, input, output.get(), child);
+    const int error = spawn(words, input, shown == ProgramOutput::shown ? STDERR_FILENO : output.get(), child);
     if (error == ENOENT) throw unsupported("the program {} is not installed, or not in PATH", words.front());
     if (error != 0) throw io_error("cannot start", words.front(), error);
     const int status = wait_for(child, words.front());

@@ -5,6 +5,7 @@
 #include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/temporary_folder.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -117,7 +118,9 @@ std::string sign_seal(const PlaceRef& place, const fs::path& key) {
         signer == Signer::ssh
             ? std::vector<std::string>{"ssh-keygen", "-Y", "sign", "-f", argument(key), "-n", signature_namespace, list}
             : std::vector<std::string>{"minisign", "-S", "-s", argument(key), "-m", list, "-x", at.signature.string()};
-    const ProgramEnd end = at.run(words, {});
+    // minisign asks for a password where its other messages go; ssh-keygen asks at the terminal itself.
+    const bool asks = signer == Signer::minisign && ::isatty(STDIN_FILENO) == 1;
+    const ProgramEnd end = run_program(words, {}, at.folder.path(), asks ? ProgramOutput::shown : ProgramOutput::kept);
     std::ifstream file(at.signature, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     if (end.code != 0 || text.empty()) {
@@ -150,9 +153,15 @@ SignatureCheck check_signature(const PlaceView& place, const fs::path& signers) 
     return {end.code == 0, words_of(end.output)};
 }
 
-void drop_signatures(const PlaceRef& place) {
+void require_signing_key(const fs::path& key) {
+    (void)signer_of(key);
+}
+
+bool drop_signatures(const PlaceRef& place) {
+    bool any = false;
     for (const Signer signer : {Signer::ssh, Signer::minisign})
-        (void)place.store.erase(place.key(signature_key(signer)));
+        any = place.store.erase(place.key(signature_key(signer))) || any;
+    return any;
 }
 
 }  // namespace tessera

@@ -10,6 +10,11 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "keys.h"
 #include "move_aside.h"
@@ -123,12 +128,37 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
         .advising(Action::overwrite, "all of it");
 }
 
+/// Texts that are put beside the data, by name.
+using Pages = std::vector<std::pair<std::string, std::string>>;
+
+Pages pages_of(const PlaceRef& place, const SealOptions& options) {
+    Pages pages = options.beside;
+    if (auto page = wanted_readme(place, options.readme)) pages.emplace_back(readme_name, std::move(*page));
+    return pages;
+}
+
+/// Writes those that differ from what is there. Returns whether it wrote any.
+bool put_pages(const PlaceRef& place, const Pages& pages) {
+    constexpr std::uint64_t longest = std::uint64_t{64} << 20;
+    bool written = false;
+    for (const auto& [name, text] : pages) {
+        const std::string key = place.key(name);
+        const auto bytes = std::as_bytes(std::span(text));
+        Buffer there;
+        const bool exists = place.store.contains(key) && place.store.get(key, there, longest);
+        if (exists && std::ranges::equal(there.span(), bytes)) continue;
+        place.store.put(key, bytes);
+        written = true;
+    }
+    return written;
+}
+
 /// Seals data that may have a seal already.
 class Resealing {
 public:
-    /// `page`: the page for readers was written just now, and so differs from the seal.
-    Resealing(const PlaceRef& place, const SealOptions& options, const FileList& files, bool page)
-        : place_(place), options_(options), files_(files), page_(page), archive_(parity_there(place)) {
+    /// `pages` will be as they have to be, whatever they are now.
+    Resealing(const PlaceRef& place, const SealOptions& options, FileList files, const Pages& pages)
+        : place_(place), options_(options), files_(std::move(files)), pages_(pages), archive_(parity_there(place)) {
         parity_ = options.parity;
         if (!parity_ && archive_ && !options.drop_parity) parity_ = archive_->root().redundancy;
         if (parity_ && place.store.is_far()) {
@@ -140,6 +170,21 @@ public:
         sums_ = sealed_sums(place);
         if (sums_) compare();
     }
+
+    /// Takes the files as they are once a page was written.
+    void renew(FileList files) {
+        std::vector<bool> intact;
+        FileList::Follower before(files_);
+        FileList::Reader reader(files);
+        while (const ListedFile* const file = reader.next()) {
+            const bool same = !old_.intact.empty() && before.find(file->path) != nullptr && !is_page(file->path);
+            intact.push_back(same && old_.intact[before.number()]);
+        }
+        if (!old_.intact.empty()) old_.intact = std::move(intact);
+        files_ = std::move(files);
+        unchanged_ = false;
+    }
+    [[nodiscard]] const FileList& files() const { return files_; }
 
     /// Whether there is nothing to do.
     [[nodiscard]] bool is_done() const {
@@ -163,7 +208,7 @@ private:
         parts_ = archive_ ? sealed_parts(*archive_) : SealedParts{FileList(""), {}};
         SealChanges changes = seal_changes(place_, files_, *sums_, parts_->files, options_.check, options_.io);
         PathSet accepted = accepted_of(options_, files_, *sums_);
-        if (page_) accepted.emplace(readme_name);
+        for (const auto& page : pages_) accepted.insert(page.first);
         const bool broken = seal_broken(place_).has_value();
         require_accepted(place_.name(), changes, accepted, options_, broken);
         unchanged_ = changes.none();
@@ -171,16 +216,20 @@ private:
         // Accepted files are read, even if their size and time are those of the seal.
         for (const std::string& name : accepted) {
             const auto file = files_.find(name);
-            if (!file || !old_.intact[file->number]) continue;
+            if (!file || !old_.intact[file->number] || is_page(name)) continue;
             old_.intact[file->number] = false;
             unchanged_ = false;
         }
     }
 
+    [[nodiscard]] bool is_page(std::string_view name) const {
+        return std::ranges::any_of(pages_, [&](const auto& page) { return page.first == name; });
+    }
+
     PlaceRef place_;
     const SealOptions& options_;
-    const FileList& files_;
-    bool page_;
+    FileList files_;
+    const Pages& pages_;
     std::optional<ParityArchive> archive_;
     std::optional<Redundancy> parity_;
     std::optional<FileList> sums_;
@@ -188,6 +237,20 @@ private:
     OldParity old_;
     bool unchanged_ = false;
 };
+
+/// A seal would be a file that the package does not list.
+void require_no_package(const PlaceRef& place) {
+    if (place.store.is_far() || as_sealed_file(place.store) != nullptr) return;
+    const std::filesystem::path real = real_path(place.name());
+    for (const char* const content : {"data", "v1"}) {
+        const std::string package = package_holding((real / content).string());
+        if (package.empty()) continue;
+        throw unsupported(
+            "{}: is a bag or an OCFL object, or lies in one, which has the sums of its files, and must not hold "
+            "anything else; `tessera verify {}` compares them",
+            place.name(), package);
+    }
+}
 
 /// As lock_settled_nodes, but if the folder cannot be written, the error says why a seal has to.
 LockedNodes locked_to_seal(const PlaceRef& place) {
@@ -215,13 +278,21 @@ void require_no_bag(const PlaceRef& place) {
 }  // namespace
 
 Sealed seal(const PlaceRef& place, const SealOptions& options) {
+    require_no_package(place);
     const LockedNodes locked = locked_to_seal(place);
-    const bool page = put_readme(place, options.readme);
-    FileList files = files_below(place);
-    const std::int64_t outside = leave_out_stale(place, files);
-    if (files.empty()) throw not_found("{}: nothing to seal", place.name());
-    Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes(), .outside = outside};
-    Resealing resealing(place, options, files, page);
+    const Pages pages = pages_of(place, options);
+    Sealed result;
+    const auto files_now = [&] {
+        FileList files = files_below(place);
+        result.outside = leave_out_stale(place, files);
+        if (files.empty()) throw not_found("{}: nothing to seal", place.name());
+        return files;
+    };
+    Resealing resealing(place, options, files_now(), pages);
+    if (put_pages(place, pages)) resealing.renew(files_now());
+    const FileList& files = resealing.files();
+    result.files = static_cast<std::int64_t>(files.size());
+    result.bytes = files.bytes();
     if (!resealing.is_done()) {
         require_no_bag(place);
         for (const std::string& path : directories_in_places(place)) {
@@ -235,7 +306,7 @@ Sealed seal(const PlaceRef& place, const SealOptions& options) {
             place.store.sync();
             drop_parity(place);
         }
-        drop_signatures(place);
+        result.signature_gone = drop_signatures(place);
         result.written = true;
     }
     // This comes last: if the run is killed before, the new seal counts as broken, which loses nothing.

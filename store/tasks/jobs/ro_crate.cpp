@@ -290,6 +290,7 @@ private:
                                        {{"name", line}, {"result", reference("./")}}));
         }
         for (const LogLine& line : read_log(folder_)) {
+            if (line.change.starts_with("tessera seal ")) continue;  // which changes no data
             const Value who = crate_.add("#agent-" + percent_encoded(line.who), "Person", {{"name", line.who}});
             found.push_back(crate_.add(fmt::format("#change-{}", found.size() + 1), "UpdateAction",
                                        {{"name", line.change},
@@ -359,7 +360,7 @@ private:
 
 }  // namespace
 
-void write_ro_crate(const Place& place, const CrateOptions& options) {
+std::string ro_crate_text(const Place& place, const CrateOptions& options) {
     require_local(place.name(), "an RO-Crate");
     const std::string key = place.key(ro_crate_name);
     if (const auto old = place.store->open(key)) {
@@ -370,8 +371,7 @@ void write_ro_crate(const Place& place, const CrateOptions& options) {
                                  place.store->name_of(key));
         }
     }
-    const std::string text = CrateBuilder(place, options).build();
-    place.store->put(key, std::as_bytes(std::span(text)));
+    return CrateBuilder(place, options).build();
 }
 
 }  // namespace tessera

@@ -149,6 +149,7 @@ py::object seal_path(const py::object& path, bool overwrite, const std::string& 
                      const std::optional<std::string>& sign, const std::optional<std::string>& citation,
                      const PlaceOptions& place, const WorkOptions& options) {
     const std::string name = path_from_python(path);
+    if (sign) require_signing_key(*sign);
     SealOptions how{.overwrite = overwrite, .accept = accept, .check = check, .readme = readme};
     how.drop_parity = parity == "0";
     if (!parity.empty() && !how.drop_parity) how.parity = parse_redundancy(parity);
@@ -156,8 +157,8 @@ py::object seal_path(const py::object& path, bool overwrite, const std::string& 
         how.io = io;
         return at_seal(name, place.store(), true, [&](const Place& at) {
             if (citation) {
-                write_ro_crate(at, {.citation = *citation, .version = TESSERA_VERSION, .io = io});
-                how.accept.emplace_back(ro_crate_name);
+                how.beside.emplace_back(
+                    ro_crate_name, ro_crate_text(at, {.citation = *citation, .version = TESSERA_VERSION, .io = io}));
             }
             Sealed made = seal(at, how);
             if (sign) (void)sign_seal(at, *sign);

@@ -47,8 +47,8 @@ std::string append_fixity(const std::filesystem::path& directory, std::string_vi
 [[nodiscard]] std::string note_fixity(const std::string& path, std::string_view what, std::string_view version,
                                       const Value& found);
 
-/// The directory whose log tells of a path: the path itself. nullopt for what has no log: files, bags, which must not
-/// hold what they do not list, and other kinds of stores.
+/// The directory whose log tells of a path: the path itself. nullopt for what has no log: files, bags and OCFL objects,
+/// which must not hold what they do not list, what lies in one, and other kinds of stores.
 [[nodiscard]] std::optional<std::filesystem::path> fixity_directory(const std::string& path);
 
 /// The same; throws unsupported for what has no log.

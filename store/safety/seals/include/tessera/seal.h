@@ -68,6 +68,7 @@ struct Sealed {
     bool written = false;            ///< false: it was sealed already, and nothing has changed
     std::uint64_t parity_bytes = 0;  ///< bytes of parity that were written
     std::int64_t outside = 0;        ///< chunk files outside their arrays, which are left out
+    bool signature_gone = false;     ///< the seal before was signed, and this one is not yet
 };
 struct SealOptions {
     /// Seal anew despite files that were changed, lost or added since the last seal, but not despite damage, which
@@ -83,6 +84,8 @@ struct SealOptions {
     /// Put the page README.tessera.txt beside the data, which says how to read them without Tessera; it is sealed with
     /// them. Not for files and bags (unsupported). A page that is there is renewed in any case.
     bool readme = false;
+    /// Files, by name and text, that are put beside the data and sealed with them. A seal that is refused writes none.
+    std::vector<std::pair<std::string, std::string>> beside = {};
     IoOptions io = {};
 };
 /// Computes the manifest of everything at and below `place` in parallel, and writes it in one step. Finishes recorded

@@ -30,7 +30,10 @@ struct SignatureCheck {
 /// as it was. Throws not_found without `signers`, and unsupported if the program is not installed.
 [[nodiscard]] SignatureCheck check_signature(const PlaceView& place, const std::filesystem::path& signers);
 
-/// Removes the signatures of a seal that is no more.
-void drop_signatures(const PlaceRef& place);
+/// Throws not_found as sign_seal() does, before anything is sealed.
+void require_signing_key(const std::filesystem::path& key);
+
+/// Removes the signatures of a seal that is no more. Returns whether there was one.
+bool drop_signatures(const PlaceRef& place);
 
 }  // namespace tessera

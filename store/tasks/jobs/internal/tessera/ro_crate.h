@@ -18,11 +18,11 @@ struct CrateOptions {
     IoOptions io = {};
 };
 
-/// Writes ro-crate-metadata.json beside the metadata of the array or group at `place`, a folder of this machine. It
+/// The ro-crate-metadata.json for beside the metadata of the array or group at `place`, a folder of this machine. It
 /// says what the attributes of CF, ACDD and OME, the citation and the log of commands say: title, licence, authors,
 /// extents in space and time, which it computes from coordinates where no attribute has them, and each array with its
-/// units. A file of that name that Tessera wrote is replaced. Throws invalid_argument if no licence is given, and for a
-/// citation that cannot be read; already_exists for a file of somebody else; and as reading coordinates does.
-void write_ro_crate(const Place& place, const CrateOptions& options);
+/// units. A file of that name that Tessera wrote may be there. Throws invalid_argument if no licence is given, and for
+/// a citation that cannot be read; already_exists for a file of somebody else; and as reading coordinates does.
+[[nodiscard]] std::string ro_crate_text(const Place& place, const CrateOptions& options);
 
 }  // namespace tessera
