@@ -8,6 +8,7 @@
 #include <tessera/edit.h>
 #include <tessera/error_text.h>
 #include <tessera/permissions.h>
+#include <tessera/place.h>
 #include <tessera/store_kind.h>
 #include <unistd.h>
 
