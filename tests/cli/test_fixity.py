@@ -256,6 +256,21 @@ class FromACopy(FixityTest):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
+class Packages(FixityTest):
+    def test_nothing_is_written_into_what_a_package_lists(self):
+        self.tessera("seal", "a.zarr", "--bagit", "f/bag", "--quiet")
+        self.tessera("seal", "a.zarr", "--ocfl", "f/root", "--id", "urn:x", "--quiet")
+        (mark,) = (self.folder / "f/root").rglob("0=ocfl_object*")
+        for package, content in ("f/bag", "f/bag/data/a.zarr"), (mark.parent, mark.parent / "v1/content"):
+            self.refused("set", content, "0,0", "8", says="lists name each of its files")
+            for path in package, content:
+                self.refused("seal", path, says="must not hold anything else")
+                self.refused("verify", path, "--record", says="fixity log")
+        self.tessera("seal", "f", "--quiet")
+        self.assertEqual([*(self.folder / "f/bag").rglob(".tessera"), *(self.folder / "f/root").rglob(".tessera")], [])
+        self.tessera("verify", "f", "--quiet")
+
+
 class Scrubbing(FixityTest):
     """`verify --rate`, `--nice`, `--summary`."""
 

@@ -616,6 +616,7 @@ private:
         auto found = locks_.find(prefix);
         if (found == locks_.end()) {
             const int root = make_root();
+            require_no_package(root, prefix);
             folders_.clear();  // another directory may have the name by now
             const Folder folder = prefix.empty() ? nullptr : folder_at(root, prefix, Make::yes);
             const int directory = folder ? folder->get() : root;

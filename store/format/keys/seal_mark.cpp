@@ -93,6 +93,20 @@ std::string package_holding(std::string_view path) {
     return {};
 }
 
+static void refuse_in_package(const std::string& folder) {
+    if (const std::string package = package_holding(folder); !package.empty()) {
+        throw Error(
+            ErrorCode::sealed,
+            fmt::format("{}: lies in {}, a bag or an OCFL object, whose lists name each of its files: nothing is "
+                        "changed or added there; a copy can be changed",
+                        folder, package));
+    }
+}
+
+void require_no_package(int directory, std::string_view prefix) {
+    refuse_in_package(fmt::format("{}/{}", path_of_open(directory), prefix));
+}
+
 void require_unsealed(int directory, std::string_view prefix, const StoreOptions& options) {
     std::string folder = path_of_open(directory);
     if (folder.empty()) return;
@@ -103,13 +117,7 @@ void require_unsealed(int directory, std::string_view prefix, const StoreOptions
         const auto real = std::filesystem::weakly_canonical(folder, absent);
         if (!absent) folder = real.string();
     }
-    if (const std::string package = package_holding(folder); !package.empty()) {
-        throw Error(
-            ErrorCode::sealed,
-            fmt::format("{}: lies in {}, a bag or an OCFL object, whose lists name each of its files: nothing is "
-                        "changed or added there; a copy can be changed",
-                        folder, package));
-    }
+    refuse_in_package(folder);
     std::size_t size = folder == "/" ? 0 : folder.size();
     constexpr std::size_t room = 64;
     folder.reserve(size + room);

@@ -31,7 +31,11 @@ void require_unsealed(int directory, std::string_view prefix, const StoreOptions
 /// version of the other. Their lists name each file, and so nothing may be changed or added there. Empty for none.
 [[nodiscard]] std::string package_holding(std::string_view path);
 
-/// The same for what lies at `place` in a store without folders of this machine: looks no further up than its root.
+/// Throws Error(sealed) for such a path, below an open directory, before anything is made there.
+void require_no_package(int directory, std::string_view prefix);
+
+/// As require_unsealed() for what lies at `place` in a store without folders of this machine: looks no further up than
+/// its root.
 void require_unsealed(const PlaceRef& place, bool break_seal);
 
 }  // namespace tessera
