@@ -10,8 +10,9 @@
 #include <tessera/tree_difference.h>
 #include <tessera/turned.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
-#include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -141,7 +142,8 @@ int diff_located(Session& session, const DiffOptions& o, int places, const Locat
 // ---- seals
 
 void print_paths(const std::vector<std::string>& paths, std::string_view what, const DiffOptions& o, int places) {
-    for (const std::string& path : paths | std::views::take(places)) {
+    const std::size_t shown = std::min(paths.size(), static_cast<std::size_t>(std::max(places, 0)));
+    for (const std::string& path : std::span(paths).first(shown)) {
         print(printable(fmt::format("{}: {}", path, what)) + "\n");
     }
     if (std::cmp_greater(paths.size(), places)) {

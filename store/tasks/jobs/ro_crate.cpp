@@ -184,7 +184,7 @@ private:
                 }
                 const std::string family = said_in(author, {"family-names"});
                 const std::string given = said_in(author, {"given-names"});
-                name = given.empty() ? family : given + " " + family;
+                name = given.empty() ? family : fmt::format("{} {}", given, family);
                 if (!name.empty())
                     found.push_back(person(name, said_in(author, {"orcid"}), said_in(author, {"affiliation"})));
             }
