@@ -125,7 +125,8 @@ void fill_status(const Entry& entry, struct stat& status) {
 }
 
 OpenFile& opened(const fuse_file_info* info) {
-    return *reinterpret_cast<OpenFile*>(info->fh);
+    // libfuse keeps it as a number.
+    return *reinterpret_cast<OpenFile*>(info->fh);  // NOLINT(performance-no-int-to-ptr)
 }
 
 int on_getattr(const char* path, struct stat* status, fuse_file_info* info) {
