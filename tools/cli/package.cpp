@@ -9,6 +9,8 @@
 #include <tessera/seal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
 
 #include "hierarchy.h"
 #include "report.h"
@@ -29,7 +31,9 @@ std::shared_ptr<PackageCall> declare_package(CLI::App& app) {
                    "or how many")
         ->option_text("HOW-MUCH")
         ->needs(package);
-    o->others.assign(before.begin(), before.end());
+    // Help is declared anew later.
+    std::ranges::copy_if(before, std::back_inserter(o->others),
+                         [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
     return o;
 }
 
