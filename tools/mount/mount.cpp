@@ -6,11 +6,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <signals_blocked.h>
 #include <tessera/descriptor.h>
 #include <tessera/error.h>
 #include <tessera/memory_account.h>
@@ -245,22 +245,6 @@ fuse_operations operations() {
     return made;
 }
 
-/// Signals stay with the threads of the program.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-    sigset_t before_;
-};
-
 /// libfuse's object for one folder, mounted as long as this lives.
 class Session {
 public:
@@ -313,7 +297,7 @@ public:
     explicit Workers(fuse_session* session) : end_(::eventfd(0, EFD_CLOEXEC)) {
         const int requests = fuse().fuse_session_fd(session);
         ::fcntl(requests, F_SETFL, ::fcntl(requests, F_GETFL) | O_NONBLOCK);
-        const SignalsBlocked blocked;
+        const serve::SignalsBlocked blocked;
         for (int i = 0; i < threads; ++i) {
             threads_.emplace_back([this, session] {
                 answer_requests(session, end_.get());

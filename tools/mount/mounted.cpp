@@ -15,6 +15,8 @@
 #include <functional>
 #include <utility>
 
+#include <root.h>
+
 #include "zarr_folder.h"
 
 namespace tessera::mount {
@@ -37,10 +39,6 @@ constexpr std::size_t most_made = 256;
 constexpr std::size_t most_error_bytes = std::size_t{1} << 20U;
 /// The part of the memory that is for decoded chunks, and for those that are being written.
 constexpr std::uint64_t share_kept = 2, share_written = 4;
-
-std::string below_path(std::string_view path, std::string_view name) {
-    return path.empty() ? std::string(name) : fmt::format("{}/{}", path, name);
-}
 
 /// The name of a stored array or group without an extension that says what it is.
 std::string_view plain_name(std::string_view name) {
@@ -240,7 +238,7 @@ std::vector<Mounted::Child> Mounted::children(const std::string& path) {
         const bool array = slash == std::string::npos &&
                            (child.kind == serve::ServedKind::array || child.kind == serve::ServedKind::member ||
                             child.kind == serve::ServedKind::file);
-        const std::string node = below_path(path, name);
+        const std::string node = join_key(path, name);
         if (slash != std::string::npos) {
             leave_out(node, fmt::format("a folder here, but not below {}{} of the whole file", base_, zarr_end));
         }
@@ -302,7 +300,7 @@ std::optional<std::string> Mounted::node_shown_as(const std::string& name, std::
     const bool of_group = extension == netcdf_end;
     if (!is_array_) {
         for (const std::string_view end : {std::string_view(), npy_end, zarr_end}) {
-            const std::string node = below_path(folder, stem + std::string(end));
+            const std::string node = join_key(folder, stem + std::string(end));
             if (of_group && folder_at(served_, node)) return node;
             const auto found = of_group ? std::nullopt : node_at(served_, node);
             if (found && (*found)->is_array()) return node;
@@ -323,11 +321,11 @@ Mounted::Target Mounted::named(const std::string& name, const std::string& folde
 Mounted::Target Mounted::resolve(const std::string& path) {
     if (path == readme_name) return {Kind::readme, "", {}};
     if (path == errors_name) return {Kind::errors, "", {}};
-    std::vector<std::string> parts = split_path(path);
+    std::vector<std::string> parts = serve::parts_of(path);
     std::string folder;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         if (!can_be_shown(parts[i])) return {};
-        const std::string deeper = below_path(folder, parts[i]);
+        const std::string deeper = join_key(folder, parts[i]);
         if (is_array_ || !folder_at(served_, deeper)) {
             return named(parts[i], folder, {parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, parts.end()});
         }

@@ -9,19 +9,10 @@
 #include <span>
 #include <utility>
 
+#include <root.h>
 #include <zarr_array.h>
 
 namespace tessera::mount {
-
-std::vector<std::string> split_path(std::string_view path) {
-    std::vector<std::string> parts;
-    while (!path.empty()) {
-        const std::size_t slash = std::min(path.find('/'), path.size());
-        parts.emplace_back(path.substr(0, slash));
-        path.remove_prefix(std::min(slash + 1, path.size()));
-    }
-    return parts;
-}
 
 namespace {
 
@@ -50,7 +41,7 @@ serve::HttpResponse answered(serve::Served& served, const std::string& format, s
 
 /// The first numbers of a chunk's index that the parts of a folder say; nullopt if they lead to no chunk.
 std::optional<std::vector<std::int64_t>> numbers_in(const ZarrArray& array, std::vector<std::string> parts) {
-    for (const std::string& folder : split_path(array.keys().prefix)) {
+    for (const std::string& folder : serve::parts_of(array.keys().prefix)) {
         if (parts.empty()) return std::vector<std::int64_t>{};
         if (parts.front() != folder) return std::nullopt;
         parts.erase(parts.begin());
@@ -121,7 +112,7 @@ std::vector<Listed> ZarrFolder::chunks_below(const At& at) const {
     }
     const auto numbers = numbers_in(array, at.rest);
     if (!numbers) return {};
-    const std::vector<std::string> folders = split_path(array.keys().prefix);
+    const std::vector<std::string> folders = serve::parts_of(array.keys().prefix);
     const bool divided = array.keys().separator == "/";
     const Shape grid = array.grid().grid();
     if (at.rest.size() < folders.size()) return {{folders[at.rest.size()], true}};
@@ -166,7 +157,7 @@ std::vector<Listed> ZarrFolder::list(const std::vector<std::string>& parts) cons
 }
 
 serve::HttpBody ZarrFolder::read(const std::vector<std::string>& parts) const {
-    std::vector<std::string> segments = split_path(node_);
+    std::vector<std::string> segments = serve::parts_of(node_);
     segments.insert(segments.end(), parts.begin(), parts.end());
     serve::HttpResponse response = answered(served_, format_, std::move(segments));
     if (response.status != 200) throw not_found("nothing is here");

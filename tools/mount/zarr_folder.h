@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <http.h>
@@ -13,9 +12,6 @@
 #include "entry.h"
 
 namespace tessera::mount {
-
-/// The parts of a path between '/'.
-[[nodiscard]] std::vector<std::string> split_path(std::string_view path);
 
 /// A node's documents and chunks, below the parts of a path. `format`: "v2" or "v3".
 class ZarrFolder {

@@ -20,12 +20,6 @@ namespace tessera::serve {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-constexpr std::size_t most_stores = 16;
-/// How deep listings look for array files in plain folders.
-constexpr int deepest_look = 6;
-
 std::vector<std::string> parts_of(std::string_view path) {
     std::vector<std::string> parts;
     while (!path.empty()) {
@@ -35,6 +29,12 @@ std::vector<std::string> parts_of(std::string_view path) {
     }
     return parts;
 }
+
+namespace {
+
+constexpr std::size_t most_stores = 16;
+/// How deep listings look for array files in plain folders.
+constexpr int deepest_look = 6;
 
 /// Throws not_found for a path that is no key, or that names something never served.
 void require_servable(std::string_view path) {

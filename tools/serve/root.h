@@ -17,6 +17,9 @@
 
 namespace tessera::serve {
 
+/// The parts of a path between '/'.
+[[nodiscard]] std::vector<std::string> parts_of(std::string_view path);
+
 /// Thread rule: any thread calls any member.
 class Root {
 public:

@@ -32,6 +32,7 @@
 #include "listener.h"
 #include "loaded_httpd.h"
 #include "parking.h"
+#include "signals_blocked.h"
 #include "watch.h"
 #include "workers.h"
 
@@ -52,22 +53,6 @@ constexpr int most_unsent = 128 << 10;
 constexpr unsigned idle_seconds = 30;
 /// Responses up to this size are sent even while many clients do not take theirs.
 constexpr std::uint64_t small_response = 1U << 20U;
-/// Signals stay with the threads of the program: a thread of ours must not be the one that gets Ctrl-C.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-    sigset_t before_;
-};
-
 /// As many connections as there are descriptors for, with as many again for files, and as take half of the memory.
 unsigned connection_limit(std::uint64_t max_memory) {
     const std::uint64_t fit = std::max<std::uint64_t>(64, max_memory / 2 / used_memory);
