@@ -377,14 +377,16 @@ class Index(ProgramTest):
     def test_a_change_within_a_tick_is_not_missed(self):
         """An entry is made only of what is older than the clock's grain."""
         self.make()
-        self.tessera("set", "a.zarr", "0,0", "1")
-        made = self.index()
-        self.assertEqual((made["read"], made["unsettled"]), (made["chunks"], 1))
+        self.index()
         chunk = files_of(self.folder / "a.zarr")[0]
+        grain = 100_000_000  # ns
         for _ in range(20):
             os.utime(chunk)
             made = self.index()
-            self.assertEqual((made["read"], made["unsettled"]), (1, 1))
+            # On a machine that has other work, more than the grain may lie between the two.
+            within = time.time_ns() - chunk.stat().st_ctime_ns < grain
+            self.assertEqual(made["read"], 1)
+            self.assertIn(made["unsettled"], (1,) if within else (0, 1))
 
     def test_another_array_in_its_place(self):
         self.make()
