@@ -42,15 +42,6 @@ DType with_sign(const DType& dtype, const Value& attributes) {
     return DType::parse(fmt::format("{}{}", text == "true" ? 'u' : 'i', dtype.size())).with_order(native_order);
 }
 
-/// Whether Zarr v2's fill marks missing elements: where xarray opens the array, outside of images, and zero only beside
-/// packed numbers, because it is what most programs set without a thought.
-bool fill_marks(const Array& array, const ArrayMetadata& m, const Value& attributes) {
-    if (!array.dialect().fill_is_missing || !m.fill.bytes || attributes.find(dimensions_attribute) == nullptr)
-        return false;
-    const bool packed = attributes.find("scale_factor") != nullptr || attributes.find("add_offset") != nullptr;
-    return (packed || *m.fill.bytes != zero_element(m.dtype)) && !is_below_multiscales(array);
-}
-
 /// Bounds of a coordinate count as it does (CF 7.1), where they have no units of their own.
 void take_units_of_coordinate(const ArraySource& source, Value& values) {
     const Shape shape = source.info().shape;
@@ -73,17 +64,8 @@ void take_units_of_coordinate(const ArraySource& source, Value& values) {
 }
 
 Value attributes_of(const ArraySource& source) {
-    Value values = source.attribute_values();  // once, because an array looks whether they changed
-    const auto* const array = as_array(model_of(source));
-    const ArrayMetadata m = array != nullptr ? array->metadata() : ArrayMetadata{};
-    const DimensionNames names = array != nullptr ? m.dimension_names : dimension_names_of(source);
-    if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
+    Value values = attributes_as_meant(source);
     take_units_of_coordinate(source, values);
-    if (array != nullptr) {
-        if (is_number(m.dtype) && fill_marks(*array, m, values)) {
-            values.set(fill_attribute, element_to_value(m.dtype, m.fill.bytes->data()));
-        }
-    }
     values.erase(null_fill_attribute);
     return values;
 }

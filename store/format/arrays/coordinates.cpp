@@ -24,6 +24,7 @@
 
 #include "array_access.h"
 #include "dialects.h"
+#include "fill_attribute.h"
 #include "keys.h"
 
 namespace tessera {
@@ -158,6 +159,18 @@ std::unique_ptr<ArraySource> array_beside(const ArraySource& array, const std::s
 bool is_below_multiscales(const Array& array) {
     const Value attributes = group_around(array).attributes;
     return attributes.find("multiscales") != nullptr || attributes.find("ome") != nullptr;
+}
+
+Value attributes_as_meant(const ArraySource& source) {
+    Value values = source.attribute_values();  // once, because an array looks whether they changed
+    const auto* const array = as_array(model_of(source));
+    const ArrayMetadata m = array != nullptr ? array->metadata() : ArrayMetadata{};
+    const DimensionNames names = array != nullptr ? m.dimension_names : dimension_names_of(source);
+    if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
+    if (array == nullptr || values.find(dimensions_attribute) == nullptr) return values;
+    auto fill = missing_by_fill(m, array->dialect(), values);
+    if (fill && !is_below_multiscales(*array)) values.set(fill_attribute, *std::move(fill));
+    return values;
 }
 
 std::optional<Coordinate> Coordinate::find(const ArraySource& array, const std::string& dimension,

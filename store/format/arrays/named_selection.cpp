@@ -224,6 +224,21 @@ std::optional<Turn> turn_for(const Coordinate& coordinate, const std::vector<std
     return low && high ? turn_of_range(cycle_of(coordinate), *low, *high) : std::nullopt;
 }
 
+/// Throws if a range that takes nothing would take longitudes a turn on: 350 is -10.
+void require_no_other_turn(const Coordinate& coordinate, const NamedItem& item, const KeyRange<long double>& range) {
+    if (!range.low || !range.high || !is_longitude(coordinate.source().attribute_values())) return;
+    std::optional<long double> turn;
+    coordinate.for_each<long double>(0, coordinate.length(), [&](const std::optional<long double>& key) {
+        if (!key) return;
+        const long double on = whole_turn * std::ceil((*range.low - *key) / whole_turn);
+        if (*key + on <= *range.high) turn = -on;
+    });
+    if (!turn) return;
+    throw out_of_bounds("{}: nothing lies in \"{}\"; its longitudes are counted otherwise: {}={}:{}", coordinate.name(),
+                        item.text, item.name, key_text(coordinate, *range.low + *turn),
+                        key_text(coordinate, *range.high + *turn));
+}
+
 template <class Key>
 Selection::Axis pick_range(const Coordinate& coordinate, const NamedItem& item, std::string_view text,
                            const std::vector<std::string_view>& ends) {
@@ -244,6 +259,9 @@ Selection::Axis pick_range(const Coordinate& coordinate, const NamedItem& item, 
         ++i;
     });
     require_sorted(coordinate, order, item.text);
+    if constexpr (std::is_same_v<Key, long double>) {
+        if (matches.count == 0) require_no_other_turn(coordinate, item, range);
+    }
     return stepped_axis(matches.first, matches.count, ends.size() > 2 ? ends[2] : std::string_view(), text);
 }
 
@@ -301,6 +319,7 @@ Selection::Axis pick_nearest(const Coordinate& coordinate, const NamedItem& item
                                item.name, item.what);
     } else {
         const Key value = keys_in_turn<Key>(coordinate, item.what).first;
+        const bool around = is_longitude(coordinate.source().attribute_values());
         std::optional<Key> least;
         std::int64_t nearest = 0;
         Sorting<Key> order;
@@ -308,7 +327,10 @@ Selection::Axis pick_nearest(const Coordinate& coordinate, const NamedItem& item
         coordinate.for_each<Key>(0, coordinate.length(), [&](const std::optional<Key>& key) {
             order.add(key);
             if (key) {
-                const Key distance = *key > value ? *key - value : value - *key;
+                Key distance = *key > value ? *key - value : value - *key;
+                if constexpr (std::is_same_v<Key, long double>) {
+                    if (around) distance = std::fabs(std::remainder(distance, whole_turn));
+                }
                 if (!least || distance <= *least) {  // of two, the later one, as in pandas
                     least = distance;
                     nearest = i;

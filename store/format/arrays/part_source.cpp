@@ -45,12 +45,10 @@ const PartSource* as_part(const ArraySource& source) {
     return dynamic_cast<const PartSource*>(&model_of(before_cast(source)));
 }
 
-/// The attributes of the part, with the names of the dimensions that are left.
+/// The attributes of the part, with the names of the dimensions that are left, and with what marks missing elements.
 Value attributes_of(const ArraySource& whole, const Selection& selection) {
-    Value attributes = whole.attribute_values();
-    const DimensionNames names = dimension_names_of(whole);
-    if (!names.empty()) attributes.set(dimensions_attribute, dimension_names_json(names));
-    return attributes_of_part(std::move(attributes), selection, names);
+    Value attributes = attributes_as_meant(whole);
+    return attributes_of_part(std::move(attributes), selection, dimension_names_of(whole));
 }
 
 }  // namespace

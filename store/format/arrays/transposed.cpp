@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <tessera/coordinates.h>
 #include <tessera/dialect.h>
 #include <tessera/dimensions.h>
 #include <tessera/value.h>
@@ -16,7 +17,7 @@ namespace {
 class TransposedSource final : public ArraySource {
 public:
     TransposedSource(std::unique_ptr<ArraySource> array, const DimensionNames& order)
-        : array_(std::move(array)), info_(array_->info()), attributes_(array_->attribute_values()) {
+        : array_(std::move(array)), info_(array_->info()), attributes_(attributes_as_meant(*array_)) {
         const DimensionNames names = dimension_names_of(*array_);
         for (const auto& name : order) {
             of_.push_back(static_cast<int>(std::ranges::find(names, name) - names.begin()));

@@ -65,4 +65,10 @@ struct GroupAround {
 /// Whether the group that an array lies in says that it is an image of several scales (OME-Zarr).
 [[nodiscard]] bool is_below_multiscales(const class Array& array);
 
+/// The attributes of a source, with what the format may say elsewhere: the names of its dimensions, and as _FillValue
+/// the fill of Zarr v2 where it marks missing elements. That is where xarray opens the array, outside of images, and
+/// zero only beside packed numbers, because it is what most programs set without a thought. Parts of the array have
+/// nothing else that says so. Any thread.
+[[nodiscard]] Value attributes_as_meant(const ArraySource& source);
+
 }  // namespace tessera
