@@ -248,6 +248,35 @@ class DataSets(ProgramTest):
         program("copy", "a.nc::t", "part.npy", "--dims", "lat,lon,time", "--sel", "time=2001-02, lat=0", "--decode-cf")
         np.testing.assert_array_equal(np.load("part.npy"), self.a.t.sel(time="2001-02", lat=0).transpose("lon", "time"))
 
+    def test_a_data_set_in_another_order(self):
+        for out, options in ("t.nc", []), ("t.zarr", ["--format", "v2"]), ("t3.zarr", ["--format", "v3"]):
+            program("copy", "a.nc", out, "--dims", "lon,time,lat", *options)
+        for out in "t.nc", "t.zarr":
+            made = self.opened(out)
+            self.assertEqual(made.t.dims, ("lon", "time", "lat"))
+            xr.testing.assert_equal(made, self.a.transpose("lon", "time", "lat", ...).load())
+        self.assertEqual(program("digest", "t3.zarr/t").split()[0], program("digest", "t.nc::t").split()[0])
+        self.assertIn("lat, lon, time", program("copy", "a.nc", "o.nc", "--dims", "x,y,z", fails=True))
+
+    def test_parts_keep_what_marks_missing_elements(self):
+        """Of Zarr v2 the fill alone says so."""
+        values = np.arange(36.).reshape(3, 12)
+        values[0, :2] = values[:, 11] = np.nan
+        lon = ("lon", np.arange(12) * 30., {"units": "degrees_east"})
+        xr.Dataset({"t": (("y", "lon"), values)}, {"y": [1., 2, 3], "lon": lon}).to_zarr(
+            "f.zarr", encoding={"t": {"_FillValue": -999.}})
+        t = xr.open_zarr("f.zarr").t.load()
+        for part, wanted in ("y=1:2", t[:2]), ("lon=-60:60", t[:, [10, 11, 0, 1, 2]]), ("y@0", t[0]):
+            program("copy", "f.zarr/t", "part.nc", "--sel", part, "--overwrite")
+            np.testing.assert_array_equal(self.opened("part.nc").t, wanted)
+            program("copy", "f.zarr/t", "part.zarr", "--sel", part, "--overwrite", "--format", "v3")
+            program("reduce", "part.zarr", "least.npy", "--with", "min", "--overwrite")
+            self.assertEqual(np.load("least.npy"), wanted.min())
+            program("reduce", "f.zarr/t", "least.npy", "--with", "min", "--sel", part, "--overwrite")
+            self.assertEqual(np.load("least.npy"), wanted.min())
+        program("copy", "f.zarr/t", "turned.nc", "--dims", "lon,y")
+        np.testing.assert_array_equal(self.opened("turned.nc").t, t.T)
+
     def test_tables_with_coordinates(self):
         program("copy", "a.nc::t", "t.csv", "--coordinates", "--sel", "time=2001-01-01:2001-01-03, lat=30:90")
         with open("t.csv") as file:

@@ -104,6 +104,12 @@ class AroundTheEarth(ProgramTest):
         half = self.data.drop_vars("lon_bnds").isel(lon=slice(0, 180))
         self.write(half, "half.nc")
         np.testing.assert_array_equal(self.part("half.nc", "p.zarr", "lon=-10:40", "--format", "v2").lon, np.arange(41))
+        part = self.data.drop_vars("lon_bnds").isel(lon=slice(200, 350))
+        self.write(part, "part.nc")
+        self.refused("get", "part.nc::t", "lat=0, lon=-40:-20", says="lon=320:340")
+        self.assertEqual(self.run_program("get", "part.nc::t", "lat=0, lon=-10:10").returncode, 0)
+        for asked, column in ("lon~-40.2", "320.0"), ("lon~-1", "349.0"), ("lon~1", "349.0"), ("lon~150", "200.0"):
+            self.assertEqual(self.run_program("get", "part.nc::t", f"{asked}, lat=0").stdout.strip(), column)
         plain = self.data.drop_vars("lon_bnds").assign_coords(lon=np.arange(360.0))
         self.write(plain, "plain.nc")
         np.testing.assert_array_equal(self.part("plain.nc", "p.zarr", "lon=-10:40", "--format", "v2").lon, np.arange(41))

@@ -2,6 +2,7 @@
 #include <tessera/divided_recipe.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -141,15 +142,32 @@ private:
 
     void make(const CopyRecipe& r) {
         carried_ = r.view;
+        if (!r.view.order.empty()) return make_in_order(r);
         for (const std::string& name : names_) {
             CopyRecipe one = r;
             one.source = {.path = set_.path_of(name)};
-            if (is_data(name) && !r.view.order.empty() &&
-                !std::ranges::is_permutation(member(name).dimensions, r.view.order)) {
-                throw invalid_argument("dims: expected the dimensions of {} in another order; {}", set_.path_of(name),
-                                       names_there(set_.dimensions()));
-            }
             is_data(name) ? add(name, std::move(one)) : carry(name);
+        }
+    }
+
+    /// Each array whose dimensions are named has them in this order, also if it has some of them only.
+    void make_in_order(CopyRecipe r) {
+        const DimensionNames all = r.view.order;
+        divided_.names_dimensions = true;
+        bool any = false;
+        for (const std::string& name : names_) {
+            DimensionNames own;
+            std::ranges::copy_if(all, std::back_inserter(own),
+                                 [&](const auto& d) { return d && member(name).has(*d); });
+            const bool named = std::ranges::is_permutation(member(name).dimensions, own);
+            any = any || (named && own.size() == all.size());
+            r.view.order = carried_.order = named ? std::move(own) : DimensionNames();
+            r.source = {.path = set_.path_of(name)};
+            is_data(name) ? add(name, r) : carry(name);
+        }
+        if (!any) {
+            throw invalid_argument("dims: expected the dimensions of an array of {} in another order; {}", set_.path(),
+                                   names_there(set_.dimensions()));
         }
     }
 
@@ -577,7 +595,8 @@ std::optional<DividedRecipe> divided(const Recipe& recipe) {
 
 std::optional<DividedRecipe> divided_for(const Recipe& recipe, const std::string& destination) {
     if (auto arrays = arrays_of_table(recipe)) return arrays;
-    const bool copies = std::holds_alternative<CopyRecipe>(recipe.make);
+    const auto* const copy = std::get_if<CopyRecipe>(&recipe.make);
+    const bool copies = copy != nullptr && copy->view.order.empty();  // documents and all
     auto whole = !copies ? divided(recipe) : std::nullopt;
     return whole ? std::move(whole) : divided_with_coordinates(recipe, destination);
 }
