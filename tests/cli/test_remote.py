@@ -52,7 +52,7 @@ class RemoteTest(program.ProgramTest):
                 right[document.parent.relative_to(program.GOLDEN)] = result.stdout.split()[0]
         self.assertGreater(len(right), 20)
         with remote.serving(program.GOLDEN) as double:
-            for name, digest in right.items():
+            for name, digest in program.chosen(right.items()):
                 for base in ("s3://bucket", double.origin + "/files"):
                     got = subprocess.run([program.PROGRAM, "digest", f"{base}/{name}"], capture_output=True, text=True,
                                          env={**os.environ, **double.environment})
