@@ -386,9 +386,16 @@ class DataSets(ProgramTest):
         for words, says in ((["g.zarr", "x/{}.nc"], "name a dimension; there are"), (["g.zarr", "x/{}.nc", "--axis", "z"], "name a dimension"),
                             (["g.zarr", "steps/step-{}.zarr", "--axis", "time"], "exists"),
                             (["g.zarr", "x/{}.npy", "--axis", "time"], "only one"),
-                            (["g.zarr", "x/{}.nc", "--axis", "time", "--resume"], "--resume")):
+                            (["g.zarr", "x/{}.nc", "--axis", "time", "--resume"], "--resume"),
+                            (["g.zarr/t", "x/{}.nc", "--axis", "time", "--only", "t"], "only of a group")):
             self.assertIn(says, program("unstack", *words, fails=True))
             self.assertFalse(os.path.exists("x"))
+        for options, names in (["--only", "t"], {"t"}), (["--except", "t"], set(self.a.data_vars) - {"t"}):
+            program("unstack", "g.zarr", "x/{}.nc", "--axis", "time", "--overwrite", *options)
+            made = self.opened("x/0.nc")
+            self.assertLessEqual(names, set(made.variables))
+            self.assertEqual("t" in made.variables, "t" in names)
+            np.testing.assert_array_equal(made.lat, self.a.lat)
 
     def test_tables_become_arrays_again(self):
         program("copy", "a.nc::t", "t.csv", "--coordinates")

@@ -12,6 +12,7 @@
 #include <tessera/convert.h>
 #include <tessera/derived_source.h>
 #include <tessera/destination_lock.h>
+#include <tessera/divided_recipe.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/measure.h>
@@ -291,6 +292,7 @@ UnstackOptions unstack_options(const ResultOptions& r, const Recipe& recipe, con
     ResultOptions each = r;
     each.resume = false;  // of all steps, not of one file
     require_fitting(recipe, each, pattern);
+    (void)exclusion(recipe);  // which refuses what does not fit
     return {.arrays = wishes_of(r),
             .file = {.deflate_level = static_cast<int>(r.deflate),
                      .reverse_dims = recipe.reverse_dims,

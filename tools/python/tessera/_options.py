@@ -236,7 +236,7 @@ class _HowToCopy(_HowToWork, total=False):
     break_seal: bool
 
 
-class StepOptions(_HowToCopy, total=False):
+class StepOptions(_HowToCopy, _OfDataSet, total=False):
     """Options of each step of :func:`tessera.unstack`; see :func:`tessera.copy`."""
 
     format: Optional[Format]
