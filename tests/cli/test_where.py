@@ -8,7 +8,7 @@ import unittest
 
 import numpy as np
 
-from program import PROGRAM, ProgramTest, main, zarr
+from program import PROGRAM, ProgramTest, chosen, main, zarr
 
 SETTLED = 0.15  # seconds after which a change is older than any clock's grain
 
@@ -43,8 +43,9 @@ class Where(ProgramTest):
                 for name, value in attributes.items():
                     self.tessera("attrs", "a.zarr", "set", name, str(value))
                 native = values.astype("f8") * attributes.get("scale_factor", 1) + attributes.get("add_offset", 0)
-                for condition, meets in (("value > 20", native > 20), ("(value > 3) & (value <= 9)", (native > 3) & (native <= 9)),
-                                         ("(value < 2) | (value > 15)", (native < 2) | (native > 15)), ("value > 1e6", native > 1e6)):
+                for condition, meets in chosen((
+                        ("value > 20", native > 20), ("(value > 3) & (value <= 9)", (native > 3) & (native <= 9)),
+                        ("(value < 2) | (value > 15)", (native < 2) | (native > 15)), ("value > 1e6", native > 1e6))):
                     for index in False, True:
                         if index:
                             time.sleep(SETTLED)
