@@ -382,7 +382,14 @@ class DataSets(ProgramTest):
                     np.testing.assert_array_equal(made[name], wanted[name])
                 self.assertEqual(made.t.dims, ("lat", "lon"))
                 self.assertEqual(made.time.values, wanted.time.values)
+                self.assertIn("time", made.t.coords)
         self.assertEqual(len(os.listdir("days")), 60)
+        # And back: the coordinate that each has one value of runs along the new dimension, which gets its name.
+        for out, options in ("o.nc", []), ("o.zarr", ["--format", "v2"]):
+            program("stack", "days/*.nc", out, "--only", "t,u", *options)
+            xr.testing.assert_equal(self.opened(out)[["t", "u"]], self.a[["t", "u"]])
+        program("stack", "days/*.nc", "last.nc", "--only", "t", "--axis", "2")
+        self.assertEqual(self.opened("last.nc").t.dims, ("lat", "lon", "time"))
         for words, says in ((["g.zarr", "x/{}.nc"], "name a dimension; there are"), (["g.zarr", "x/{}.nc", "--axis", "z"], "name a dimension"),
                             (["g.zarr", "steps/step-{}.zarr", "--axis", "time"], "exists"),
                             (["g.zarr", "x/{}.npy", "--axis", "time"], "only one"),
@@ -396,6 +403,18 @@ class DataSets(ProgramTest):
             self.assertLessEqual(names, set(made.variables))
             self.assertEqual("t" in made.variables, "t" in names)
             np.testing.assert_array_equal(made.lat, self.a.lat)
+
+    def test_what_is_stacked_along_one_step_keeps_its_coordinate(self):
+        for i in range(3):
+            program("copy", "a.nc", f"one{i}.nc", "--only", "t", "--sel", f"time@{i}:{i + 1}")
+        program("stack", "one0.nc::t", "one1.nc::t", "one2.nc::t", "o.nc")
+        xr.testing.assert_equal(self.opened("o.nc").t, self.a.t[:3])
+        # Of data sets, only what each has one value of is known to grow.
+        self.assertIn("time", program("stack", "one0.nc", "one1.nc", "p.nc", fails=True))
+        for i in range(3):
+            program("copy", "a.nc", f"row{i}.nc", "--only", "t", "--sel", f"lat@2:3, time@{i}")
+        program("stack", "row0.nc", "row1.nc", "row2.nc", "rows.nc")
+        xr.testing.assert_equal(self.opened("rows.nc").t, self.a.t[:3, 2:3])
 
     def test_tables_become_arrays_again(self):
         program("copy", "a.nc::t", "t.csv", "--coordinates")

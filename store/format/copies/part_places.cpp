@@ -1,5 +1,6 @@
 #include "part_places.h"
 
+#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -8,12 +9,15 @@
 #include <fmt/ranges.h>
 
 #include <tessera/dimensions.h>
+#include <tessera/file_attributes.h>
 #include <tessera/geo_reference.h>
 #include <tessera/turned.h>
 
 namespace tessera {
 
 namespace {
+
+constexpr std::string_view coordinates_attribute = "coordinates";
 
 /// The path of the group, with '/' behind it; empty: the top.
 std::string group_of(const std::string& node) {
@@ -25,7 +29,34 @@ bool is_flat(const std::array<Selection::Axis, 2>& axes) {
     return axes[0].dropped || axes[1].dropped || axes[0].count == 0 || axes[1].count == 0;
 }
 
+std::string coordinates_in(const Value& attributes) {
+    const Value* const text = attributes.find(coordinates_attribute);
+    return text != nullptr && text->is_string() ? text->as_string() : std::string();
+}
+
 }  // namespace
+
+void add_coordinates(Value& attributes, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    std::string all = coordinates_in(attributes);
+    for (const std::string& name : names) all.append(all.empty() ? "" : " ").append(name);
+    attributes.set(coordinates_attribute, all);
+}
+
+void erase_coordinate(Value& attributes, const std::string& name) {
+    std::istringstream words(coordinates_in(attributes));
+    std::string left;
+    bool found = false;
+    for (std::string word; words >> word;) {
+        if (word == name) {
+            found = true;
+        } else {
+            left.append(left.empty() ? "" : " ").append(word);
+        }
+    }
+    if (!found) return;
+    left.empty() ? attributes.erase(coordinates_attribute) : attributes.set(coordinates_attribute, left);
+}
 
 void PartPlaces::add(const std::string& node, const ArraySource& array, const std::optional<Selection>& selection) {
     if (!selection) return;
@@ -37,9 +68,28 @@ void PartPlaces::add(const std::string& node, const ArraySource& array, const st
     for (std::size_t d = 0; d < names.size(); ++d) {
         if (names[d]) groups_[group].insert_or_assign(*names[d], axes[d]);
     }
-    const std::string mapping = grid_mapping_in(array.attribute_values());
+    const Value attributes = array.attribute_values();
+    note_scalars(node, attributes, names, axes);
+    const std::string mapping = grid_mapping_in(attributes);
     if (mapping.empty() || axes.size() < 2) return;
     mappings_.insert_or_assign(group + mapping, std::array{axes[axes.size() - 2], axes[axes.size() - 1]});
+}
+
+void PartPlaces::note_scalars(const std::string& node, const Value& attributes, const DimensionNames& names,
+                              const std::vector<Selection::Axis>& axes) {
+    const std::string group = group_of(node);
+    for (const char* const word : {"bounds", "climatology"}) {
+        const Value* const bounds = attributes.find(word);
+        if (bounds != nullptr && bounds->is_string()) bounds_.insert(group + bounds->as_string());
+    }
+    for (std::size_t d = 0; d < names.size(); ++d) {
+        if (!names[d] || !axes[d].dropped) continue;
+        if (names.size() == 1 && node == group + *names[d]) {
+            scalars_.insert(node);
+        } else {
+            dropped_[node].push_back(*names[d]);
+        }
+    }
 }
 
 Value PartPlaces::of_group(const std::string& node, Value attributes) const {
@@ -55,6 +105,16 @@ Value PartPlaces::of_group(const std::string& node, Value attributes) const {
 }
 
 Value PartPlaces::of_array(const std::string& node, Value attributes) const {
+    const auto dropped = dropped_.find(node);
+    if (dropped != dropped_.end() && !bounds_.contains(node)) {
+        std::vector<std::string> scalars = dropped->second;
+        std::erase_if(scalars, [&](const std::string& name) { return !scalars_.contains(group_of(node) + name); });
+        add_coordinates(attributes, scalars);
+    }
+    return of_mapping(node, std::move(attributes));
+}
+
+Value PartPlaces::of_mapping(const std::string& node, Value attributes) const {
     const auto found = mappings_.find(node);
     const Value* const whole = attributes.find(geo_transform_attribute);
     if (found == mappings_.end() || whole == nullptr) return attributes;

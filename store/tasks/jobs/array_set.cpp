@@ -10,6 +10,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/data_set.h>
+#include <tessera/file_attributes.h>
 #include <tessera/part_source.h>
 #include <tessera/shared_source.h>
 #include <tessera/write_computed.h>
@@ -33,14 +34,6 @@ void clean(Value& attributes, const std::set<std::string>& there) {
             attributes.set(name, kept);
         }
     }
-}
-
-void add_scalars(Value& attributes, const std::vector<std::string>& names) {
-    if (names.empty()) return;
-    const Value* const text = attributes.find("coordinates");
-    std::string all = text != nullptr && text->is_string() ? text->as_string() : std::string();
-    for (const std::string& name : names) all.append(all.empty() ? "" : " ").append(name);
-    attributes.set("coordinates", all);
 }
 
 /// The last parts of the paths of all arrays.
@@ -75,7 +68,7 @@ std::shared_ptr<const ArraySet> array_set(const DividedRecipe& divided, const st
             const Value before = opened->source->attribute_values();
             Value attributes = to_file && !copied ? attributes_in_file(*opened->source, opened->from) : before;
             clean(attributes, *there);
-            add_scalars(attributes, scalars);
+            add_coordinates(attributes, scalars);
             if (copied && attributes == before) return std::move(opened->source);
             return shared_source({opened, opened->source.get()}, std::move(attributes));
         };

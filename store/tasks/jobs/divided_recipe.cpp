@@ -14,6 +14,7 @@
 #include <tessera/coordinates.h>
 #include <tessera/derived_source.h>
 #include <tessera/dialect.h>
+#include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/geo_reference.h>
 #include <tessera/measure.h>
@@ -437,16 +438,54 @@ private:
             }
             sets.push_back(*std::move(set));
         }
-        if (!r.new_axis) require_dimension("axis", r.axis);
+        JoinRecipe joined = by_coordinates(r);
+        if (!joined.new_axis) require_dimension("axis", joined.axis);
+        if (joined.new_axis && of_ == Of::set) joined.new_name = stack_scalars(sets);
         bool any = false;
-        for (const std::string& name : names_) any = join(r, sets, name) || any;
+        for (const std::string& name : names_) any = join(joined, sets, name) || any;
         require_some(any, "is joined");
+    }
+
+    /// What is stacked along a dimension of length 1 takes its coordinate along: one array, as if it were concatenated.
+    /// Several get a new dimension.
+    [[nodiscard]] JoinRecipe by_coordinates(JoinRecipe r) const {
+        if (!r.new_axis || !r.keep_ones) return r;
+        if (of_ == Of::set) {
+            r.keep_ones = false;
+            return r;
+        }
+        const DataSet::Member& array = member(recipe_.only.front());
+        const int rank = array.shape.rank();
+        const int along = in_context([] { return "axis"; }, [&] { return find_dimension(r.axis, {}, rank + 1); });
+        if (along == rank || array.shape[along] != 1 || std::cmp_not_equal(array.dimensions.size(), rank)) return r;
+        const auto& name = array.dimensions[static_cast<std::size_t>(along)];
+        if (!name) return r;
+        r.new_axis = false;
+        r.axis = *name;
+        return r;
+    }
+
+    /// Those that run along the new dimension, with their bounds. Of one, the name is that of the dimension.
+    std::optional<std::string> stack_scalars(const std::vector<DataSet>& sets) {
+        for (const std::string& name : names_) {
+            if (is_changing_scalar(sets, name)) scalars_.insert(name);
+        }
+        const auto name = scalars_.size() == 1 ? std::optional(last_of(*scalars_.begin())) : std::nullopt;
+        for (const std::string& scalar : std::set(scalars_)) {
+            if (auto bounds = bounds_of(scalar)) scalars_.insert(*std::move(bounds));
+        }
+        return name;
+    }
+
+    /// A coordinate without dimensions that has another value in each part runs along the new dimension.
+    [[nodiscard]] bool is_changing_scalar(const std::vector<DataSet>& sets, const std::string& name) const {
+        return !is_data(name) && member(name).shape.empty() && !why_not_same(sets, name).empty();
     }
 
     /// Whether it is one of the data that grow. What belongs to a single array is left out where it does not fit.
     bool join(const JoinRecipe& r, const std::vector<DataSet>& sets, const std::string& name) {
         const bool stacked = of_ == Of::one ? name == recipe_.only.front() : is_data(name);
-        const bool grows = r.new_axis ? stacked : member(name).has(r.axis);
+        const bool grows = r.new_axis ? stacked || scalars_.contains(name) : member(name).has(r.axis);
         const std::string why = grows ? why_not_joined(sets, name) : why_not_same(sets, name);
         if (!why.empty()) {
             if (of_ == Of::set || name == recipe_.only.front())
@@ -459,6 +498,7 @@ private:
             return false;
         }
         JoinRecipe one = r;
+        if (scalars_.contains(name)) one.axis = "0";
         for (std::size_t i = 0; i < sets.size(); ++i) one.parts[i].path = sets[i].path_of(name);
         add(name, std::move(one));
         return is_data(name);
@@ -562,6 +602,7 @@ private:
     Of of_;
     View carried_ = {};
     std::optional<SharedSelection> selection_;
+    std::set<std::string> scalars_;  ///< coordinates that are stacked
     DividedRecipe divided_{};
 };
 

@@ -23,6 +23,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/elements_at.h>
 #include <tessera/error_text.h>
+#include <tessera/file_attributes.h>
 #include <tessera/indexed_reduction.h>
 #include <tessera/joined_meaning.h>
 #include <tessera/locate.h>
@@ -361,9 +362,20 @@ private:
         opened_.kept = {stored, first};
         opened_.from = joined_from(*first, options);
         if (decode) opened_.from.like = stored.get();
+        if (r.new_name) name_new(r, options);
         auto joined = join_sources(std::move(names), open_part, options);
         Value attributes = attributes_of_joined(*first, joined->info().shape, options);
+        if (r.new_name) erase_coordinate(attributes, *r.new_name);
         opened_.source = seen(shared_source(std::move(joined), std::move(attributes)));
+    }
+
+    void name_new(const JoinRecipe& r, const JoinOptions& options) {
+        DimensionNames& names = opened_.from.dimension_names;
+        if (names.empty() && options.axis == 0) names.resize(1);
+        const auto axis = static_cast<std::size_t>(options.axis);
+        if (!options.new_axis || axis >= names.size()) return;
+        names[axis] = r.new_name;
+        opened_.from.named = true;
     }
 
     /// Opens parts by `names`: by their paths, and those in memory by names of their own.

@@ -130,9 +130,10 @@ struct JoinRecipe {
     std::vector<Ingredient> parts = {};
     std::string axis = "0";
     bool new_axis = false;
-    bool keep_ones = false;  ///< no new axis where all parts have the length 1 along it
-    bool as_given = false;   ///< parts in the order of their names as text; see arrays_named()
-    View view = {};          ///< of the joined array
+    bool keep_ones = false;                    ///< no new axis where all parts have the length 1 along it
+    std::optional<std::string> new_name = {};  ///< of the new dimension
+    bool as_given = false;                     ///< parts in the order of their names as text; see arrays_named()
+    View view = {};                            ///< of the joined array
 };
 
 /// The labels of groups, as the coordinate of what ReduceRecipe::by makes.
@@ -298,6 +299,7 @@ void visit_options(R& r, const Visit& visit) {
     visit({"axis", "axis", "--axis", "", "", false, true}, r.axis);
     visit({"new_axis", "new_axis"}, r.new_axis);
     visit({"keep_ones", "keep_ones"}, r.keep_ones);
+    visit({"new_name"}, r.new_name);
     visit({"as_given", "as_given", "--as-given", "",
            "keep the given order; sort the matches of a pattern as text: frame-10 before frame-2"},
           r.as_given);
