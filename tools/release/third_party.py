@@ -73,11 +73,15 @@ def fenced(text):
     return "".join(f"    {line}".rstrip() + "\n" for line in text.splitlines())
 
 
-def page():
+def held_packages():
+    """Debian's packages of what the one-file program and the wheels hold."""
     listed = set(listed_packages())
-    packages = packages_of(libraries_of(sorted(listed))) - listed | listed & HEADERS
+    return sorted(packages_of(libraries_of(sorted(listed))) - listed | listed & HEADERS)
+
+
+def page():
     texts, common = {}, set()
-    for package in sorted(packages):
+    for package in held_packages():
         text = copyright_of(package)
         if text is not None:
             texts.setdefault(text, []).append(package)
