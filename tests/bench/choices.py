@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of tools/docs/howto.md: what codecs make of the data of tools/examples.
+"""The figures of tools/docs/howto_hpc.md: what codecs make of the data of tools/examples.
 
     choices.py [FOLDER]      FOLDER (default: a new temporary one, removed afterwards) holds the arrays
 
