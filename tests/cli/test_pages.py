@@ -117,7 +117,8 @@ class Pages(ProgramTest):
                     places[block.file] = at
 
     def test_links_lead_somewhere(self):
-        pages = [README, SOURCE / "CHANGELOG.md", *SOURCE.glob("*/README.md"), *SOURCE.glob("t*/*/README.md"), *PAGES]
+        pages = [*SOURCE.glob("*.md"), *SOURCE.glob(".github/*.md"), *SOURCE.glob("*/README.md"), *SOURCE.glob("t*/*/README.md"),
+                 *PAGES]
         for page in pages:
             for target in re.findall(r"\]\(([^)\s]+)\)", prose(page.read_text())):
                 path, _, anchor = target.partition("#")
@@ -138,6 +139,13 @@ class Pages(ProgramTest):
             todo += [(page.parent / target.partition("#")[0]).resolve()
                      for target in re.findall(r"\]\(([^)#:\s]+)", prose(page.read_text()))]
         self.assertEqual([page.name for page in PAGES if page.resolve() not in seen], [])
+
+    def test_every_page_is_short_and_has_its_place_in_the_site(self):
+        """tools/release/site/build checks the rest, with what it takes from PyPI."""
+        named = (SOURCE / "tools/release/site/mkdocs.yml").read_text()
+        for page in PAGES:
+            self.assertLessEqual(page.read_text().count("\n"), 400, f"{page}: split it by subject")
+            self.assertIn(f": {page.relative_to(SOURCE)}\n", named, "name it in the navigation")
 
 
 if __name__ == "__main__":
