@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FIRST = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tools/docs/howto.md",
-         *(str(page.relative_to(ROOT)) for page in sorted((ROOT / ".github").glob("*.md")))]
+         *(str(page.relative_to(ROOT)) for page in sorted((ROOT / ".github").glob("[A-Z]*.md")))]
 FENCES = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
