@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <tessera/added_rows.h>
 #include <tessera/error_text.h>
+#include <tessera/number_text.h>
 
 #include <algorithm>
 #include <array>
@@ -135,7 +136,7 @@ Value part_value(const CodecPart& part, std::string_view text) {
     std::int64_t number = 0;
     if (whole(std::from_chars(text.data(), end, number))) return number;
     double real = 0;
-    if (part.type == CodecPart::Type::number && whole(std::from_chars(text.data(), end, real))) return real;
+    if (part.type == CodecPart::Type::number && whole(number_from_text(text.data(), end, real))) return real;
     throw invalid_argument("{} is \"{}\", expected a {}number", part.member, text,
                            part.type == CodecPart::Type::whole ? "whole " : "");
 }

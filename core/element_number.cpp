@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/number_text.h>
 #include <tessera/numbers.h>
 
 #include "element_rows.h"
@@ -134,7 +135,7 @@ std::optional<double> double_from_text(std::string_view text) {
     text = trimmed(text);
     if (text.starts_with('+')) text.remove_prefix(1);
     double d = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), d);
+    const auto [end, error] = number_from_text(text.data(), text.data() + text.size(), d);
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
     return d;
 }
@@ -211,7 +212,7 @@ double shortest_double(double v, Encode encode) {
     for (int digits = 0;; ++digits) {
         const auto end = std::to_chars(std::begin(text), std::end(text), v, std::chars_format::scientific, digits).ptr;
         double shorter = 0;
-        std::from_chars(text, end, shorter);
+        (void)number_from_text(text, end, shorter);
         if (encode(shorter) == encode(v)) return shorter;
     }
 }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error.h>
+#include <tessera/number_text.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -41,7 +42,7 @@ std::optional<double> number_of(const std::string& plain) {
     }
     double number = 0;
     const char* const end = plain.data() + plain.size();
-    const auto [stop, error] = std::from_chars(plain.data(), end, number);
+    const auto [stop, error] = number_from_text(plain.data(), end, number);
     if (stop != end || plain.empty() || error == std::errc::invalid_argument) return std::nullopt;
     if (error == std::errc::result_out_of_range) {
         const std::size_t exponent = plain.find('e');

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
+#include <tessera/number_text.h>
 
 #include <tessera/unicode.h>
 
@@ -189,7 +190,7 @@ private:
             return result;
         }
         double v = 0;
-        const auto [stop, error] = std::from_chars(digits.data(), last, v);
+        const auto [stop, error] = number_from_text(digits.data(), last, v);
         if (error != std::errc{} || stop != last) fail("expected a number");
         at_ = end;
         return v;

@@ -12,6 +12,7 @@
 
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
+#include <tessera/number_text.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -63,7 +64,7 @@ std::size_t number_length(std::string_view text) {
 
 double read_double(std::string_view text) {
     double v = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), v).ec == std::errc{}) return v;
+    if (number_from_text(text.data(), text.data() + text.size(), v).ec == std::errc{}) return v;
     // Out of range. from_chars does not say whether too large or too small; a stream does.
     std::istringstream stream{std::string(text)};
     stream.imbue(std::locale::classic());

@@ -15,6 +15,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/little_endian.h>
+#include <tessera/number_text.h>
 #include <tessera/view.h>
 
 #include <tessera/unicode.h>
@@ -102,7 +103,7 @@ std::optional<T> number_of(std::string_view text, bool* out_of_range = nullptr) 
     if (text.starts_with('+') && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
     T value{};
     const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const auto [stop, error] = number_from_text(text.data(), end, value);
     if (out_of_range != nullptr) *out_of_range = error == std::errc::result_out_of_range && stop == end;
     return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
 }

@@ -1,10 +1,11 @@
 #include "gdal_metadata.h"
 
-#include <charconv>
 #include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include <tessera/number_text.h>
 
 namespace tessera {
 
@@ -45,7 +46,7 @@ template <class Number>
 std::optional<Number> number_in(std::string_view text) {
     Number number{};
     const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    const auto [stop, error] = number_from_text(text.data(), end, number);
     return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 

@@ -1,12 +1,12 @@
 #include <tessera/geo_reference.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 #include <tessera/error_text.h>
+#include <tessera/number_text.h>
 
 namespace tessera {
 
@@ -258,7 +258,7 @@ std::vector<double> geo_transform_in(const Value& attributes) {
         const char* const end = at + text.size();
         while (at != end) {
             double number = 0;
-            const auto [stop, error] = std::from_chars(at, end, number);
+            const auto [stop, error] = number_from_text(at, end, number);
             if (error == std::errc()) numbers.push_back(number);
             at = error == std::errc() ? stop : at + 1;
         }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
+#include <tessera/number_text.h>
 
 namespace tessera {
 
@@ -205,7 +206,7 @@ private:
             return literal(begin, v);
         }
         double v = 0;
-        const auto [p, why] = std::from_chars(digits.data(), end, v);
+        const auto [p, why] = number_from_text(digits.data(), end, v);
         if (why == std::errc::result_out_of_range || p != end || why != std::errc{}) {
             throw error(begin, "a number within float64 was expected");
         }

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <system_error>
 
 #include <tessera/error_text.h>
+#include <tessera/number_text.h>
 #include <tessera/numbers.h>
 
 #include "reduced_array.h"
@@ -39,7 +39,7 @@ std::optional<double> percent_in(std::string_view word) {
     if (!word.starts_with('p')) return std::nullopt;
     double percent = 0;
     const char* const end = word.data() + word.size();
-    const auto [stop, error] = std::from_chars(word.data() + 1, end, percent);
+    const auto [stop, error] = number_from_text(word.data() + 1, end, percent);
     const bool fits = error == std::errc() && stop == end && percent >= 0 && percent <= 100;
     return fits ? std::optional(percent) : std::nullopt;
 }

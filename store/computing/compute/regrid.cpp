@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,6 +18,7 @@
 #include <tessera/meaning.h>
 #include <tessera/multiscales.h>
 #include <tessera/ndarray.h>
+#include <tessera/number_text.h>
 #include <tessera/numbers.h>
 #include <tessera/selection_items.h>
 #include <tessera/shared_source.h>
@@ -221,7 +221,7 @@ GridAxis required(std::optional<GridAxis> axis, const ArraySource& array, std::s
 
 double number_in(std::string_view text, std::string_view item) {
     double value = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto [stop, error] = number_from_text(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && stop == text.data() + text.size() && std::isfinite(value)) return value;
     throw invalid_argument("to: expected NAME=FIRST:LAST:STEP, such as lat=-90:90:1, found '{}'", item);
 }

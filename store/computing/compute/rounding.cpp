@@ -24,6 +24,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
+#include <tessera/number_text.h>
 #include <tessera/numbers.h>
 #include <tessera/round_bits.h>
 
@@ -245,7 +246,7 @@ KeptElements kept_elements(const ArraySource& array, const DType& native, const 
 
 double parse_error(std::string_view text) {
     double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto [end, error] = number_from_text(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || !(value > 0) || !std::isfinite(value)) {
         throw invalid_argument("expected a number above 0, found '{}'", text);
     }

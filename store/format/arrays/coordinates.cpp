@@ -1,7 +1,6 @@
 #include <tessera/coordinates.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include <tessera/group.h>
 #include <tessera/locate.h>
 #include <tessera/ndarray.h>
+#include <tessera/number_text.h>
 #include <tessera/numbers.h>
 #include <tessera/parallel.h>
 #include <tessera/part_source.h>
@@ -279,7 +279,7 @@ template <class T>
 std::optional<T> whole_text(std::string_view text) {
     T value = 0;
     const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const auto [stop, error] = number_from_text(text.data(), end, value);
     return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 

@@ -16,6 +16,7 @@
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/geo_reference.h>
+#include <tessera/number_text.h>
 #include <tessera/selection_items.h>
 #include <tessera/turned.h>
 
@@ -547,7 +548,7 @@ struct NamedTurn {
 bool is_decimal(std::string_view text) {
     double number = 0;
     if (text.starts_with('+')) text.remove_prefix(1);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const auto [end, error] = number_from_text(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size();
 }
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <tessera/error_text.h>
+#include <tessera/number_text.h>
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -249,7 +249,7 @@ Redundancy parse_redundancy(std::string_view text) {
     const bool share = text.ends_with('%');
     const std::string_view digits = share ? text.substr(0, text.size() - 1) : text;
     double amount = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), amount);
+    const auto [end, error] = number_from_text(digits.data(), digits.data() + digits.size(), amount);
     const bool read = error == std::errc() && end == digits.data() + digits.size();
     if (read && share && amount >= 0.01 && amount <= 100) {
         return {Redundancy::Kind::share, static_cast<std::uint32_t>(std::lround(amount * 1e4))};
