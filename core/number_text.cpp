@@ -15,7 +15,7 @@ namespace tessera {
 
 namespace {
 
-bool is_digit(char c) {
+bool is_decimal(char c) {
     return c >= '0' && c <= '9';
 }
 
@@ -30,20 +30,20 @@ std::size_t nan_length(std::string_view text) {
     const std::size_t close = text.size() > 3 && text[3] == '(' ? text.find(')', 4) : std::string_view::npos;
     if (close == std::string_view::npos) return 3;
     const auto is_word = [](char c) {
-        return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        return is_decimal(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     };
     return std::ranges::all_of(text.substr(4, close - 4), is_word) ? close + 1 : 3;
 }
 
 /// How long a number without its sign is; 0 if there is none.
-std::size_t number_length(std::string_view text) {
+std::size_t length_of_number(std::string_view text) {
     if (starts_with_word(text, "infinity")) return 8;
     if (starts_with_word(text, "inf")) return 3;
     if (starts_with_word(text, "nan")) return nan_length(text);
     std::size_t at = 0;
     const auto digits = [&] {
         const std::size_t begin = at;
-        while (at < text.size() && is_digit(text[at])) ++at;
+        while (at < text.size() && is_decimal(text[at])) ++at;
         return at - begin;
     };
     std::size_t count = digits();
@@ -64,7 +64,7 @@ std::from_chars_result read(const char* first, const char* last, Real& number,
                             Real (*of_text)(const char*, char**, locale_t)) {
     const std::string_view text(first, static_cast<std::size_t>(last - first));
     const std::size_t sign = text.starts_with('-') ? 1 : 0;
-    const std::size_t length = number_length(text.substr(sign));
+    const std::size_t length = length_of_number(text.substr(sign));
     if (length == 0) return {first, std::errc::invalid_argument};
     // Never freed: threads may still read when the process ends.
     static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);

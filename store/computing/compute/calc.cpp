@@ -21,6 +21,7 @@
 #include "calc_reductions.h"
 #include "converted_source.h"
 #include "expression.h"
+#include "named_operands.h"
 #include "text_comparison.h"
 
 namespace tessera {
@@ -60,9 +61,11 @@ Shape broadcast(std::string_view text, std::span<const CalcOperand> operands, co
 
 class CalcSource final : public ArraySource {
 public:
-    CalcSource(std::string_view text, const Expression& tree, std::vector<CalcOperand> operands,
-               const std::optional<Shape>& shape)
-        : operands_(std::move(operands)), program_(compile_tree(text, tree, operands_)), name_(text) {
+    CalcSource(std::string_view text, const Expression& tree, NamedOperands operands, const std::optional<Shape>& shape)
+        : operands_(std::move(operands.operands)),
+          names_(std::move(operands.names)),
+          program_(compile_tree(text, tree, operands_)),
+          name_(text) {
         info_.dtype = program_.result.dtype();
         info_.shape = broadcast(text, operands_, shape);
         item_ = info_.dtype.size();
@@ -86,6 +89,7 @@ public:
     /// Where the result lies, as its first operand of this shape does, and what its missing elements are.
     [[nodiscard]] Value attribute_values() const override {
         Value attributes = Value::object();
+        if (!names_.empty()) attributes.set(dimensions_attribute, dimension_names_json(names_));
         bool placed = false, marked = false;
         for (const CalcOperand& operand : operands_) {
             const Value own = operand.array->attribute_values();
@@ -184,6 +188,7 @@ private:
     }
 
     std::vector<CalcOperand> operands_;
+    DimensionNames names_;  ///< empty: those of operands, by position
     Program program_;
     std::string name_;
     ArrayInfo info_;
@@ -194,7 +199,8 @@ private:
 
 std::unique_ptr<ArraySource> source_of_tree(std::string_view text, const Expression& tree,
                                             std::vector<CalcOperand> operands, const std::optional<Shape>& shape) {
-    return std::make_unique<CalcSource>(text, tree, std::move(operands), shape);
+    NamedOperands placed = shape ? NamedOperands{.operands = std::move(operands)} : by_names(text, std::move(operands));
+    return std::make_unique<CalcSource>(text, tree, std::move(placed), shape);
 }
 
 std::unique_ptr<ArraySource> calc_source(std::string_view expression, std::vector<CalcOperand> operands,

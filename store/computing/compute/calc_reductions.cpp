@@ -13,6 +13,7 @@
 #include <tessera/copy_array.h>
 #include <tessera/copy_elements.h>
 #include <tessera/derived_source.h>
+#include <tessera/dialect.h>
 #include <tessera/dimensions.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
@@ -32,9 +33,11 @@ namespace {
 class KeptReduction final : public ArraySource {
 public:
     /// `memory`: the bytes up to which it is kept in memory, and in a temporary file else.
-    KeptReduction(std::unique_ptr<ArraySource> reduced, std::shared_ptr<const Grouping> groups, std::int64_t memory,
-                  std::string name)
+    /// `like` has the dimensions, and their coordinates.
+    KeptReduction(std::unique_ptr<ArraySource> reduced, std::shared_ptr<const ArraySource> like,
+                  std::shared_ptr<const Grouping> groups, std::int64_t memory, std::string name)
         : reduced_(std::move(reduced)),
+          like_(std::move(like)),
           groups_(std::move(groups)),
           memory_(memory),
           name_(std::move(name)),
@@ -50,6 +53,11 @@ public:
     }
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     [[nodiscard]] const std::string& name() const override { return name_; }
+    [[nodiscard]] const ArraySource* converted_from() const override { return like_.get(); }
+    [[nodiscard]] Value attribute_values() const override {
+        const DimensionNames names = dimension_names_of(*like_);
+        return names.empty() ? Value::object() : Value{{dimensions_attribute, dimension_names_json(names)}};
+    }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
         if (region.empty()) return;
@@ -109,6 +117,7 @@ private:
     }
 
     std::unique_ptr<ArraySource> reduced_;
+    std::shared_ptr<const ArraySource> like_;
     std::shared_ptr<const Grouping> groups_;
     std::int64_t memory_;
     std::string name_;
@@ -188,8 +197,8 @@ private:
         if (!by.empty()) options.groups = groups(*of.like, options.axes, by);
         // No name that an expression can have.
         std::string name = fmt::format("{} at character {}", node.name, node.at + 1);
-        auto kept = std::make_shared<KeptReduction>(reduce_source(std::move(of.source), options), options.groups,
-                                                    memory_, name);
+        auto kept = std::make_shared<KeptReduction>(reduce_source(std::move(of.source), options), of.like,
+                                                    options.groups, memory_, name);
         operands_.push_back({name, std::move(kept)});
         node.type = Expression::Type::name;
         node.name = std::move(name);
@@ -209,8 +218,10 @@ private:
             return {shared_source(used[0].array), used[0].array};
         std::shared_ptr<const ArraySource> source = source_of_tree(text_, tree, used, std::nullopt);
         Reduced of{shared_source(source), source};
+        const DimensionNames names = dimension_names_of(*source);
         for (auto operand = used.rbegin(); operand != used.rend(); ++operand) {
             if (operand->array->info().shape != source->info().shape) continue;
+            if (!names.empty() && dimension_names_of(*operand->array) != names) continue;
             if (of.like == source || !dimension_names_of(*operand->array).empty()) of.like = operand->array;
         }
         return of;

@@ -20,7 +20,8 @@ public:
         : array_(std::move(array)), info_(array_->info()), attributes_(attributes_as_meant(*array_)) {
         const DimensionNames names = dimension_names_of(*array_);
         for (const auto& name : order) {
-            of_.push_back(static_cast<int>(std::ranges::find(names, name) - names.begin()));
+            const auto at = std::ranges::find(names, name) - names.begin();
+            of_.push_back(at < std::ssize(names) ? static_cast<int>(at) : none);
         }
         info_.shape = in_order(info_.shape);
         info_.chunks = in_order(info_.chunks);
@@ -34,10 +35,14 @@ public:
     [[nodiscard]] std::optional<std::vector<std::byte>> fill_bytes() const override { return array_->fill_bytes(); }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        Region stored(region);
+        const int rank = array_->info().shape.rank();
+        Region stored{Index::filled(rank, 0), Shape::filled(rank, 0)};
         MutableArrayView view = out;
+        view.shape = Shape::filled(rank, 0);
+        view.strides = Strides::filled(rank, 0);
         for (int d = 0; d < region.start.rank(); ++d) {
             const int to = of_[static_cast<std::size_t>(d)];
+            if (to == none) continue;
             stored.start[to] = region.start[d];
             stored.extent[to] = region.extent[d];
             view.shape[to] = out.shape[d];
@@ -48,16 +53,17 @@ public:
 
 private:
     [[nodiscard]] Shape in_order(const Shape& shape) const {
-        Shape made = shape;
-        if (std::cmp_not_equal(shape.rank(), of_.size())) return made;
-        for (int d = 0; d < shape.rank(); ++d) made[d] = shape[of_[static_cast<std::size_t>(d)]];
+        Shape made;
+        if (shape.rank() != array_->info().shape.rank() || shape.empty()) return made;
+        for (const int of : of_) made.push_back(of == none ? 1 : shape[of]);
         return made;
     }
 
     std::unique_ptr<ArraySource> array_;
     ArrayInfo info_;
     Value attributes_;
-    std::vector<int> of_;  ///< of each dimension, that of the array
+    static constexpr int none = -1;
+    std::vector<int> of_;  ///< of each dimension, that of the array; none: it has the length 1
 };
 
 }  // namespace

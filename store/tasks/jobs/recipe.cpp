@@ -195,7 +195,7 @@ private:
         const std::vector<CalcOperand> kept = open_operands(r, open_, lossy, recipe_.selection);
         for (const CalcOperand& operand : kept) opened_.kept.push_back(operand.array);
         auto source = noted_calc_source(r.expression, kept, computing_memory(io_), opened_.notes);
-        opened_.from = calculated_from(kept, source->info());
+        opened_.from = calculated_from(kept, *source);
         source = constant_elsewhere(std::move(source), r.expression, kept, r.raw, io_);
         opened_.source = converted(std::move(source));
     }

@@ -41,8 +41,11 @@ bool has_dimensions_of(const Shape& operand, const Shape& result) {
 
 }  // namespace
 
-ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArrayInfo& result) {
+ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArraySource& made) {
+    const ArrayInfo result = made.info();
     ComputedFrom from{.like = operands.empty() ? nullptr : operands.front().array.get(), .chunks = result.chunks};
+    from.dimension_names = dimension_names_of(made);
+    from.named = !from.dimension_names.empty();
     for (const CalcOperand& operand : operands) {
         if (!from.dimension_names.empty() || !has_dimensions_of(operand.array->info().shape, result.shape)) continue;
         from.dimension_names = dimension_names_of(*operand.array);

@@ -26,10 +26,12 @@ struct CalcOperand {
 ///
 /// Operators and functions give NumPy's results bit for bit, except exp, log, powers and trigonometry, which are the C
 /// library's: + - * / // % ** comparisons & | ^ ~ << >>, where, minimum, maximum, clip, abs, isnan …
-/// (calc_functions()). Operands are broadcast. Dtypes are promoted as in NumPy 2: with literals, float32 stays float32;
-/// with whole literals, integers keep their size. Inexact operations throw: int64 with uint64 (float64 in NumPy), a
-/// literal outside its integer dtype, and an integer raised to a negative power. Integers wrap around; integer division
-/// by zero gives 0. The result is broadcast to `shape`.
+/// (calc_functions()). Operands whose dimensions all have names are matched by them: a dimension of a name has one
+/// length, and its coordinates, where arrays lie in different groups, the same values. Others are broadcast by
+/// position, and so are all to a given `shape`. Dtypes are promoted as in NumPy 2: with literals, float32 stays
+/// float32; with whole literals, integers keep their size. Inexact operations throw: int64 with uint64 (float64 in
+/// NumPy), a literal outside its integer dtype, and an integer raised to a negative power. Integers wrap around;
+/// integer division by zero gives 0. The result is broadcast to `shape`.
 ///
 /// Datetimes and timedeltas can be added, subtracted, compared and selected (where, minimum …), in the largest unit
 /// that divides the units of both operands, as in NumPy; NaT stays NaT. Every other operation throws, and so do months

@@ -13,8 +13,8 @@ namespace tessera {
 /// Whether `order` has just the names of the array's dimensions, and in another order.
 [[nodiscard]] bool reorders(const ArraySource& array, const std::vector<std::optional<std::string>>& order);
 
-/// The array with its dimensions in this order, of which reorders() is true. Elements are read as they are stored; a
-/// chunk of the result is one of the array.
+/// The array with its dimensions in this order, in which all of them are. Others in it get the length 1. Elements are
+/// read as they are stored; a chunk of the result is one of the array.
 [[nodiscard]] std::unique_ptr<ArraySource> transposed_source(std::unique_ptr<ArraySource> array,
                                                              const std::vector<std::optional<std::string>>& order);
 

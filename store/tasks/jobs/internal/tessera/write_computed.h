@@ -29,7 +29,7 @@ struct ComputedFrom {
 
 /// The names of the first operand that has the result's dimensions, also where reductions leave one index of them, and
 /// the chunks of the result.
-[[nodiscard]] ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArrayInfo& result);
+[[nodiscard]] ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArraySource& made);
 /// The names of the dimensions that are left.
 [[nodiscard]] ComputedFrom reduced_from(const ArraySource& array, const ReduceOptions& options);
 /// The chunks of the array, clipped to the result's shape, and its names.
