@@ -15,35 +15,35 @@ namespace tessera {
 
 namespace {
 
-bool is_decimal(char c) {
+bool is_decimal_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-bool starts_with_word(std::string_view text, std::string_view word) {
+bool begins_in_any_case(std::string_view text, std::string_view word) {
     const auto same = [](char a, char b) { return a == b || (a >= 'A' && a <= 'Z' && a - 'A' + 'a' == b); };
     return text.size() >= word.size() &&
            std::equal(word.begin(), word.end(), text.begin(), [&](char b, char a) { return same(a, b); });
 }
 
 /// How long "nan" is, or "nan(letters)".
-std::size_t nan_length(std::string_view text) {
+std::size_t nan_text_length(std::string_view text) {
     const std::size_t close = text.size() > 3 && text[3] == '(' ? text.find(')', 4) : std::string_view::npos;
     if (close == std::string_view::npos) return 3;
     const auto is_word = [](char c) {
-        return is_decimal(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        return is_decimal_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     };
     return std::ranges::all_of(text.substr(4, close - 4), is_word) ? close + 1 : 3;
 }
 
 /// How long a number without its sign is; 0 if there is none.
-std::size_t length_of_number(std::string_view text) {
-    if (starts_with_word(text, "infinity")) return 8;
-    if (starts_with_word(text, "inf")) return 3;
-    if (starts_with_word(text, "nan")) return nan_length(text);
+std::size_t real_length(std::string_view text) {
+    if (begins_in_any_case(text, "infinity")) return 8;
+    if (begins_in_any_case(text, "inf")) return 3;
+    if (begins_in_any_case(text, "nan")) return nan_text_length(text);
     std::size_t at = 0;
     const auto digits = [&] {
         const std::size_t begin = at;
-        while (at < text.size() && is_decimal(text[at])) ++at;
+        while (at < text.size() && is_decimal_digit(text[at])) ++at;
         return at - begin;
     };
     std::size_t count = digits();
@@ -60,11 +60,11 @@ std::size_t length_of_number(std::string_view text) {
 }
 
 template <class Real>
-std::from_chars_result read(const char* first, const char* last, Real& number,
-                            Real (*of_text)(const char*, char**, locale_t)) {
+std::from_chars_result read_real_text(const char* first, const char* last, Real& number,
+                                      Real (*of_text)(const char*, char**, locale_t)) {
     const std::string_view text(first, static_cast<std::size_t>(last - first));
     const std::size_t sign = text.starts_with('-') ? 1 : 0;
-    const std::size_t length = length_of_number(text.substr(sign));
+    const std::size_t length = real_length(text.substr(sign));
     if (length == 0) return {first, std::errc::invalid_argument};
     // Never freed: threads may still read when the process ends.
     static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
@@ -82,11 +82,11 @@ std::from_chars_result read(const char* first, const char* last, Real& number,
 }  // namespace
 
 std::from_chars_result real_from_text(const char* first, const char* last, float& number) {
-    return read<float>(first, last, number, ::strtof_l);
+    return read_real_text<float>(first, last, number, ::strtof_l);
 }
 
 std::from_chars_result real_from_text(const char* first, const char* last, double& number) {
-    return read<double>(first, last, number, ::strtod_l);
+    return read_real_text<double>(first, last, number, ::strtod_l);
 }
 
 }  // namespace tessera

@@ -2,12 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include <tessera/system_calls.h>
 
 namespace tessera {
 
@@ -51,12 +52,12 @@ Permissions permissions_from(const struct stat& status) {
 }
 
 std::string access_list(int file, bool* supported) {
-    return attribute(supported, [&](char* to, std::size_t size) { return ::fgetxattr(file, access_name, to, size); });
+    return attribute(supported, [&](char* to, std::size_t size) { return os::attribute(file, access_name, to, size); });
 }
 
 std::string default_list(int folder, bool* supported) {
     return attribute(supported,
-                     [&](char* to, std::size_t size) { return ::fgetxattr(folder, default_name, to, size); });
+                     [&](char* to, std::size_t size) { return os::attribute(folder, default_name, to, size); });
 }
 
 std::string access_list_at(int folder, const char* name, bool* supported) {
@@ -68,7 +69,7 @@ std::string access_list_at(int folder, const char* name, bool* supported) {
     if (end.size < path.size()) {
         bool here = true;
         std::string list = attribute(
-            &here, [&](char* to, std::size_t size) { return ::lgetxattr(path.data(), access_name, to, size); });
+            &here, [&](char* to, std::size_t size) { return os::attribute(path.data(), access_name, to, size); });
         if (!here && supported != nullptr) *supported = false;
         if (!list.empty() || errno != ENOENT) return list;
     }
@@ -99,8 +100,8 @@ bool give_permissions(int file, const Permissions& now, const Permissions& wante
         return kept;
     }
     if (target.list.empty()) {
-        (void)::fremovexattr(file, access_name);
-    } else if (::fsetxattr(file, access_name, target.list.data(), target.list.size(), 0) == 0) {
+        os::remove_attribute(file, access_name);
+    } else if (os::set_attribute(file, access_name, target.list)) {
         return kept;  // the mode is in the list
     } else {
         target.mode &= ~group_bits;  // the group's bits are those of all in the list

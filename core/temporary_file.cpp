@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <tessera/byte_io.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,7 +41,7 @@ bool TemporaryFile::rename(const char* name) {
 bool TemporaryFile::rename_new(const char* name) {
     // Unlike renameat2() with RENAME_NOREPLACE, every file system with hard links has this.
     if (::linkat(folder_, temporary_.c_str(), folder_, name, 0) == 0) return true;
-    if (errno == EEXIST || ::renameat2(folder_, temporary_.c_str(), folder_, name, RENAME_NOREPLACE) != 0) return false;
+    if (errno == EEXIST || !os::rename_new(folder_, temporary_.c_str(), folder_, name)) return false;
     temporary_.clear();
     return true;
 }

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include <tessera/own_helper.h>
+#include <tessera/system_calls.h>
 
 #include "foreign.h"
 #include "helper_process.h"
@@ -109,8 +109,7 @@ std::vector<std::string> helper_places(ForeignLibrary library) {
 void be_own_helper() {
     own_places() = {"/proc/self/exe"};
     // Where /proc is not mounted, the path by which this program was started, if that is absolute.
-    const auto* const started = std::bit_cast<const char*>(::getauxval(AT_EXECFN));
-    if (started != nullptr && *started == '/') own_places().emplace_back(started);
+    if (std::string started = os::started_by(); started.starts_with('/')) own_places().push_back(std::move(started));
 }
 
 bool is_helper(int argc, const char* const* argv) {

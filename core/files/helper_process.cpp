@@ -6,10 +6,8 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +34,7 @@
 #include <tessera/fork.h>
 #include <tessera/memory_account.h>
 #include <tessera/parallel.h>
+#include <tessera/system_calls.h>
 
 #include "foreign_socket.h"
 #include "wire.h"
@@ -134,14 +133,9 @@ struct HelperFiles {
     explicit HelperFiles(ForeignLibrary library) {
         std::array<int, 2> ends{-1, -1};
         const std::lock_guard lock(library_mutex(LibraryMutex::readers));
-        constexpr unsigned close_on_exec = 1, allow_sealing = 2;
-        memory = static_cast<int>(::syscall(SYS_memfd_create, helper_name, close_on_exec | allow_sealing));
+        memory = os::shared_memory(helper_name);
         if (memory >= 0) memory = raised(memory);
-        if (memory < 0 || ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
-            const int why = errno;
-            ::close(memory);
-            throw io_error("making memory to share for", std::string(name_of(library)), why);
-        }
+        if (memory < 0) throw io_error("making memory to share for", std::string(name_of(library)), errno);
         if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0) far = raised(ends[1]);
         if (far < 0) {
             const int why = errno;
@@ -212,8 +206,7 @@ public:
         if (wish.take) wish.take(space_->map(wish.space));
         if (used_ > kept_space) {
             space_->map(0);
-            constexpr int free = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-            (void)::fallocate(memory_, free, 0, static_cast<off_t>(std::exchange(used_, 0)));
+            (void)os::punch(memory_, 0, std::exchange(used_, 0));
         }
         return bytes;
     }
@@ -276,10 +269,7 @@ private:
         constexpr std::uint64_t step = std::uint64_t{1} << 20U;      // no call for each small request
         if (sanitized || more > UINT64_MAX / 2) more = UINT64_MAX / 2;
         const std::uint64_t wanted = (memory_at_start_ + beside + more) / step;
-        rlimit limit{};
-        if (std::exchange(limited_to_, wanted) == wanted || ::prlimit(child_, RLIMIT_AS, nullptr, &limit) != 0) return;
-        limit.rlim_cur = sanitized ? limit.rlim_max : std::min<rlim_t>(limit.rlim_max, wanted * step);
-        (void)::prlimit(child_, RLIMIT_AS, &limit, nullptr);
+        if (std::exchange(limited_to_, wanted) != wanted) (void)os::limit_memory(child_, wanted * step, sanitized);
     }
 
     /// Returns the answer, or what the helper threw.

@@ -5,6 +5,7 @@
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/parallel.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,8 +55,7 @@ void KeptFile::forget(std::uint64_t at, std::uint64_t size) noexcept {
     const std::lock_guard guard(mutex_);
     // Where holes cannot be made, the room is free again at the end.
     if (file_ && size > 0) {
-        (void)::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at),
-                          static_cast<off_t>((size + page - 1) / page * page));
+        (void)os::punch(file_.get(), at, (size + page - 1) / page * page);
     }
 }
 

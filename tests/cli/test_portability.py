@@ -3,6 +3,8 @@ by strace, and what commands leave is the same as with it. tools/docs/portabilit
 
 import hashlib
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -30,6 +32,22 @@ STEPS = [
     ["seal", "a", "--parity", "5%"],
     ["verify", "a"],
 ]
+
+
+SOURCE = pathlib.Path(os.environ["TESSERA_SOURCE"])
+# What core/system_calls.cpp alone may name.
+LINUX = re.compile(r"\b(renameat2|RENAME_(NOREPLACE|EXCHANGE)|statx|STATX_\w+|syncfs|copy_file_range|FICLONE|fallocate|O_TMPFILE|O_PATH|"
+                   r"F_OFD_\w+|F_ADD_SEALS|memfd_create|prlimit|prctl|getauxval|[fl]?(get|set|remove|list)xattr|syscall)\s*[(,;|)]|"
+                   r"#include <(linux/|sys/(xattr|prctl|auxv|vfs|syscall)\.h)")
+
+
+class OneFile(unittest.TestCase):
+    def test_the_library_calls_linux_in_one_source(self):
+        for room in ("core", "codecs", "store"):
+            for file in sorted([*(SOURCE / room).rglob("*.cpp"), *(SOURCE / room).rglob("*.h")]):
+                for number, line in enumerate(file.read_text().splitlines(), 1):
+                    if file.name != "system_calls.cpp" and not line.lstrip().startswith("//"):
+                        self.assertIsNone(LINUX.search(line.partition("  //")[0]), f"{file}:{number}: has its place in core/system_calls.cpp")
 
 
 @unittest.skipIf(shutil.which("strace") is None, "no strace")

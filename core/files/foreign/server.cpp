@@ -4,10 +4,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -26,6 +24,7 @@
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/own_helper.h>
+#include <tessera/system_calls.h>
 
 #include "../foreign_socket.h"
 
@@ -165,13 +164,6 @@ std::uint64_t memory_now() {
     return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Files that the parent had open for programs that it starts.
-void close_others() {
-    constexpr unsigned first = helper_memory + 1, most = 1U << 16U;
-    if (::syscall(SYS_close_range, first, ~0U, 0U) == 0) return;
-    for (unsigned i = first; i <= most; ++i) ::close(static_cast<int>(i));
-}
-
 /// The answer to who starts it by hand.
 int explain() {
     constexpr std::string_view text =
@@ -209,12 +201,12 @@ int serve_foreign(int argc, const char* const* argv, std::vector<std::span<const
     tasks_now = std::move(tasks);
     tasks_now.emplace_back(test_tasks);
     if (!is_helper(argc, argv)) return explain();
-    close_others();
-    ::signal(SIGXFSZ, SIG_IGN);  // an error of writing says it
+    os::close_from(helper_memory + 1);  // files that the parent had open for programs that it starts
+    ::signal(SIGXFSZ, SIG_IGN);         // an error of writing says it
     ParentWatch::begin();
     const rlimit no_core{};
     (void)::setrlimit(RLIMIT_CORE, &no_core);
-    (void)::prctl(PR_SET_NAME, helper_name);
+    os::name_process(helper_name);
     const std::string_view build = build_id();
     const ForeignHead hello{.kind = ForeignHead::Kind::hello, .size = build.size(), .place = memory_now()};
     if (!send_all(helper_socket, hello, std::as_bytes(std::span(build)))) return 1;

@@ -28,6 +28,7 @@
 #include <tessera/own_names.h>
 #include <tessera/shared_source.h>
 #include <tessera/slices.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -119,7 +120,7 @@ std::string why_not_there(const std::string& folder) {
         if (status.st_uid != ::geteuid()) return "it belongs to another user";
         if (::access(path.c_str(), W_OK | X_OK) != 0) return "it cannot be written to";
     }
-    const Descriptor open(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const Descriptor open(::open(folder.c_str(), os::lookup | O_DIRECTORY | O_CLOEXEC));
     try {
         require_unsealed(open.get(), "", {});
     } catch (const Error& e) {

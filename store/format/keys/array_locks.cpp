@@ -39,6 +39,7 @@
 #include <tessera/error_text.h>
 #include <tessera/fork.h>
 #include <tessera/permissions.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -259,11 +260,7 @@ private:
         range.l_whence = SEEK_SET;
         range.l_start = static_cast<off_t>(byte);
         range.l_len = 1;
-        int done = 0;
-        do {
-            done = ::fcntl(file_.get(), F_OFD_SETLK, &range);
-        } while (done != 0 && errno == EINTR);
-        return done;
+        return os::lock(file_.get(), range, false);
     }
 
     /// Whether the name no longer leads to the open file.

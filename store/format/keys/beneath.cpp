@@ -21,16 +21,15 @@
 #include "beneath.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <tessera/error.h>
+#include <tessera/system_calls.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <optional>
 #include <thread>
 
 #include "keys.h"
@@ -63,7 +62,7 @@ int open_part_by_part(int directory, const char* path, int flags, mode_t mode) {
     Descriptor above;
     for (std::size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
         const std::string part(rest.substr(0, slash));
-        Descriptor next(open_part(above ? above.get() : directory, part.c_str(), O_PATH | O_DIRECTORY));
+        Descriptor next(open_part(above ? above.get() : directory, part.c_str(), os::lookup | O_DIRECTORY));
         if (!next) return -1;
         above = std::move(next);
         rest.remove_prefix(slash + 1);
@@ -71,30 +70,8 @@ int open_part_by_part(int directory, const char* path, int flags, mode_t mode) {
     return open_part(above ? above.get() : directory, std::string(rest).c_str(), flags, mode);
 }
 
-namespace {
-
-/// openat2() without following links; nullopt if the call does not exist or a sandbox forbids it.
-std::optional<int> open_at_2(int directory, const char* path, int flags, mode_t mode) {
-    static std::atomic<bool> has_openat2 = true;
-    if (!has_openat2) return std::nullopt;
-    open_how how{};
-    how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
-    how.mode = (flags & O_CREAT) != 0 ? mode : 0;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-    long fd = -1;
-    do {
-        fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
-    } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-    // EPERM: from a sandbox that forbids the call, but also from the kernel for some files.
-    if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-    if (errno == ENOSYS) has_openat2 = false;
-    return std::nullopt;
-}
-
-}  // namespace
-
 int open_beneath(int directory, const char* path, int flags, mode_t mode) {
-    const auto fd = open_at_2(directory, path, flags, mode);
+    const auto fd = os::open_beneath(directory, path, flags, mode);
     return fd ? *fd : open_part_by_part(directory, path, flags, mode);
 }
 

@@ -6,13 +6,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fs.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <tessera/descriptor.h>
 #include <tessera/error.h>
 #include <tessera/permissions.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <array>
@@ -102,12 +101,12 @@ void copy_entry(int from_folder, const char* from, int to_folder, const char* to
 
 bool copy_in_kernel(int from, int to, std::uint64_t size, std::atomic<bool>& clones) {
     if (clones.load(std::memory_order_relaxed)) {
-        if (::ioctl(to, FICLONE, from) == 0) return true;
+        if (os::clone(to, from)) return true;
         clones.store(false, std::memory_order_relaxed);
     }
     std::uint64_t done = 0;
     while (done < size) {
-        const ssize_t n = ::copy_file_range(from, nullptr, to, nullptr, static_cast<std::size_t>(size - done), 0);
+        const ssize_t n = os::copy_range(from, to, static_cast<std::size_t>(size - done));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG)) {
             throw io_error("copying", "a file", errno);
@@ -119,7 +118,7 @@ bool copy_in_kernel(int from, int to, std::uint64_t size, std::atomic<bool>& clo
 }
 
 bool rename_new(int from_folder, const char* from, int to_folder, const char* to) {
-    if (::renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0) return true;
+    if (os::rename_new(from_folder, from, to_folder, to)) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
     struct stat status {};  // a file system without this flag
     if (::fstatat(to_folder, to, &status, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -140,7 +139,7 @@ bool move_across(int from_folder, const char* from, int to_folder, const char* t
     try {
         copy_entry(from_folder, from, to_folder, hidden.c_str(), path);
         const Descriptor there(open_at(to_folder, hidden.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-        if (!there || ::syncfs(there.get()) != 0) throw io_error("writing to the disk", path, errno);
+        if (!there || !os::sync_file_system(there.get())) throw io_error("writing to the disk", path, errno);
     } catch (...) {
         remove_beneath(to_folder, hidden.c_str(), path);
         throw;

@@ -31,6 +31,7 @@
 #include <tessera/parallel.h>
 #include <tessera/permissions.h>
 #include <tessera/store_kind.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -240,13 +241,13 @@ void DestinationLock::State::release() noexcept {
 
 /// False if a folder vanished meanwhile.
 bool DestinationLock::State::open_parent(const StoreOptions& options) {
-    parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
+    parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), os::lookup | O_DIRECTORY));
     if (parent) return true;
     if (errno != ENOENT) throw io_error("opening", folder.string(), errno);
     const auto missing =
         in_context([&] { return place.string(); }, [&] { return make_directories(folder, options.durability); });
     made.insert(made.begin(), missing.begin(), missing.end());
-    parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
+    parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), os::lookup | O_DIRECTORY));
     if (!parent && errno != ENOENT) throw io_error("opening", folder.string(), errno);
     return bool(parent);
 }

@@ -8,6 +8,7 @@
 #include <tessera/descriptor.h>
 #include <tessera/error.h>
 #include <tessera/fnv.h>
+#include <tessera/system_calls.h>
 
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ std::vector<fs::path> make_directories(const fs::path& path, Durability durabili
 
 void remove_tree(const fs::path& path) {
     const fs::path above = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    const Descriptor directory(open_at(AT_FDCWD, above.c_str(), O_PATH | O_DIRECTORY));
+    const Descriptor directory(open_at(AT_FDCWD, above.c_str(), os::lookup | O_DIRECTORY));
     if (!directory && is_absent(errno)) return;
     if (!directory) throw io_error("opening", above.string(), errno);
     remove_beneath(directory.get(), path.filename().c_str(), path.string());

@@ -16,6 +16,7 @@
 #include <tessera/file_source.h>
 #include <tessera/key_value_store.h>
 #include <tessera/store_kind.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "array_locks.h"
 #include "beneath.h"
@@ -384,16 +385,16 @@ public:
         const Spot place = spot(key, Make::yes);
         const std::string folder = path_of(key.substr(0, key.rfind('/') + 1));
         if (::faccessat(place.fd, ".", W_OK | X_OK, AT_EACCESS) != 0) throw io_error("writing in", folder, errno);
-        struct statx there {};
-        const bool exists = stat_extended(place.fd, place.name, there);
-        const bool link = exists && S_ISLNK(there.stx_mode);
-        if (exists && !link && !S_ISREG(there.stx_mode)) {
-            throw io_error("replacing", path_of(key), S_ISDIR(there.stx_mode) ? EISDIR : EEXIST);
+        os::Facts there;
+        const bool exists = facts_of(place.fd, place.name, there);
+        const bool link = exists && S_ISLNK(there.mode);
+        if (exists && !link && !S_ISREG(there.mode)) {
+            throw io_error("replacing", path_of(key), S_ISDIR(there.mode) ? EISDIR : EEXIST);
         }
-        struct statx around {};
-        if (!exists || link) (void)stat_extended(place.fd, ".", around);
-        const struct statx& seen = exists && !link ? there : around;
-        if ((seen.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
+        os::Facts around;
+        if (!exists || link) (void)facts_of(place.fd, ".", around);
+        const os::Facts& seen = exists && !link ? there : around;
+        if (seen.immutable) {
             throw Error(ErrorCode::io, fmt::format("replacing {}: it is immutable (lsattr shows it, chattr changes it)",
                                                    exists ? path_of(key) : folder));
         }
@@ -517,7 +518,7 @@ public:
         const int root = find_root();
         std::string above(prefix.empty() ? "." : prefix);
         for (std::uint32_t n = 0; n < levels; ++n) above += "/..";
-        const Descriptor folder(root < 0 ? -1 : open_at(root, above.c_str(), O_PATH | O_DIRECTORY));
+        const Descriptor folder(root < 0 ? -1 : open_at(root, above.c_str(), os::lookup | O_DIRECTORY));
         struct stat status {};
         const std::string own(key.substr(0, key.find('/')));
         if (!folder || ::fstatat(folder.get(), own.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -590,17 +591,14 @@ private:
     }
 
     /// The device and the mount: files can be renamed only if both agree.
-    using Mount = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
-    static Mount mount_of(const struct statx& status) {
-        const bool known = (status.stx_mask & STATX_MNT_ID) != 0;
-        return {status.stx_dev_major, status.stx_dev_minor, known ? status.stx_mnt_id : 0};
-    }
+    using Mount = std::pair<std::uint64_t, std::uint64_t>;
+    static Mount mount_of(const os::Facts& facts) { return {facts.device, facts.mount}; }
     [[nodiscard]] Mount root_mount() const {
         const std::lock_guard guard(locks_mutex_);
         if (!root_mount_) {
-            struct statx status {};
-            (void)stat_extended(find_root(), ".", status);
-            root_mount_ = mount_of(status);
+            os::Facts facts;
+            (void)facts_of(find_root(), ".", facts);
+            root_mount_ = mount_of(facts);
         }
         return *root_mount_;
     }

@@ -22,6 +22,7 @@
 #include <tessera/error_text.h>
 #include <tessera/outside.h>
 #include <tessera/own_names.h>
+#include <tessera/system_calls.h>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ int open_below(int root, const std::string& path, int flags, bool follow) {
     if (follow && own == std::string::npos) return open_at(root, path.c_str(), flags);
     const int fd = open_beneath(root, path.c_str(), flags);
     if (fd >= 0 || errno != ELOOP || !follow || own == 0) return fd;
-    const Descriptor outside(open_at(root, path.substr(0, own - 1).c_str(), O_PATH | O_DIRECTORY));
+    const Descriptor outside(open_at(root, path.substr(0, own - 1).c_str(), os::lookup | O_DIRECTORY));
     return outside ? open_beneath(outside.get(), path.c_str() + own, flags) : -1;
 }
 
@@ -126,7 +127,7 @@ bool DirectoryTree::is_direct(std::string_view key) const {
     const int root = find_root();
     const std::size_t slash = key.rfind('/');
     if (root < 0 || slash == key.npos || folders_.find(key.substr(0, slash))) return true;
-    const Descriptor folder(open_beneath(root, std::string(key.substr(0, slash)).c_str(), O_PATH | O_DIRECTORY));
+    const Descriptor folder(open_beneath(root, std::string(key.substr(0, slash)).c_str(), os::lookup | O_DIRECTORY));
     return folder || errno != ELOOP;
 }
 
@@ -258,10 +259,8 @@ bool DirectoryTree::is_value(int fd, std::string_view key, struct stat& status) 
     return false;
 }
 
-bool DirectoryTree::stat_extended(int root, const std::string& path, struct statx& status) const {
-    if (::statx(root, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MODE | STATX_MNT_ID, &status) == 0) {
-        return true;
-    }
+bool DirectoryTree::facts_of(int root, const std::string& path, os::Facts& facts) const {
+    if (os::facts_of(root, path.c_str(), facts)) return true;
     if (is_absent(errno)) return false;
     throw io_error("reading", path_of(path), errno);
 }
@@ -283,10 +282,10 @@ bool DirectoryTree::stat_value(std::string_view key, struct stat& status) const 
 }
 
 int DirectoryTree::stat_within(int root, const std::string& path, struct stat& status) const {
-    Descriptor fd(open_without_links(root, path.c_str(), O_PATH));
+    Descriptor fd(open_without_links(root, path.c_str(), os::lookup));
     // Without openat2() a link at the end is opened itself.
     const bool link = fd && ::fstat(fd.get(), &status) == 0 && S_ISLNK(status.st_mode);
-    if (link || (!fd && errno == ELOOP)) fd = Descriptor(open_at(root, path.c_str(), O_PATH));
+    if (link || (!fd && errno == ELOOP)) fd = Descriptor(open_at(root, path.c_str(), os::lookup));
     if (fd && leads_out(fd.get())) {
         errno = ENOENT;
         return -1;

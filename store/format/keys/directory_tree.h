@@ -7,6 +7,7 @@
 #include <tessera/descriptor.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
+#include <tessera/system_calls.h>
 
 #include <atomic>
 #include <cerrno>
@@ -107,7 +108,7 @@ protected:
     /// anything else that is not a file.
     [[nodiscard]] bool is_value(int fd, std::string_view key, struct stat& status) const;
     /// The status of a name, not following links; false if it does not exist.
-    [[nodiscard]] bool stat_extended(int root, const std::string& path, struct statx& status) const;
+    [[nodiscard]] bool facts_of(int root, const std::string& path, os::Facts& facts) const;
     /// Whether the key exists, as a file; fetches its present status.
     [[nodiscard]] bool stat_value(std::string_view key, struct stat& status) const;
     static bool is_directory(int at, const char* path);

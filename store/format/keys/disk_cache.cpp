@@ -8,6 +8,8 @@
 #include <tessera/error_text.h>
 #include <tessera/fork.h>
 #include <tessera/remote_options.h>
+#include <tessera/system_calls.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -321,11 +323,7 @@ bool DiskCache::lock(std::uint64_t byte, short type, bool wait) const noexcept {
     area.l_whence = SEEK_SET;
     area.l_start = static_cast<off_t>(byte);
     area.l_len = 1;
-    int result = -1;
-    do {
-        result = ::fcntl(mark_.get(), wait ? F_OFD_SETLKW : F_OFD_SETLK, &area);
-    } while (result != 0 && errno == EINTR);
-    return result == 0;
+    return os::lock(mark_.get(), area, wait) == 0;
 }
 
 // ---- the bound

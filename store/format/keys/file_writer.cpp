@@ -29,18 +29,14 @@
 #include "file_writer.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
-#include <linux/magic.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <tessera/error.h>
 #include <tessera/permissions.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <ctime>
 #include <utility>
@@ -58,23 +54,14 @@ std::string folder_of(std::string_view key) {
     return std::string(key.substr(0, key.rfind('/') == std::string_view::npos ? 0 : key.rfind('/')));
 }
 
-/// Whether syncfs() writes all of a file system to the disk. On these types it reaches only the system's memory, and
-/// only fsync() of each file is passed on to the server.
-bool syncs_as_a_whole(int folder) {
-    constexpr std::array<std::uint32_t, 4> others{FUSE_SUPER_MAGIC, V9FS_MAGIC, CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
-    struct statfs status {};
-    return ::fstatfs(folder, &status) == 0 &&
-           std::ranges::find(others, static_cast<std::uint32_t>(status.f_type)) == others.end();
-}
-
 }  // namespace
 
 bool FolderSync::syncs_together(int root) const {
-    return durability_ == Durability::commit && (root < 0 || syncs_as_a_whole(root));
+    return durability_ == Durability::commit && (root < 0 || os::syncs_as_a_whole(root));
 }
 
 void FolderSync::later(int root) {
-    whole_ = root < 0 || syncs_as_a_whole(root);
+    whole_ = root < 0 || os::syncs_as_a_whole(root);
     later_ = durability_ != Durability::none && whole_;
 }
 
@@ -90,13 +77,11 @@ void FolderSync::changed(int root, std::string_view key) {
 }
 
 void FolderSync::placed(int root, std::string_view key, int folder, const char* name) {
-    struct statfs system {};
-    if (fuse_ < 0) fuse_ = ::fstatfs(folder, &system) == 0 && system.f_type == FUSE_SUPER_MAGIC ? 1 : 0;
+    if (fuse_ < 0) fuse_ = os::is_fuse(folder) ? 1 : 0;
     if (fuse_ > 0) {
         // After link() and rename() some programs behind FUSE report a wrong size (gocryptfs: that of the encrypted
         // file), which the kernel keeps for a while. Unless it is asked for a fresh one.
-        struct statx fresh {};
-        (void)::statx(folder, name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &fresh);
+        os::refresh(folder, name);
     }
     changed(root, key);
 }
@@ -110,7 +95,7 @@ void FolderSync::sync(int root) {
     const std::lock_guard one(syncing_);
     if (later_) {
         // Too many folders to list: sync the whole file system.
-        if (root >= 0 && ::syncfs(root) != 0) throw io_error("writing to the disk", store_, errno);
+        if (root >= 0 && !os::sync_file_system(root)) throw io_error("writing to the disk", store_, errno);
         later_ = false;
     }
     std::set<std::string> folders;
@@ -139,13 +124,14 @@ void FolderSync::sync(int root, std::set<std::uint64_t>& done) {
         last_ = std::string(none);
     }
     if (::fstat(root, &status) != 0) throw io_error("reading", store_, errno);
-    if (done.insert(status.st_dev).second && ::syncfs(root) != 0) throw io_error("writing to the disk", store_, errno);
+    if (done.insert(status.st_dev).second && !os::sync_file_system(root))
+        throw io_error("writing to the disk", store_, errno);
     later_ = false;
 }
 
 void FolderSync::sync_folders(int root, const std::set<std::string>& folders) const {
     constexpr std::size_t few = 2;
-    if (folders.size() <= few) {
+    if (folders.size() <= few || !os::syncs_file_systems) {
         for (const std::string& folder : folders) sync_folder(root, folder);
         return;
     }
@@ -159,7 +145,7 @@ void FolderSync::sync_folders(int root, const std::set<std::string>& folders) co
         struct stat status {};
         if (fd < 0 || ::fstat(fd, &status) != 0) throw io_error("opening", join_key(store_, folder), errno);
         if (!done.insert(status.st_dev).second) continue;
-        if (::syncfs(fd) != 0) throw io_error("writing to the disk", join_key(store_, folder), errno);
+        if (!os::sync_file_system(fd)) throw io_error("writing to the disk", join_key(store_, folder), errno);
     }
 }
 
@@ -193,7 +179,7 @@ void FileWriter::write_at(std::uint64_t offset, ByteSpan bytes) {
 }
 
 bool FileWriter::clone(int from) {
-    return ::ioctl(file_.file(), FICLONE, from) == 0;
+    return os::clone(file_.file(), from);
 }
 
 void FileWriter::share_like(int from) {
@@ -274,7 +260,7 @@ void HeldFiles::finished(const std::string& key, std::string temporary) {
 void HeldFiles::sync() {
     for (const auto& [device, key] : file_systems_) {
         const Spot spot = spot_(key);
-        if (spot.fd >= 0 && ::syncfs(spot.fd) == 0) continue;
+        if (spot.fd >= 0 && os::sync_file_system(spot.fd)) continue;
         throw io_error("writing to the disk", join_key(store_, key), spot.fd < 0 ? ENOENT : errno);
     }
 }

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/file_source.h>
+#include <tessera/system_calls.h>
 #include <tessera/value.h>
 #include <tessera/zarr_names.h>
 #include <unistd.h>
@@ -94,7 +95,7 @@ FollowedLinks::Opened FollowedLinks::open(int root, const std::string& key, int 
         const std::size_t end = std::min(key.find('/', begin), key.size());
         const bool is_last = end == key.size();
         const std::string part = key.substr(begin, end - begin);
-        const int how = is_last ? flags : O_PATH | O_DIRECTORY;
+        const int how = is_last ? flags : os::lookup | O_DIRECTORY;
         Descriptor next(open_beneath(at, part.c_str(), how));
         bool is_start = false;
         if (!next && errno == ELOOP) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <tessera/byte_io.h>
 #include <tessera/error.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ constexpr std::size_t longest_run = std::size_t{1} << 20;  ///< bytes that are s
 constexpr mode_t own = 0600;
 
 Descriptor without_name(const std::string& folder) {
-    return Descriptor(open_at(AT_FDCWD, folder.c_str(), O_RDWR | O_TMPFILE, own));
+    return Descriptor(os::open_unnamed(AT_FDCWD, folder.c_str(), O_RDWR, own));
 }
 
 /// For file systems without O_TMPFILE: the file loses its name at once.

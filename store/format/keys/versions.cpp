@@ -20,6 +20,7 @@
 
 #include <tessera/descriptor.h>
 #include <tessera/fork.h>
+#include <tessera/system_calls.h>
 
 #include <ctime>
 
@@ -33,7 +34,7 @@ namespace {
 /// Whether futimens keeps nanoseconds; nullopt if that cannot be tried out here.
 std::optional<bool> try_out(int folder, dev_t device) {
     constexpr mode_t own = 0600;
-    const Descriptor file(open_at(folder, ".", O_WRONLY | O_TMPFILE, own));
+    const Descriptor file(os::open_unnamed(folder, ".", O_WRONLY, own));
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || status.st_dev != device) return std::nullopt;
     const timespec fine{.tv_sec = status.st_mtim.tv_sec, .tv_nsec = 123'456'789};

@@ -7,6 +7,7 @@
 #include <tessera/error_text.h>
 #include <tessera/own_names.h>
 #include <tessera/store_kind.h>
+#include <tessera/system_calls.h>
 #include <tessera/value.h>
 
 #include <algorithm>
@@ -74,7 +75,7 @@ namespace {
 void require_no_builder(const PlaceView& place, const std::string& lock_name) {
     if (!is_local(place.store.name())) return;
     const std::string folder = place_name(place);
-    const Descriptor opened(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
+    const Descriptor opened(open_at(AT_FDCWD, folder.c_str(), os::lookup | O_DIRECTORY));
     if (!opened) return;
     const auto builder = destination_builder(opened.get(), lock_name);
     if (!builder) return;

@@ -19,6 +19,7 @@
 #include <tessera/descriptor.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
+#include <tessera/system_calls.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -37,7 +38,7 @@ namespace tessera {
 namespace fs = std::filesystem;
 
 void exchange_directories(const fs::path& built, const fs::path& old) {
-    if (::renameat2(AT_FDCWD, built.c_str(), AT_FDCWD, old.c_str(), RENAME_EXCHANGE) == 0) return;
+    if (os::exchange(built.c_str(), old.c_str())) return;
     if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) throw io_error("cannot replace", old.string(), errno);
     // Without support for the exchange: two steps. Between them neither is in place, but both are complete.
     fs::path aside = old;

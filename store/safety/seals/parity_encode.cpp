@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <tessera/descriptor.h>
 #include <tessera/error_text.h>
+#include <tessera/system_calls.h>
 
 #include <algorithm>
 #include <array>
@@ -109,7 +110,7 @@ std::optional<std::uint64_t> space_of(const ReadableStore& store) {
 
 void set_facts(const ReadableStore& store, const std::string& key, std::int64_t modified, std::uint32_t mode) {
     if (!store.local_files().folder_id("")) return;
-    const Descriptor root(::open(store.name().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const Descriptor root(::open(store.name().c_str(), os::lookup | O_DIRECTORY | O_CLOEXEC));
     const Descriptor file(root.get() < 0 ? -1 : open_beneath(root.get(), key.c_str(), O_RDONLY | O_NONBLOCK));
     if (file.get() < 0) return;  // behind a link, or gone; its content was restored
     const std::int64_t nanoseconds = ((modified % second) + second) % second;

@@ -12,6 +12,7 @@
 #include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
+#include <tessera/system_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -253,7 +254,8 @@ private:
     /// The links, too, are on the disk before the object that has the same files is given up.
     void sync_all() const {
         const Descriptor folder(::open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (!folder || ::syncfs(folder.get()) != 0) throw io_error("cannot sync", directory_.path().string(), errno);
+        if (!folder || !os::sync_file_system(folder.get()))
+            throw io_error("cannot sync", directory_.path().string(), errno);
     }
     void move(const fs::path& from, const fs::path& to) const {
         std::error_code error;

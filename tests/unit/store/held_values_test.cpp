@@ -66,6 +66,11 @@ protected:
         array_ = Array::open(store_);
     }
 
+    void SetUp() override {
+        if (directory_store(path_)->hold() == nullptr)
+            GTEST_SKIP() << "no call writes this whole file system to the disk";
+    }
+
     [[nodiscard]] std::vector<std::int32_t> now() const {
         const NDArray elements = Array::open(path_).read("...");
         const auto values = elements.values<std::int32_t>();
@@ -215,6 +220,7 @@ TEST(HeldValues, get_their_keys_one_by_one) {
     store->put("x/1", std::as_bytes(std::span(one)));
     {
         const auto held = store->hold();
+        if (held == nullptr) GTEST_SKIP() << "no call writes this whole file system to the disk";
         for (const char* const key : {"x/1", "x/2", "y/3"}) {
             const auto sink = held->create(key);
             sink->append(std::as_bytes(std::span(std::string_view(key))));
