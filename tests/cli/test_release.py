@@ -1,4 +1,5 @@
 """tools/release: the changelog of changes/, and a release of what needs neither network nor compiler."""
+import json
 import os
 import pathlib
 import re
@@ -156,6 +157,27 @@ class Release(Project):
                               env={key: value for key, value in os.environ.items() if key != "TESSERA_SOURCE"}, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("failed: not the same twice", done.stdout)
+
+
+@unittest.skipUnless(shutil.which("dpkg-query") and pathlib.Path("/usr/share/doc/zlib1g").exists(), "this is no Debian")
+class Bill(unittest.TestCase):
+    def test_it_names_what_is_held_and_is_the_same_twice(self):
+        with tempfile.TemporaryDirectory() as folder:
+            bills = [pathlib.Path(folder) / name for name in ("one.json", "two.json")]
+            for bill in bills:
+                subprocess.run(["/usr/bin/python3", "-B", SOURCE / "tools/release/sbom.py", "0.2.0", bill], check=True,
+                               env=os.environ | {"SOURCE_DATE_EPOCH": "1700000000"})
+            self.assertEqual(bills[0].read_bytes(), bills[1].read_bytes())
+            told = json.loads(bills[0].read_text())
+        self.assertEqual(told["metadata"]["timestamp"], "2023-11-14T22:13:20Z")
+        parts = {part["name"]: part for part in told["components"]}
+        self.assertEqual(len(parts), len(told["components"]))
+        self.assertLessEqual({"zlib1g", "libtbb12", "nlohmann-json3-dev"}, set(parts))
+        installed = subprocess.run(["dpkg-query", "--show", "--showformat=${Version}", "zlib1g"], capture_output=True, text=True,
+                                   check=True).stdout
+        self.assertEqual(parts["zlib1g"]["version"], installed)
+        self.assertRegex(parts["zlib1g"]["purl"], r"^pkg:deb/debian/zlib1g@[^?+: ]+\?arch=\w+&distro=\w+$")
+        self.assertEqual(sorted(told["dependencies"][0]["dependsOn"]), sorted(part["bom-ref"] for part in told["components"]))
 
 
 if __name__ == "__main__":
