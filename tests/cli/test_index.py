@@ -244,6 +244,17 @@ class Index(ProgramTest):
             self.assertEqual(self.chunks_opened(*reduce, word), set(), word)
         stored = len(files_of(self.folder / "a.zarr"))
         self.assertEqual(len(self.chunks_opened(*reduce, "mean", "--no-index")), stored)
+        # Chunks without any number have nothing to sum up.
+        for words in (), ("--format", "v3", "--shards", "20,20"):
+            values = self.values.copy()
+            values[:10] = values[:, :10] = np.nan
+            self.make(values, *words)
+            self.index()
+            for word in "mean", "sum", "max", "count":
+                self.assertEqual(self.chunks_opened(*reduce, word), set(), (words, word))
+                self.require_reduced("--with", word)
+        self.make()
+        self.index()
         self.assertEqual(len(self.chunks_opened(*reduce, "mean", "--axis", "0")), stored)  # chunks belong to several results
         self.assertLessEqual(len(self.chunks_opened(*reduce, "mean", "--sel", "20:40, 5:20")), 3)
         self.tessera("set", "a.zarr", "25,45", "7.5")

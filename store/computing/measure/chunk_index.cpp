@@ -269,11 +269,15 @@ private:
     /// Whether an entry of numbers has them. One that cannot be read has none.
     [[nodiscard]] static bool has_parts(const IndexEntry& entry, const SavedParts& wanted) {
         const SavedParts has = parts_of(entry);
-        return (has.bins || !wanted.bins) && (has.sums || !wanted.sums);
+        return has.none || ((has.bins || !wanted.bins) && (has.sums || !wanted.sums));
     }
+    /// As its first unit with numbers says, because the others were made with it.
     [[nodiscard]] static SavedParts parts_of(const IndexEntry& entry) {
         try {
-            return saved_parts(IndexReader(entry.units).text());
+            SavedParts parts{.bins = false, .sums = false, .none = true};
+            IndexReader units(entry.units);
+            while (parts.none && !units.ended()) parts = saved_parts(units.text());
+            return parts;
         } catch (const Error& e) {
             if (e.code() != ErrorCode::corrupt) throw;
             return {};

@@ -491,7 +491,7 @@ SavedParts saved_parts(std::string_view summary) {
     IndexReader from(summary);
     for (int counts = 0; counts < 3; ++counts) (void)from.count();
     const std::uint64_t saved = from.count();
-    return {.bins = (saved & has_bins) != 0, .sums = (saved & has_sums) != 0};
+    return {.bins = (saved & has_bins) != 0, .sums = (saved & has_sums) != 0, .none = (saved & has_numbers) == 0};
 }
 
 KnownElements ColumnSummary::known() const {

@@ -40,6 +40,7 @@ struct KnownElements {
 struct SavedParts {
     bool bins = false;
     bool sums = false;
+    bool none = false;  ///< no number at all, so that nothing is left to say
 };
 /// Of the saved summary of numbers. Throws corrupt.
 [[nodiscard]] SavedParts saved_parts(std::string_view summary);
