@@ -1,6 +1,10 @@
 """`tessera sync`: the destination becomes like the source, and only what differs is carried."""
 
 import os
+import random
+import shutil
+import subprocess
+import time
 import unittest
 
 import numpy as np
@@ -103,6 +107,107 @@ class SyncTest(program.ProgramTest):
         self.tessera("sync", self.double.origin + "/files/g", "back", "--quiet")
         self.tessera("diff", "g/a", "back/a")
         self.assertEqual(self.sync(self.double.origin + "/files/g/a", "back/a"), (0, 100, 0))
+
+    def bytes_of(self, place):
+        return {p.relative_to(self.folder / place).as_posix(): p.read_bytes() for p in (self.folder / place).rglob("*")
+                if p.is_file() and ".tessera" not in p.parts}
+
+    def test_what_is_known_to_be_equal_is_not_read(self):
+        for words in ("--format", "v2"), ("--format", "v3", "--shard", "50,45"):
+            with self.subTest(words=words):
+                shutil.rmtree(self.folder / "src", ignore_errors=True)
+                shutil.rmtree(self.folder / "dst", ignore_errors=True)
+                self.make("src", *words)
+                self.sync("src", "dst")
+                time.sleep(0.2)
+                sync = ("sync", "src", "dst")
+                read = self.tessera_json(*sync)
+                values = read["same"]
+                self.assertEqual((read["unread"], read["carried"]), (0, 0))
+                self.assertEqual(self.tessera_json(*sync, "--dry-run")["unread"], values)
+                record = self.folder / "dst" / ".tessera" / "equal"
+                before = record.stat().st_mtime_ns
+                self.assertEqual(self.tessera_json(*sync)["unread"], values)
+                self.assertEqual(record.stat().st_mtime_ns, before)
+                self.assertIn("the same (all known by their stamps; --all reads them)", self.tessera(*sync))
+                if shutil.which("strace"):
+                    trace = self.folder / "trace"
+                    options = os.environ | {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+                    subprocess.run(["strace", "-f", "-qq", "-e", "signal=none", "-e", "trace=openat,openat2,open", "-o", trace,
+                                    program.PROGRAM, *sync], cwd=self.folder, env=options, check=True, capture_output=True)
+                    opened = [line.split('"')[1] for line in trace.read_text().splitlines()
+                              if '"' in line and "O_DIRECTORY" not in line]
+                    keys = [key for key in self.bytes_of("src") if key[-1].isdigit()]
+                    self.assertEqual([name for name in opened if any(name == key or name.endswith("/" + key) for key in keys)], [])
+                    self.assertEqual(len(keys), values)
+                everything = self.tessera_json(*sync, "--all")
+                self.assertEqual((everything["unread"], everything["same"]), (0, values))
+                # A copy that was damaged, with its old size and time of modification.
+                chunk = max((p for p in (self.folder / "dst").rglob("*") if p.is_file() and ".tessera" not in p.parts
+                             and p.name[0].isdigit()), key=lambda p: p.stat().st_size)
+                seen = chunk.stat()
+                with open(chunk, "r+b") as file:
+                    file.seek(20)
+                    file.write(bytes([file.read(1)[0] ^ 1]))
+                os.utime(chunk, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+                self.assertNotEqual(self.bytes_of("src"), self.bytes_of("dst"))
+                mended = self.tessera_json(*sync)
+                self.assertEqual((mended["carried"], mended["unread"]), (1, values - 1))
+                self.assertEqual(self.bytes_of("src"), self.bytes_of("dst"))
+                # A damaged record is none.
+                good = record.read_bytes()
+                for bad in (b"", good[:-1], good[:30] + bytes([good[30] ^ 1]) + good[31:], b"x" * 400):
+                    record.write_bytes(bad)
+                    self.assertEqual(self.tessera_json(*sync, "--dry-run")["unread"], 0)
+                record.unlink()
+                record.mkdir()
+                self.assertEqual(self.tessera_json(*sync)["unread"], 0)
+                record.rmdir()
+                self.tessera("verify", "dst")
+
+    def test_histories_of_what_is_known(self):
+        """Whoever changes either side, and however: afterwards the bytes are the same."""
+        ways = ["set", "in place, with its old time", "another file with the old time", "touched", "gone", "append", "other"]
+        for seed in range(2):
+            chance = random.Random(seed)
+            for place in "src", "dst", "two":
+                shutil.rmtree(self.folder / place, ignore_errors=True)
+            self.make("src", "--format", "v2")
+            self.make("two", "--format", "v2")
+            known = 0
+            for step in range(12):
+                side = chance.choice(["src", "dst"] if step else ["src"])
+                files = sorted(p for p in (self.folder / side).rglob("*") if p.is_file() and p.name[0].isdigit()
+                               and ".tessera" not in p.parts)
+                path = chance.choice(files)
+                before = path.stat()
+                does = chance.choice(ways)
+                if does == "set":
+                    self.tessera("set", side, f"{chance.randrange(100)},{chance.randrange(90)}", str(step), "--quiet")
+                elif does.startswith("in place"):
+                    with open(path, "r+b") as file:
+                        file.write(chance.choice(files).read_bytes())
+                        file.truncate()
+                    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+                elif does.startswith("another file"):
+                    shutil.copy(chance.choice(files), self.folder / "x.tmp")
+                    os.utime(self.folder / "x.tmp", ns=(before.st_atime_ns, before.st_mtime_ns))
+                    os.replace(self.folder / "x.tmp", path)
+                elif does == "touched":
+                    os.utime(path)
+                elif does == "gone":
+                    path.unlink()
+                elif does == "append" and side == "src":
+                    self.save("more.npy", self.values[:7])
+                    self.tessera("append", "src", "more.npy", "--quiet")
+                elif does == "other":
+                    self.sync("two", "dst")
+                    self.assertEqual(self.bytes_of("two"), self.bytes_of("dst"), (seed, step, does))
+                if chance.random() < 0.5:
+                    time.sleep(0.15)
+                known += self.tessera_json("sync", "src", "dst")["unread"]
+                self.assertEqual(self.bytes_of("src"), self.bytes_of("dst"), (seed, step, does))
+            self.assertGreater(known, 50)
 
     def test_refusals(self):
         self.make("a.zarr", "--format", "v2")

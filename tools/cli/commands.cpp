@@ -296,11 +296,13 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera rechunk grid.zarr columns.zarr --chunks 1000000,1 --max-memory 2G",
      declare_rechunk},
-    {"sync", move, "make a copy like its source again, by carrying what differs", "sync SRC DST [--dry-run] [options]",
+    {"sync", move, "make a copy like its source again, by carrying what differs",
+     "sync SRC DST [--dry-run] [--all] [options]",
      "Each array at and below DST that is also at SRC becomes equal to it: chunks as they are stored, shape, "
      "attributes.\n"
      "Chunks differ if their sizes do, or their MD5 sums, which S3 lists; where neither side lists one, bytes are\n"
-     "compared. What DST lacks is copied; chunks that SRC lacks are erased; nodes that only DST has stay. An array "
+     "compared: on local file systems once, as long as both files keep size, inode and times (--all: always). What "
+     "DST lacks is copied; chunks that SRC lacks are erased; nodes that only DST has stay. An array "
      "that is\n"
      "stored otherwise (format, chunks, codecs) is refused: `copy` makes it anew. A seal is not broken. Run it again "
      "after\n"

@@ -22,7 +22,6 @@
 #include <tessera/conventions.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
-#include <tessera/file_system.h>
 #include <tessera/meaning.h>
 #include <tessera/numbers.h>
 #include <tessera/own_names.h>
@@ -44,6 +43,7 @@
 #include "index_bytes.h"
 #include "index_file.h"
 #include "seal_mark.h"
+#include "settled_values.h"
 #include "sha256.h"
 #include "stored_chunks.h"
 #include "versions.h"
@@ -58,15 +58,6 @@ constexpr std::uint64_t longest_file = std::uint64_t{64} << 20;
 constexpr std::int64_t units_together = 4096;
 /// Of arrays with more units histograms are not kept: they take more than all else.
 constexpr std::int64_t most_with_bins = 200'000;
-/// How long before a run a value must have changed last.
-constexpr std::int64_t fine_grain = 100'000'000;      // ns: ten ticks of the slowest kernels
-constexpr std::int64_t coarse_grain = 3'000'000'000;  // where times may be rounded to two seconds
-constexpr std::int64_t second = 1'000'000'000;
-
-/// All of it, also the time of change, which operator== leaves out.
-bool is_same_value(const ValueStamp& a, const ValueStamp& b) {
-    return a == b && !a.by_content && a.changed == b.changed;
-}
 
 void append_text(Hasher& hasher, std::string_view text) {
     hasher.add(text.data(), text.size());
@@ -104,11 +95,6 @@ bool can_index(const DType& dtype) {
 /// The folder of an array in a directory, as a path.
 std::string folder_of(const ArrayState& state) {
     return state.store->name_of(state.prefix);
-}
-
-/// Whether times of this file system tell every change, at once.
-bool has_good_times(const std::string& folder) {
-    return file_system_of(folder).limits.empty();
 }
 
 /// Why no index may be written into the array's folder; empty if it may.
@@ -252,16 +238,7 @@ private:
             throw unsupported("{}: no index of its chunks is made: {}", state_.name, why);
         }
         own_ = directory_store(folder_, {.durability = Durability::none, .process_locks = false});
-        const std::string clock = fmt::format("{}/clock", index_folder);
-        // Another process that writes the index may remove it in between.
-        std::optional<ValueStamp> now;
-        for (int tries = 0; tries < 100 && !now; ++tries) {
-            own_->put(clock, {});
-            now = own_->stamp(clock);
-        }
-        if (!now) throw io_failed();
-        own_->erase(clock);
-        settled_ = now->changed - (now->changed % second == 0 ? coarse_grain : fine_grain);
+        settled_ = settled_before(*own_, fmt::format("{}/clock", index_folder));
     }
 
     [[nodiscard]] SavedParts wanted() const { return {.bins = part_.bins, .sums = part_.sums}; }
@@ -287,10 +264,6 @@ private:
     /// Another thread read the metadata anew, and what was read meanwhile may have been decoded by them.
     [[nodiscard]] Error replaced() const {
         return unsupported("{}: no index of its chunks is made: it is just being changed", state_.name);
-    }
-
-    [[nodiscard]] Error io_failed() const {
-        return {ErrorCode::io, fmt::format("{}: its index cannot be written", state_.name)};
     }
 
     template <class Each>

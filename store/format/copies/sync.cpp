@@ -24,6 +24,7 @@
 #include "array_access.h"
 #include "array_state.h"
 #include "copy_bytes.h"
+#include "equal_values.h"
 #include "sha256.h"
 #include "stored_record.h"
 
@@ -99,6 +100,7 @@ public:
             to_.refresh();
             require_alike();
         }
+        equal_.emplace(from_, to_, !options_.all, !options_.dry_run);
         if (from_.store->lists()) {
             compare_folder("");
         } else {
@@ -109,6 +111,7 @@ public:
         put_documents();
         erase_extra();
         to_.store->sync();
+        equal_->write();
     }
 
 private:
@@ -221,6 +224,7 @@ private:
         });
         batch_.clear();
         result_.same += same_.exchange(0);
+        result_.unread += unread_.exchange(0);
         result_.carried += carried_.exchange(0);
         result_.bytes += bytes_.exchange(0);
     }
@@ -230,16 +234,26 @@ private:
         return pair.unlisted || !pair.there || pair.source->size != pair.there->size || pair.source->md5.empty();
     }
 
+    /// Whether a value is the same by what the source lists, or by the stamps of both.
+    [[nodiscard]] bool is_known(const Pair& pair, const std::optional<EqualValues::Pair>& now) {
+        if (now && equal_->knows(*now)) {
+            ++unread_;
+            return true;
+        }
+        if (needs_source(pair)) return false;
+        // The source lists a sum: what is here is read, not what is there.
+        const auto here = to_.store->open(to_.key(pair.key));
+        return here != nullptr && (pair.there->md5.empty() ? md5_of(*here) : pair.there->md5) == pair.source->md5;
+    }
+
     void carry(const Pair& pair) {
         const std::string key = from_.key(pair.key);
         const std::string new_key = to_.key(pair.key);
-        if (!needs_source(pair)) {
-            // The source lists a sum: what is here is read, not what is there.
-            const auto here = to_.store->open(new_key);
-            if (here != nullptr && (pair.there->md5.empty() ? md5_of(*here) : pair.there->md5) == pair.source->md5) {
-                ++same_;
-                return;
-            }
+        const bool as_large = pair.source && pair.there && pair.source->size == pair.there->size;
+        const auto now = as_large ? equal_->look(pair.key) : std::nullopt;
+        if (is_known(pair, now)) {
+            ++same_;
+            return;
         }
         const auto value = from_.store->open(key);
         if (value == nullptr) {
@@ -257,6 +271,7 @@ private:
             }
             const auto here = pair.there && !pair.there->md5.empty() ? nullptr : to_.store->open(new_key);
             if (here != nullptr && same_bytes(*value, *here)) {
+                equal_->note(pair.key, now);
                 ++same_;
                 return;
             }
@@ -305,7 +320,9 @@ private:
     std::vector<Pair> batch_;
     std::mutex mutex_;
     std::vector<std::string> extra_;  ///< chunks that the source does not have
+    std::optional<EqualValues> equal_;
     std::atomic<std::int64_t> same_ = 0;
+    std::atomic<std::int64_t> unread_ = 0;
     std::atomic<std::int64_t> carried_ = 0;
     std::atomic<std::uint64_t> bytes_ = 0;
 };

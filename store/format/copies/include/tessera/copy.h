@@ -278,6 +278,7 @@ CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& des
 
 struct SyncOptions {
     bool dry_run = false;  ///< only counts
+    bool all = false;      ///< reads what is known to be equal, too
     IoOptions io = {};
     StoreOptions store = {};  ///< how the destination is opened
 };
@@ -286,6 +287,7 @@ struct Synced {
     std::int64_t arrays = 0;
     std::int64_t made = 0;     ///< of these, arrays that were not there, and are copied whole
     std::int64_t same = 0;     ///< values (chunks, shards) that are the same on both sides
+    std::int64_t unread = 0;   ///< of these, known to be so by the stamps of both files, and not read
     std::int64_t carried = 0;  ///< values that differ, or were not there
     std::int64_t erased = 0;   ///< values that the source does not have
     std::uint64_t bytes = 0;   ///< of the carried values
@@ -293,7 +295,8 @@ struct Synced {
 
 /// Makes each array at and below `destination` that is also at `source` equal to it: chunks as they are stored,
 /// metadata and attributes. Values differ if their sizes do, or their MD5 sums, which S3 lists; where neither side
-/// lists one, the bytes are compared. What is not at the destination is copied (copy_hierarchy, in the same format);
+/// lists one, the bytes are compared, once: as long as both files keep their stamps (size, inode, times), they are known
+/// to be equal. What is not at the destination is copied (copy_hierarchy, in the same format);
 /// nodes that are only there stay. An array that grew or shrank at the source does so at the destination. Data come
 /// before metadata when it grows, and no reader sees a chunk half written, but one who reads meanwhile may see some old
 /// and some new chunks. Holds the locks of the destination and of each array. Throws invalid_argument if the
