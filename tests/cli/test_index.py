@@ -150,6 +150,36 @@ class Index(ProgramTest):
         self.index()
         self.require_equal()
 
+    def test_info_knows_the_range(self):
+        for words in (), ("--format", "v3", "--shards", "20,20"):
+            self.make(None, *words)
+            self.assertIsNone(self.tessera_json("info", "a.zarr")["range"])
+            self.index()
+            def expected():
+                found = self.stats("--no-index")
+                return [found["min"], found["max"]]
+            self.assertEqual(self.tessera_json("info", "a.zarr")["range"], expected())
+            self.assertRegex(self.tessera("info", "a.zarr"), r"range +-\d.* to \d.*, by the index of chunks")
+            if shutil.which("strace"):
+                opened = self.chunks_opened("info", "a.zarr")
+                self.assertEqual(len(opened), 9 if words else 0)  # of shards the index of each, as ever
+            # Not of what one chunk says nothing of.
+            path = files_of(self.folder / "a.zarr")[0]
+            os.utime(path)
+            self.assertIsNone(self.tessera_json("info", "a.zarr")["range"])
+            time.sleep(SETTLED)
+            self.index()
+            self.assertEqual(self.tessera_json("info", "a.zarr")["range"], expected())
+            path.unlink()  # it reads as zeros, between the others
+            self.assertEqual(self.tessera_json("info", "a.zarr")["range"], expected())
+            self.tessera("attrs", "a.zarr", "set", "scale_factor", "0.5")
+            self.assertIsNone(self.tessera_json("info", "a.zarr")["range"])
+            self.index()
+            self.assertEqual(self.tessera_json("info", "a.zarr")["range"], expected())
+        self.make(np.full((20, 20), np.nan))
+        self.index()
+        self.assertIsNone(self.tessera_json("info", "a.zarr")["range"])
+
     def index_files(self):
         folder = self.folder / "a.zarr" / ".tessera" / "index"
         return sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []

@@ -90,8 +90,10 @@ class Looks(ProgramTest):
             # dates and the valid range, and for the index of chunks once before and once after, so that they are those
             # by which it was decoded. Before it writes the index, the document is the one that it read at first.
             meant = {look: 4 * n for look, n in twice.items()} | {"stat": 2} if form == "v3" else twice | {"stat": 8}
-            for counts, words in ((info, ["get", array]), (meant, ["stats", array]), (once, ["digest", array]),
-                                  (info, ["info", array]), (info, ["export", array, f"{form}.npy"]),
+            # `info` takes the range of values from that index, for which it asks for the attributes likewise.
+            ranged = {look: 3 * n for look, n in twice.items()} | {"stat": 2} if form == "v3" else twice | {"stat": 6}
+            for counts, words in ((info, ["get", array]), (info, ["info", array]), (meant, ["stats", array]),
+                                  (once, ["digest", array]), (ranged, ["info", array]), (info, ["export", array, f"{form}.npy"]),
                                   (copy, ["copy", array, f"{form}-copy.zarr"]),
                                   (copy, ["rechunk", array, f"{form}-cut.zarr", "--chunks", "2,2"])):
                 with self.subTest(" ".join(words)):

@@ -175,6 +175,9 @@ int info_array(Session& session, const Located& at, bool exact) {
     add_layout(facts, array);
     facts.add("fill value", fill_text(metadata));
     add_stored(facts, array);
+    if (array.known && array.known->min) {
+        facts.add("range", fmt::format("{} to {}, by the index of chunks", *array.known->min, *array.known->max));
+    }
     if (!metadata.unknown.as_object().empty()) facts.add("unknown members", abbreviated(metadata.unknown.dump()));
     add_attributes(facts, array.attributes);
     if (array.stored->strays > 0) {

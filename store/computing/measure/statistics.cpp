@@ -5,6 +5,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
+#include <tessera/known_statistics.h>
 #include <tessera/memory_account.h>
 #include <tessera/slices.h>
 
@@ -247,19 +248,19 @@ void add_equal(ColumnSummary& total, const std::function<std::unique_ptr<ColumnS
     }
 }
 
-/// nullopt where elements are to be read in another way.
-std::optional<Statistics> indexed_statistics(const ChunkIndex& index, IndexUse use, int bins, const IoOptions& io,
-                                             const Region& region) {
+/// nullopt where elements are to be read in another way; with Entries::only, where of the `stored` elements some are
+/// not known.
+std::optional<Statistics> indexed_statistics(const ChunkIndex& index, ChunkIndex::Part part, int bins,
+                                             const IoOptions& io, std::int64_t stored = 0) {
+    const Region region = part.region;
+    part.bins = bins > 0;
     const ArrayInfo info = index.elements().info();
     const DType dtype = native_dtype(info.dtype);
     const auto make = [&] { return ColumnSummary::make(dtype, static_cast<std::size_t>(bins), info.marks_missing); };
     const auto total = make();
     if (io.progress != nullptr) io.progress->start(byte_count(region.extent, dtype.size()), "statistics");
     const auto seen = index.for_each_unit(
-        {.region = region,
-         .bins = bins > 0,
-         .keep = use == IndexUse::use,
-         .entries = use == IndexUse::use ? ChunkIndex::Entries::use : ChunkIndex::Entries::ignore},
+        part,
         [&](const Region& unit, std::string_view saved) {
             const auto one = make();
             IndexReader from(saved);
@@ -267,7 +268,7 @@ std::optional<Statistics> indexed_statistics(const ChunkIndex& index, IndexUse u
             total->merge(*one);
         },
         io);
-    if (!seen) return std::nullopt;
+    if (!seen || *seen < stored) return std::nullopt;
     if (const std::int64_t rest = region.count() - *seen; rest > 0) {
         const auto absent = index.absent_element();
         if (!absent) return std::nullopt;
@@ -284,15 +285,26 @@ std::vector<Statistics> statistics(const ArraySource& source, const std::shared_
     const bool usable = index != nullptr && (bins == 0 || bins == index_bins) &&
                         (!selection || selection->is_region()) && fill == index->elements().fill_bytes();
     try {
-        const auto found =
-            usable ? indexed_statistics(*index, use, bins, io,
-                                        selection ? selection->bounds() : Region::whole(source.info().shape))
-                   : std::nullopt;
+        const bool uses = use == IndexUse::use;
+        const ChunkIndex::Part part{.region = selection ? selection->bounds() : Region::whole(source.info().shape),
+                                    .keep = uses,
+                                    .entries = uses ? ChunkIndex::Entries::use : ChunkIndex::Entries::ignore};
+        const auto found = usable ? indexed_statistics(*index, part, bins, io) : std::nullopt;
         if (found) return {*found};
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;  // else reading block by block says what is wrong, or does it
     }
     return statistics(source, fill, bins, io, selection);
+}
+
+std::optional<Statistics> known_statistics(const Array& array, const IoOptions& io) {
+    const auto index = ChunkIndex::there(array, false);
+    if (index == nullptr) return std::nullopt;
+    const Region whole = Region::whole(array.shape());
+    std::int64_t stored = 0;
+    const bool listed = array.visit_stored([&](const Region& chunk) { stored += intersection(chunk, whole).count(); });
+    if (!listed) return std::nullopt;
+    return indexed_statistics(*index, {.region = whole, .entries = ChunkIndex::Entries::only}, 0, io, stored);
 }
 
 std::vector<std::vector<Statistics>> statistics_along(const ArraySource& source, int axis,

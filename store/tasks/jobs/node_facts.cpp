@@ -12,6 +12,7 @@
 #include <tessera/element.h>
 #include <tessera/file_system.h>
 #include <tessera/json.h>
+#include <tessera/known_statistics.h>
 #include <tessera/packing.h>
 #include <tessera/place.h>
 
@@ -55,6 +56,15 @@ void add_stored(Value& report, const ArrayFacts& facts) {
     if (stored.known && !facts.is_exact()) report.set("stored_bytes_about", stored.bytes);
     report.set("ratio", facts.is_exact() ? Value(ratio(facts.logical, stored.bytes)) : Value());
     report.set("stray_files", stored.strays);
+}
+
+/// The least and the greatest element, where an index knows them.
+Value range_value(const ArrayFacts& facts) {
+    if (!facts.known || !facts.known->min) return nullptr;
+    Value range = Value::array();
+    range.push_back(facts.known->min_json);
+    range.push_back(facts.known->max_json);
+    return range;
 }
 
 void add_kept(Value& report, const SetAside& set_aside, const KeptForUndo& kept) {
@@ -115,6 +125,7 @@ ArrayFacts array_facts(const Array& array, const FactsOptions& options) {
         facts.set_aside = set_aside_in(state);
         facts.kept = kept_for_undo(state).value_or(KeptForUndo{});
         const std::int64_t missing = facts.stored->known ? facts.stored->chunks_possible - facts.stored->chunks : 0;
+        if (facts.is_exact()) facts.known = known_statistics(array);
         if (auto note = undefined_chunks_note(metadata, missing)) facts.remarks.push_back(*std::move(note));
     }
     facts.attributes = array.attributes().all();
@@ -176,6 +187,7 @@ void add_facts(Value& report, const ArrayFacts& facts) {
     report.set("logical_bytes", facts.logical);
     if (facts.stored) {
         add_stored(report, facts);
+        report.set("range", range_value(facts));
         add_kept(report, facts.set_aside, facts.kept);
     }
     report.set("attributes", facts.attributes);

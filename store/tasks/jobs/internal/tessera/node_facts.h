@@ -14,6 +14,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/edit.h>
 #include <tessera/group.h>
+#include <tessera/measure.h>
 #include <tessera/verify.h>
 
 namespace tessera {
@@ -36,6 +37,8 @@ struct ArrayFacts {
     SetAside set_aside = {};                          ///< by repair
     KeptForUndo kept = {};
     std::vector<std::string> remarks = {};  ///< limits of the format and the file system; elements without a value
+    /// What the index of chunks says of all elements, where it is there and up to date.
+    std::optional<Statistics> known = std::nullopt;
 
     /// Whether the size of every stored chunk was queried.
     /// With shards: how many inner chunks are stored, where that is known, and how many there may be.
