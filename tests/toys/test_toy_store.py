@@ -18,6 +18,7 @@ VALUES = np.arange(70, dtype="<i4").reshape(10, 7)
 
 # Of every command: words with which it works on toy:x, an array, and toy:g, a group with the array a; or a refusal.
 WORKS = {
+    "advise": [["toy:x"]],
     "append": [["toy:x", "values.npy"], ["toy:x", "toy:x"]],
     "attrs": [["toy:x", "set", "units", '"m"'], ["toy:x", "copy", "toy:g/a"], ["toy:x"]],
     "calc": [["toy:new", "a + 1", "a=toy:x"], ["toy:x", "a + 1", "a=toy:x", "--in-place"]],

@@ -20,6 +20,7 @@ Run declare_diff(CLI::App& app);
 Run declare_digest(CLI::App& app);
 Run declare_find(CLI::App& app);
 Run declare_index(CLI::App& app);
+Run declare_advise(CLI::App& app);
 Run declare_import(CLI::App& app);
 Run declare_export(CLI::App& app);
 Run declare_copy(CLI::App& app);
@@ -242,6 +243,21 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera index grid.zarr && tessera stats grid.zarr",
      declare_index, true},
+    {"advise", inspect, "which chunks, shards and codec suit an array and how it is read",
+     "advise PATH [--reads PATTERNS] [options]",
+     "Reads a part in the middle of the array, 16 MiB at most, writes it to memory in several layouts, and reckons "
+     "what "
+     "the\n"
+     "whole array would take: bytes, and seconds of one processor to write it and for each way of reading, among them "
+     "what\n"
+     "opening a value took where the array lies. The best layout comes first: the least sum of size, the time to read "
+     "once\n"
+     "in each way, and a quarter of the time to write, each relative to the least that was found. A way that is named "
+     "twice\n"
+     "counts twice. What compresses otherwise elsewhere in the array is not seen.\n\n"
+     "Example:\n"
+     "  tessera advise t.zarr --reads 'time=1; lat=1,lon=1'",
+     declare_advise},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
      "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .nc, .h5, .tif, .safetensors, .csv or .png; - or\n"
      "<(COMMAND) is a pipe, which holds a .npy, or with --as csv text. A file of several arrays becomes one\n"

@@ -97,6 +97,7 @@ class ArrayInfo(Result):
     stored_bytes: Optional[int]
     stored_bytes_about: Optional[int]
     stray_files: Optional[int]
+    range: Optional[list[Any]]      # least and greatest, where an index of chunks knows them
     ratio: Optional[float]
     set_aside_files: Optional[int]  # by `repair`
     set_aside_bytes: Optional[int]
