@@ -56,6 +56,7 @@ CALLS = {
     "full": lambda: (tessera.full, dict(path="new.zarr", shape=(3,4), fill_value=7)),
     "zeros": lambda: (tessera.zeros, dict(path="new.zarr", shape=(3,4), dtype="f4")),
     "open_new": lambda: (tessera.open, dict(path="new.zarr", mode="a", shape=(3,4), dtype="f4")),
+    "advise": lambda: (tessera.advise, dict(array="a.zarr", reads="0=1")),
     "index": lambda: (tessera.index, dict(array="a.zarr")),
     "info": lambda: (tessera.info, dict(path="a.zarr")),
     "load": lambda: (tessera.load, dict(path="a.zarr")),

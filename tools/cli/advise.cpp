@@ -1,6 +1,5 @@
 // tessera advise
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <tessera/advise_layout.h>
 #include <tessera/copy.h>
@@ -14,7 +13,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "command.h"
@@ -31,34 +29,6 @@ constexpr std::size_t shown_layouts = 8;
 struct Options {
     std::string path, reads;
 };
-
-std::string lengths_of(const Shape& shape) {
-    return fmt::format("{}", fmt::join(shape, ","));
-}
-
-/// The options of a copy that has this layout.
-std::string layout_options(const TriedLayout& layout) {
-    std::string text = fmt::format("--chunks {} --codec {}", lengths_of(layout.chunks), layout.codec);
-    if (!layout.shards.empty()) text += fmt::format(" --format v3 --shards {}", lengths_of(layout.shards));
-    return text;
-}
-
-Value layout_value(const TriedLayout& layout) {
-    Value value = Value::object();
-    value.set("chunks", shape_value(layout.chunks));
-    value.set("shards", layout.shards.empty() ? Value() : shape_value(layout.shards));
-    value.set("codec", layout.codec);
-    value.set("present", layout.present);
-    value.set("stored_bytes_about", static_cast<std::int64_t>(layout.stored));
-    value.set("values", static_cast<std::int64_t>(layout.values));
-    Value reads = Value::array();
-    for (const double seconds : layout.reads) reads.push_back(seconds);
-    value.set("read_seconds", std::move(reads));
-    value.set("write_seconds", layout.write);
-    value.set("cost", layout.cost);
-    value.set("options", layout_options(layout));
-    return value;
-}
 
 /// Of UTF-8 in which each character is one column wide.
 std::size_t columns_of(std::string_view text) {
@@ -116,16 +86,7 @@ int advise(Session& session, const Options& o) {
         print_advice(o, advice, reads);
         return exit_done;
     }
-    Value value{{"path", path_value(o.path)}};
-    value.set("part", Value{{"start", shape_value(advice.part.start)}, {"shape", shape_value(advice.part.extent)}});
-    Value patterns = Value::array();
-    for (const ReadPattern& read : reads)
-        patterns.push_back(Value{{"text", read.text}, {"shape", shape_value(read.box)}});
-    value.set("reads", std::move(patterns));
-    Value layouts = Value::array();
-    for (const TriedLayout& tried : advice.tried) layouts.push_back(layout_value(tried));
-    value.set("layouts", std::move(layouts));
-    print_json(value);
+    print_json(advice_value(o.path, reads, advice));
     return exit_done;
 }
 

@@ -1,6 +1,7 @@
 #include <tessera/advise_layout.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tessera/array.h>
 #include <tessera/byte_io.h>
 #include <tessera/chunk_layout.h>
@@ -9,6 +10,7 @@
 #include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
 #include <tessera/ndarray.h>
+#include <tessera/node_facts.h>
 #include <tessera/slices.h>
 #include <tessera/view.h>
 
@@ -321,6 +323,27 @@ std::string word_for(const DimensionNames& names, int d) {
     return name.empty() || name.find_first_of(",;= ") != name.npos ? fmt::format("{}", d) : name;
 }
 
+std::string lengths_of(const Shape& shape) {
+    return fmt::format("{}", fmt::join(shape, ","));
+}
+
+Value layout_value(const TriedLayout& layout) {
+    Value value = Value::object();
+    value.set("chunks", shape_value(layout.chunks));
+    value.set("shards", layout.shards.empty() ? Value() : shape_value(layout.shards));
+    value.set("codec", layout.codec);
+    value.set("present", layout.present);
+    value.set("stored_bytes_about", static_cast<std::int64_t>(layout.stored));
+    value.set("values", static_cast<std::int64_t>(layout.values));
+    Value reads = Value::array();
+    for (const double seconds : layout.reads) reads.push_back(seconds);
+    value.set("read_seconds", std::move(reads));
+    value.set("write_seconds", layout.write);
+    value.set("cost", layout.cost);
+    value.set("options", layout_options(layout));
+    return value;
+}
+
 std::string without_blanks(std::string_view text) {
     std::string kept;
     std::ranges::copy_if(text, std::back_inserter(kept), [](char c) { return c != ' '; });
@@ -379,6 +402,26 @@ LayoutAdvice advise_layout(const ArraySource& source, const std::vector<ReadPatt
     }
     advice.tried = std::move(trial).ranked();
     return advice;
+}
+
+std::string layout_options(const TriedLayout& layout) {
+    std::string text = fmt::format("--chunks {} --codec {}", lengths_of(layout.chunks), layout.codec);
+    if (!layout.shards.empty()) text += fmt::format(" --format v3 --shards {}", lengths_of(layout.shards));
+    return text;
+}
+
+Value advice_value(std::string_view path, const std::vector<ReadPattern>& reads, const LayoutAdvice& advice) {
+    Value value{{"path", std::string(path)}};
+    value.set("part", Value{{"start", shape_value(advice.part.start)}, {"shape", shape_value(advice.part.extent)}});
+    Value patterns = Value::array();
+    for (const ReadPattern& read : reads) {
+        patterns.push_back(Value{{"text", read.text}, {"shape", shape_value(read.box)}});
+    }
+    value.set("reads", std::move(patterns));
+    Value layouts = Value::array();
+    for (const TriedLayout& tried : advice.tried) layouts.push_back(layout_value(tried));
+    value.set("layouts", std::move(layouts));
+    return value;
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 // verify, repair, seal, digest, diff, stats and snapshots, with the same members as the program's --json.
 #include <pybind11/stl.h>
+#include <tessera/advise_layout.h>
 #include <tessera/chunk_index.h>
 #include <tessera/chunk_statistics.h>
 #include <tessera/conventions.h>
@@ -235,6 +236,16 @@ py::object index_of(ArrayHandle& handle, const py::object& path, const WorkOptio
         path_from_python(path), Work(options).run([&](const IoOptions& io) { return index_chunks(source, io); })));
 }
 
+py::object advise_for(ArrayHandle& handle, const py::object& path, const std::string& reads,
+                      const WorkOptions& options) {
+    const auto parts = handle.parts();
+    const ArraySource& source = parts->readable();
+    const auto patterns = parse_reads(reads, source.info().shape, dimension_names_of(source));
+    const LayoutAdvice advice =
+        Work(options).run([&](const IoOptions& io) { return advise_layout(source, patterns, io); });
+    return report_to_python(advice_value(path_from_python(path), patterns, advice));
+}
+
 py::object difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rtol, int places, bool raw,
                          const WorkOptions& options) {
     const auto compare = raw ? difference : difference_by_meaning;
@@ -460,6 +471,7 @@ void bind_checks(py::module_& module) {
     module.def("tree_difference", &tree_difference_of);
     module.def("statistics", &statistics_of);
     module.def("index", &index_of);
+    module.def("advise", &advise_for);
     module.def("find", &find_in);
     module.def("chunk_stats", &chunk_stats);
     module.def("may_match", &may_match);

@@ -53,7 +53,7 @@ from ._tessera import version as __version__
 from ._to_zarr import to_zarr
 from ._safety import (diff_sums, fixity, package, remove_snapshot, repair, restore, seal, seal_ocfl, snapshot, snapshots,
                       undo, verify)
-from ._commands import (convert, copy, create, create_group, diff, digest, find, full, index, info, load, open, open_array, open_group,
+from ._commands import (advise, convert, copy, create, create_group, diff, digest, find, full, index, info, load, open, open_array, open_group,
                      read_in_process, refs, save, stats, zeros)
 from . import types
 # Where they were before.
@@ -69,7 +69,7 @@ __all__ = [
     "View", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unfinished", "Unsupported",
-    "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "diff_sums", "digest", "find", "fixity",
+    "add_codec", "add_store", "advise", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "diff_sums", "digest", "find", "fixity",
     "full", "index", "info", "load", "open", "open_array", "open_group", "package", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid",
     "remove_snapshot", "repair", "restore", "save", "seal", "seal_ocfl", "serve", "snapshot", "snapshots",
     "stack", "stats", "thumbnails", "store", "to_zarr", "types", "undo", "unstack", "verify", "zarr_view", "zeros",

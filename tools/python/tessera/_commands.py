@@ -20,7 +20,7 @@ from ._names import translated
 from ._node import KINDS, Node, open_node
 from ._options import (ConversionOptions, CopyOptions, CreationOptions, DifferenceOptions, Lengths, MadeOptions, NewLengths,
                        PlacedOptions, ProgressCallback, SynonymOptions, absolute, over_network, over_network_of_node, place_options, remote, without_work, work)
-from .types import ArrayInfo, Difference, FileInfo, GroupInfo, Indexed, SetDifference, Statistics
+from .types import Advice, ArrayInfo, Difference, FileInfo, GroupInfo, Indexed, SetDifference, Statistics
 from ._types import Attrs, DTypeLike, Document, Format, Mode, Reduction, Remote, Values
 
 if TYPE_CHECKING:
@@ -664,6 +664,38 @@ def index(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int,
     """
     opened = _array(array, max_memory=max_memory)
     return Indexed(_tessera.index(opened._handle, opened.path, work(threads, max_memory, progress)))
+
+
+@over_network
+def advise(array: Union[Path, Array, View, Values], reads: str = "", *, threads: int = 0, max_memory: Union[int, str] = 0,
+           progress: ProgressCallback = None, storage_options: Remote = None) -> Advice:
+    """Try chunks, shards and codecs on a part of an array, and reckon what they take of the whole.
+
+    Parameters
+    ----------
+    reads : str
+        The ways in which it is read, between semicolons: so many indices along dimensions, all of any other, as
+        ``"time=1; lat=1,lon=1"``. By default one index along each dimension, and one series along the first.
+    storage_options : dict, optional
+        As in :func:`open`.
+
+    Returns
+    -------
+    Advice
+        A dict, with the members of ``tessera advise --json`` also as attributes. The first of its `layouts` is the best.
+
+    Examples
+    --------
+    >>> a = tessera.create("advised.zarr", data=np.arange(60_000.0).reshape(300, 200), overwrite=True)
+    >>> advice = tessera.advise(a, "0=1; 1=1")
+    >>> [way["shape"] for way in advice.reads]
+    [[1, 200], [300, 1]]
+    >>> best = advice.layouts[0]
+    >>> made = tessera.copy(a, "suited.zarr", chunks=best["chunks"], codec=best["codec"], overwrite=True)
+    """
+    opened = _opened(array, max_memory=max_memory)
+    one = _array(opened)
+    return Advice(_tessera.advise(one._handle, one.path, reads, work(threads, max_memory, progress)))
 
 
 @over_network

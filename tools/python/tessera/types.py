@@ -10,7 +10,7 @@ import numpy as np
 
 from ._types import DType, DTypeLike, Document, Values
 
-__all__ = ["AnyArray", "ArrayInfo", "ChunkStatistics", "Difference", "FileInfo", "Finding", "GroupInfo", "Indexed", "JobState", "Repair", "Result", "Seal",
+__all__ = ["Advice", "AnyArray", "ArrayInfo", "ChunkStatistics", "Difference", "FileInfo", "Finding", "GroupInfo", "Indexed", "JobState", "Repair", "Result", "Seal",
            "SetDifference", "Statistics", "Unit", "UnitDone", "Verification"]
 
 
@@ -232,6 +232,29 @@ class Seal(Result):
     written: bool
     parity_bytes: int
     outside: list[str]
+
+
+@dataclass(init=False, repr=False, eq=False)
+class Advice(Result):
+    """What :func:`advise` found.
+
+    Attributes
+    ----------
+    path : str
+        The array.
+    part : dict
+        Where the part that was tried begins, and its `shape`.
+    reads : list of dict
+        The ways of reading: `text` and `shape`.
+    layouts : list of dict
+        The best one first: `chunks`, `shards`, `codec`, whether it is the `present` one, `stored_bytes_about`, `values` (files or
+        objects, if all are stored), `read_seconds` for each way of reading, `write_seconds`, `cost`, and `options` of ``tessera copy``.
+    """
+
+    path: str
+    part: Document
+    reads: list[Document]
+    layouts: list[Document]
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -5,6 +5,7 @@
 #include <tessera/dimensions.h>
 #include <tessera/parallel.h>
 #include <tessera/shape.h>
+#include <tessera/value.h>
 
 #include <cstdint>
 #include <string>
@@ -50,5 +51,11 @@ struct LayoutAdvice {
 /// variable length and arrays without elements, and as reading does.
 [[nodiscard]] LayoutAdvice advise_layout(const ArraySource& source, const std::vector<ReadPattern>& reads,
                                          const IoOptions& io = {});
+
+/// The options of a copy that has this layout: "--chunks 10,20 --codec zstd:3".
+[[nodiscard]] std::string layout_options(const TriedLayout& layout);
+/// All of it, in its one form in JSON: `path`, `part`, `reads`, `layouts`.
+[[nodiscard]] Value advice_value(std::string_view path, const std::vector<ReadPattern>& reads,
+                                 const LayoutAdvice& advice);
 
 }  // namespace tessera
