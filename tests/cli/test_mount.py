@@ -134,6 +134,80 @@ class MountTest(program.ProgramTest):
         except ImportError:
             self.skipTest(f"without {name}")
 
+    def by_program(self, *words):
+        """What another program prints; skips if it is not there, or lacks what it needs for that."""
+        if not shutil.which(words[0]):
+            self.skipTest(f"without {words[0]}")
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+        if "there is no package called" in done.stderr:
+            self.skipTest(f"{words[0]} has not what it takes to read netCDF")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_gdal_reads_netcdf_and_zarr(self):
+        arrays = self.survey()
+        with self.mounted("survey") as folder:
+            self.by_program("gdal_translate", "-q", "-of", "XYZ", f"NETCDF:{folder / 'survey.nc'}:packed", self.folder / "out.xyz")
+            table = np.loadtxt(self.folder / "out.xyz")
+            told = json.loads(self.by_program("gdalinfo", "-json", f"NETCDF:{folder / 'survey.nc'}:packed"))
+        self.assertEqual(sorted(table[:, 2]), sorted(arrays["packed"].ravel()))
+        self.assertEqual(told["bands"][0]["scale"], 0.1)
+
+    def test_octave_reads_elements(self):
+        arrays = self.survey()
+        with self.mounted("survey", "--order", "F") as folder:
+            code = f"f = fopen('{folder / 'depth.npy'}'); fseek(f, 128, 'bof'); a = fread(f, [30, 41], 'double'); printf('%.17g ', a(8, :))"
+            row = self.by_program("octave", "--quiet", "--no-gui", "--eval", code)
+        np.testing.assert_array_equal(np.array(row.split(), float), arrays["depth"][7])
+
+    def test_r_reads_netcdf(self):
+        arrays = self.survey()
+        with self.mounted("survey") as folder:
+            code = f"library(ncdf4); f <- nc_open('{folder / 'survey.nc'}'); cat(format(ncvar_get(f, 'packed')[, 8], digits = 15))"
+            row = self.by_program("Rscript", "-e", code)
+        np.testing.assert_allclose(np.array(row.split(), float), arrays["packed"][7] * 0.1)
+
+    def test_many_arrays_are_listed_without_their_elements(self):
+        top = self.folder / "many"
+        document = {"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int32", "fill_value": 0,
+                    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}}, "attributes": {},
+                    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+                    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}]}
+        for n in range(2000):
+            (top / f"a{n}" / "c").mkdir(parents=True)
+            (top / f"a{n}" / "zarr.json").write_text(json.dumps(document))
+            (top / f"a{n}" / "c" / "0").write_bytes(b"whoever decodes this fails")
+        (top / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+        with self.mounted("many") as folder:
+            sizes = {entry.name: entry.stat().st_size for entry in os.scandir(folder)}
+            self.assertEqual(len(sizes), 2 * 2000 + 4)
+            self.assertEqual({sizes[f"a{n}.npy"] for n in range(2000)}, {128 + 16})
+            for shown in (folder / "a7.zarr", folder / "many.zarr" / "a8"):
+                found = [os.path.join(at, name) for at, _, names in os.walk(shown) for name in names]
+                self.assertEqual(len(found), 2)
+                self.assertIn(26, [os.stat(name).st_size for name in found])
+            self.assertEqual((folder / ".tessera-errors").read_text(), "")
+            with self.assertRaises(OSError):
+                (folder / "a7.npy").read_bytes()
+
+    def test_groups_in_hdf5(self):
+        h5py = self.imported("h5py")
+        with h5py.File(self.folder / "f.h5", "w") as file:
+            file["top"] = np.arange(6).reshape(2, 3)
+            file["in/one"] = np.arange(4.0)
+            file["in/deep/two"] = np.arange(5, dtype="i2")
+            file["in"].attrs["title"] = "inner"
+        with self.mounted("f.h5", "--as", "v2") as folder:
+            names = {os.path.relpath(at, folder) for at, _, _ in os.walk(folder)}
+            self.assertLessEqual({"in", "in/deep", "f.zarr/in", "f.zarr/in/deep/two", "in/one.zarr", "in/deep/two.zarr"}, names)
+            self.assertEqual(json.loads((folder / "f.zarr/in/.zattrs").read_text()), {"title": "inner"})
+            np.testing.assert_array_equal(np.load(folder / "in/deep/two.npy"), np.arange(5, dtype="i2"))
+            self.assertIn(b"inner", (folder / "in.nc").read_bytes())
+            zarr = self.imported("zarr")
+            group = zarr.open(str(folder / "f.zarr"), mode="r")
+            np.testing.assert_array_equal(group["in/deep/two"][:], np.arange(5))
+            np.testing.assert_array_equal(group["in"]["one"][:], np.arange(4.0))
+
     def test_zarr_copied_out_is_the_array(self):
         arrays = self.survey()
         for format in ("v3", "v2"):

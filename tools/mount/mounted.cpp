@@ -5,7 +5,6 @@
 #include <tessera/cached_array.h>
 #include <tessera/error_text.h>
 #include <tessera/file_attributes.h>
-#include <tessera/group.h>
 
 #include <algorithm>
 #include <array>
@@ -16,8 +15,6 @@
 #include <utility>
 
 #include <root.h>
-
-#include "zarr_folder.h"
 
 namespace tessera::mount {
 
@@ -33,9 +30,6 @@ namespace {
 
 constexpr std::string_view readme_name = "README.txt", errors_name = ".tessera-errors";
 constexpr std::string_view npy_end = ".npy", netcdf_end = ".nc", zarr_end = ".zarr";
-/// How long the layout of a file is taken for true. The kernel keeps attributes as long.
-constexpr std::chrono::seconds fresh(1);
-constexpr std::size_t most_made = 256;
 constexpr std::size_t most_error_bytes = std::size_t{1} << 20U;
 /// The part of the memory that is for decoded chunks, and for those that are being written.
 constexpr std::uint64_t share_kept = 2, share_written = 4;
@@ -123,12 +117,6 @@ const ArrayFileFormat& format_named(std::string_view name) {
     return *std::ranges::find(formats, name, &ArrayFileFormat::name);
 }
 
-/// A group, with what is looked for below it: the groups of an array file are no nodes of their own.
-struct Folder {
-    serve::NodePointer node;
-    std::string below;
-};
-
 std::optional<serve::NodePointer> node_at(serve::Served& served, const std::string& path) {
     try {
         return served.node(path);
@@ -136,29 +124,6 @@ std::optional<serve::NodePointer> node_at(serve::Served& served, const std::stri
         if (e.code() != ErrorCode::not_found) throw;
         return std::nullopt;
     }
-}
-
-/// Whether members of an array file lie below a path in it.
-bool holds_below(serve::Served& served, const serve::ServedNode& file, const std::string& below) {
-    const auto children = served.children(file);
-    return std::ranges::any_of(children, [&](const auto& child) { return child.name.starts_with(below + "/"); });
-}
-
-/// The group at a path; nullopt if there is none.
-std::optional<Folder> folder_at(serve::Served& served, const std::string& path) {
-    if (const auto node = node_at(served, path)) {
-        return (*node)->is_array() ? std::nullopt : std::optional(Folder{*node, ""});
-    }
-    for (std::size_t end = path.size(); end > 0;) {
-        const std::size_t slash = path.rfind('/', end - 1);
-        end = slash == std::string::npos ? 0 : slash;
-        const auto node = node_at(served, path.substr(0, end));
-        if (!node) continue;
-        const std::string below = path.substr(end == 0 ? 0 : end + 1);
-        const bool there = (*node)->kind == serve::ServedKind::files && holds_below(served, **node, below);
-        return there ? std::optional(Folder{*node, below}) : std::nullopt;
-    }
-    return std::nullopt;
 }
 
 /// The arrays of a netCDF file.
@@ -182,18 +147,6 @@ struct NetcdfParts {
     }
 };
 
-/// The attributes of a group, and which of its dimensions grow.
-ArrayFileGroup group_of(const serve::ServedNode& node, const std::string& below) {
-    ArrayFileGroup group{.name = ""};
-    if (node.place && !node.format.empty()) group.attributes = Group::open(*node.place).attributes().all();
-    if (node.file_format == nullptr || node.file_format->groups == nullptr) return group;
-    for (ArrayFileGroup& one : node.file_format->groups(*node.file_path)) {
-        if (one.name == below) group = std::move(one);
-    }
-    group.name.clear();
-    return group;
-}
-
 }  // namespace
 
 Mounted::Mounted(const std::string& path, const MountOptions& options)
@@ -211,6 +164,13 @@ Mounted::Mounted(const std::string& path, const MountOptions& options)
 }
 Mounted::~Mounted() = default;
 
+std::optional<serve::NodePointer> Mounted::folder_at(const std::string& path) {
+    return folders_.get(path, [&] {
+        const auto node = node_at(served_, path);
+        return node && !(*node)->is_array() ? node : std::nullopt;
+    });
+}
+
 void Mounted::note_error(const std::string& path, std::string_view message) {
     const std::lock_guard lock(mutex_);
     if (errors_.size() > most_error_bytes) return;
@@ -224,24 +184,16 @@ void Mounted::leave_out(const std::string& what, std::string_view why) {
 
 std::vector<Mounted::Child> Mounted::children(const std::string& path) {
     if (path.empty() && is_array_) return {{base_, "", true}};
-    const std::optional<Folder> folder = folder_at(served_, path);
+    const auto folder = folder_at(path);
     if (!folder) throw not_found("nothing is here");
     std::vector<Child> all;
     std::set<std::string> seen;
     std::map<std::string, std::string> small_names;
-    const std::string before = folder->below.empty() ? "" : folder->below + "/";
-    for (const serve::ServedChild& child : served_.children(*folder->node)) {
-        if (!child.name.starts_with(before)) continue;
-        const std::string rest = child.name.substr(before.size());
-        const std::size_t slash = rest.find('/');
-        const std::string name = rest.substr(0, slash);
-        const bool array = slash == std::string::npos &&
-                           (child.kind == serve::ServedKind::array || child.kind == serve::ServedKind::member ||
-                            child.kind == serve::ServedKind::file);
+    for (const serve::ServedChild& child : served_.children(**folder)) {
+        const std::string& name = child.name;
+        const bool array = child.kind == serve::ServedKind::array || child.kind == serve::ServedKind::member ||
+                           child.kind == serve::ServedKind::file;
         const std::string node = join_key(path, name);
-        if (slash != std::string::npos) {
-            leave_out(node, fmt::format("a folder here, but not below {}{} of the whole file", base_, zarr_end));
-        }
         const std::string shown(array ? plain_name(name) : name);
         std::string small = shown;
         std::ranges::transform(small, small.begin(),
@@ -301,7 +253,7 @@ std::optional<std::string> Mounted::node_shown_as(const std::string& name, std::
     if (!is_array_) {
         for (const std::string_view end : {std::string_view(), npy_end, zarr_end}) {
             const std::string node = join_key(folder, stem + std::string(end));
-            if (of_group && folder_at(served_, node)) return node;
+            if (of_group && folder_at(node)) return node;
             const auto found = of_group ? std::nullopt : node_at(served_, node);
             if (found && (*found)->is_array()) return node;
         }
@@ -311,11 +263,20 @@ std::optional<std::string> Mounted::node_shown_as(const std::string& name, std::
 }
 
 Mounted::Target Mounted::named(const std::string& name, const std::string& folder, std::vector<std::string> below) {
-    if (const auto node = node_shown_as(name, zarr_end, folder)) return {Kind::zarr, *node, std::move(below)};
-    if (!below.empty()) return {};
-    if (const auto node = node_shown_as(name, npy_end, folder)) return {Kind::npy, *node, {}};
-    if (const auto node = node_shown_as(name, netcdf_end, folder)) return {Kind::netcdf, *node, {}};
-    return {};
+    Target target = named_
+                        .get(join_key(folder, name),
+                             [&]() -> std::optional<Target> {
+                                 if (const auto node = node_shown_as(name, zarr_end, folder))
+                                     return Target{Kind::zarr, *node, {}};
+                                 if (const auto node = node_shown_as(name, npy_end, folder))
+                                     return Target{Kind::npy, *node, {}};
+                                 if (const auto node = node_shown_as(name, netcdf_end, folder))
+                                     return Target{Kind::netcdf, *node, {}};
+                                 return {};
+                             })
+                        .value_or(Target{});
+    if (target.kind == Kind::zarr) target.parts = std::move(below);
+    return target.kind == Kind::zarr || below.empty() ? target : Target{};
 }
 
 Mounted::Target Mounted::resolve(const std::string& path) {
@@ -326,7 +287,7 @@ Mounted::Target Mounted::resolve(const std::string& path) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
         if (!can_be_shown(parts[i])) return {};
         const std::string deeper = join_key(folder, parts[i]);
-        if (is_array_ || !folder_at(served_, deeper)) {
+        if (is_array_ || !folder_at(deeper)) {
             return named(parts[i], folder, {parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, parts.end()});
         }
         folder = deeper;
@@ -382,8 +343,7 @@ Mounted::File Mounted::npy_of(const std::string& path) {
 }
 
 Mounted::File Mounted::netcdf_of(const std::string& path) {
-    const std::optional<Folder> folder = folder_at(served_, path);
-    const ArrayFileGroup group = folder ? group_of(*folder->node, folder->below) : ArrayFileGroup{.name = ""};
+    const ArrayFileGroup group = served_.node(path)->group();
     NetcdfParts parts;
     const auto unless_left_out = [&](const std::string& node, const auto& body) {
         try {
@@ -424,19 +384,12 @@ Mounted::File Mounted::made_of(const Target& target) {
 
 Mounted::File Mounted::file_of(const Target& target) {
     const std::string key = fmt::format("{}{}", target.kind == Kind::npy ? 'a' : 'g', target.node);
-    const auto now = std::chrono::steady_clock::now();
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found = made_.find(key);
-        if (found != made_.end() && now - found->second.when < fresh) return found->second.file;
-    }
-    File file = made_of(target);
-    const std::lock_guard lock(mutex_);
-    if (made_.size() >= most_made)
-        std::erase_if(made_, [&](const auto& one) { return now - one.second.when >= fresh; });
-    if (made_.size() >= most_made) made_.clear();
-    made_.insert_or_assign(key, Made{now, file});
-    return file;
+    return *made_.get(key, [&] { return std::optional(made_of(target)); });
+}
+
+ZarrFolder Mounted::zarr_at(const Target& target) {
+    const auto folder = folder_at(target.node);
+    return {served_, folder ? *folder : served_.node(target.node), options_.zarr};
 }
 
 std::string Mounted::readme() {
@@ -463,7 +416,7 @@ std::optional<Entry> Mounted::look(const std::string& path) {
         case Kind::folder:
             return Entry{.folder = true};
         case Kind::zarr:
-            return ZarrFolder(served_, target.node, options_.zarr).look(target.parts);
+            return zarr_at(target).look(target.parts);
         case Kind::readme:
             return Entry{.changing = true, .size = readme().size()};
         case Kind::errors: {
@@ -485,7 +438,7 @@ std::optional<Entry> Mounted::look(const std::string& path) {
 std::vector<Listed> Mounted::list(const std::string& path) {
     const MemoryScope scope(memory());
     const Target target = resolve(path);
-    if (target.kind == Kind::zarr) return ZarrFolder(served_, target.node, options_.zarr).list(target.parts);
+    if (target.kind == Kind::zarr) return zarr_at(target).list(target.parts);
     if (target.kind != Kind::folder) throw not_found("nothing is here");
     std::vector<Listed> listed = shown_in(target.node);
     if (!path.empty()) return listed;
@@ -504,7 +457,7 @@ std::unique_ptr<OpenFile> Mounted::open(const std::string& path, bool to_write) 
     const Target target = resolve(path);
     switch (target.kind) {
         case Kind::zarr:
-            return std::make_unique<TextFile>(ZarrFolder(served_, target.node, options_.zarr).read(target.parts));
+            return std::make_unique<TextFile>(zarr_at(target).read(target.parts));
         case Kind::readme:
             return std::make_unique<TextFile>(serve::HttpBody(readme()));
         case Kind::errors: {

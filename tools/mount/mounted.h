@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,6 +19,8 @@
 
 #include "block_cache.h"
 #include "entry.h"
+#include "for_a_moment.h"
+#include "zarr_folder.h"
 
 namespace tessera::mount {
 
@@ -82,12 +83,10 @@ private:
         bool array = false;
     };
     using File = std::shared_ptr<const LaidOutFile>;
-    struct Made {
-        std::chrono::steady_clock::time_point when;
-        File file;
-    };
 
     [[nodiscard]] Target resolve(const std::string& path);
+    /// The group at a path, or the one of a moment ago, because everything below it asks; nullopt if there is none.
+    [[nodiscard]] std::optional<serve::NodePointer> folder_at(const std::string& path);
     /// The array or group of a folder that is shown as a name with this extension.
     [[nodiscard]] std::optional<std::string> node_shown_as(const std::string& name, std::string_view extension,
                                                            const std::string& folder);
@@ -95,6 +94,7 @@ private:
     [[nodiscard]] std::vector<Child> children(const std::string& node);
     [[nodiscard]] std::vector<Listed> shown_in(const std::string& node);
     [[nodiscard]] std::vector<Child> arrays_of(const std::string& node);
+    [[nodiscard]] ZarrFolder zarr_at(const Target& target);
     [[nodiscard]] File made_of(const Target& target);
     /// The same, or the one of a moment ago.
     [[nodiscard]] File file_of(const Target& target);
@@ -111,7 +111,9 @@ private:
     bool is_array_ = false;  ///< whether the path leads to one array
     std::string base_;       ///< the name of what the path leads to
     std::mutex mutex_;
-    std::map<std::string, Made> made_;  ///< files of before, for a moment
+    ForAMoment<serve::NodePointer> folders_;
+    ForAMoment<Target> named_;
+    ForAMoment<File> made_;
     std::map<std::string, std::weak_ptr<WrittenArray>> written_;
     std::map<std::string, std::string> left_out_;
     std::string errors_;

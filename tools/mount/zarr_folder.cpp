@@ -62,7 +62,7 @@ std::optional<std::vector<std::int64_t>> numbers_in(const ZarrArray& array, std:
 }  // namespace
 
 std::optional<ZarrFolder::At> ZarrFolder::find(const std::vector<std::string>& parts) const {
-    At at{.node = served_.node(node_), .rest = parts};
+    At at{.node = top_, .rest = parts};
     while (!at.node->is_array() && !at.rest.empty()) {
         try {
             const std::string& path = at.node->path;
@@ -100,6 +100,7 @@ std::optional<Entry> ZarrFolder::look(const std::vector<std::string>& parts) con
         const auto index = array.index(joined(at->rest));
         if (!index) return numbers_in(array, at->rest) ? std::optional(Entry{.folder = true}) : std::nullopt;
         if (!array.contains(*index)) return std::nullopt;
+        if (const auto size = array.known_size(*index)) return Entry{.size = *size};
     }
     return Entry{.size = read(parts).size()};
 }
@@ -157,7 +158,7 @@ std::vector<Listed> ZarrFolder::list(const std::vector<std::string>& parts) cons
 }
 
 serve::HttpBody ZarrFolder::read(const std::vector<std::string>& parts) const {
-    std::vector<std::string> segments = serve::parts_of(node_);
+    std::vector<std::string> segments = serve::parts_of(top_->path);
     segments.insert(segments.end(), parts.begin(), parts.end());
     serve::HttpResponse response = answered(served_, format_, std::move(segments));
     if (response.status != 200) throw not_found("nothing is here");

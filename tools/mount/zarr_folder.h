@@ -16,8 +16,9 @@ namespace tessera::mount {
 /// A node's documents and chunks, below the parts of a path. `format`: "v2" or "v3".
 class ZarrFolder {
 public:
-    ZarrFolder(serve::Served& served, std::string node, std::string format)
-        : served_(served), node_(std::move(node)), format_(std::move(format)) {}
+    /// `top`: the node that is shown.
+    ZarrFolder(serve::Served& served, serve::NodePointer top, std::string format)
+        : served_(served), top_(std::move(top)), format_(std::move(format)) {}
 
     [[nodiscard]] std::optional<Entry> look(const std::vector<std::string>& parts) const;
     [[nodiscard]] std::vector<Listed> list(const std::vector<std::string>& parts) const;
@@ -35,7 +36,7 @@ private:
     [[nodiscard]] std::vector<Listed> chunks_below(const At& at) const;
 
     serve::Served& served_;
-    std::string node_;
+    serve::NodePointer top_;
     std::string format_;
 };
 

@@ -69,8 +69,7 @@ HttpResponse answer_info(Served& served, const HttpRequest& request) {
     if (node->is_array()) add_array(value, served, *node, request.parameter("stored").has_value());
     if (node->file_path) add_file(value, *node);
     if (node->is_array()) return json_response(value);
-    const bool group = node->kind == ServedKind::group && node->place && !node->format.empty();
-    value.set("attributes", group ? Group::open(*node->place).attributes().all() : Value::object());
+    value.set("attributes", node->group().attributes);
     value.set("children", served.children(*node).size());
     return json_response(value);
 }

@@ -14,6 +14,7 @@
 #include <tessera/zip_name.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace tessera::serve {
@@ -115,6 +116,27 @@ std::shared_ptr<KeyValueStore> references_in(const fs::path& file) {
     return reference_store(file, [folder = std::move(folder)](const std::string& path, const ByteSource& bytes) {
         return may_lead_to(folder, path, bytes);
     });
+}
+
+/// The arrays and groups in an array file, or in a group in it.
+std::vector<ServedChild> children_in_file(const ServedNode& node) {
+    const std::vector<std::string> members = array_members(*node.file_format, *node.file_path);
+    const std::string before = node.inner.empty() ? "" : node.inner + "/";
+    std::vector<ServedChild> children;
+    std::set<std::string_view> groups;
+    for (const std::string& member : members) {
+        if (!member.starts_with(before)) continue;
+        const std::string_view rest = std::string_view(member).substr(before.size());
+        const std::string_view name = rest.substr(0, rest.find('/'));
+        // What cannot be a path, or lies below an array, as files of NumPy may have it.
+        const bool alone = name.empty() || std::ranges::find(members, before + std::string(name)) != members.end();
+        if (name == rest || alone) {
+            children.push_back({std::string(rest), ServedKind::member, node.format});
+        } else if (groups.insert(name).second) {
+            children.push_back({std::string(name), ServedKind::files, node.format});
+        }
+    }
+    return children;
 }
 
 }  // namespace
@@ -280,7 +302,7 @@ std::shared_ptr<ServedNode> Root::open_at_file(const std::string& key, std::stri
     return open_member({.path = file, .opened = std::move(bytes)}, rest);
 }
 
-/// An array file, or the array in it that `member` names.
+/// An array file, or the array or group in it that `member` names.
 std::shared_ptr<ServedNode> Root::open_member(ArrayPath file, std::string_view member) const {
     auto node = std::make_shared<ServedNode>();
     node->name = file.path.string();
@@ -291,12 +313,16 @@ std::shared_ptr<ServedNode> Root::open_member(ArrayPath file, std::string_view m
     node->format = format->name;
     node->file_format = format;
     const std::vector<std::string> members = array_members(*format, file);
-    if (!member.empty()) {
-        if (std::ranges::find(members, member) == members.end()) return nullptr;
+    const bool array = std::ranges::find(members, member) != members.end();
+    if (!member.empty()) node->name += fmt::format("::{}", member);
+    if (!member.empty() && !array) {
+        const std::string below = std::string(member) + "/";
+        if (std::ranges::none_of(members, [&](const auto& one) { return one.starts_with(below); })) return nullptr;
+        node->inner = member;
+    } else if (!member.empty()) {
         file.member = std::string(member);
-        node->name += "::" + *file.member;
     }
-    const bool several = member.empty() && format->holds_several() && members.size() != 1;
+    const bool several = !node->inner.empty() || (member.empty() && format->holds_several() && members.size() != 1);
     node->kind = several ? ServedKind::files : member.empty() ? ServedKind::file : ServedKind::member;
     if (!several) node->file = open_array_file(file);
     file.opened = nullptr;  // the source has what it needs
@@ -342,11 +368,7 @@ void Root::add_folders_and_files(const Place& place, std::vector<ServedChild>& c
 
 std::vector<ServedChild> Root::children(const ServedNode& node) const {
     std::vector<ServedChild> children;
-    if (node.kind == ServedKind::files) {
-        for (const std::string& member : array_members(*node.file_format, *node.file_path)) {
-            children.push_back({member, ServedKind::member, node.format});
-        }
-    }
+    if (node.kind == ServedKind::files) return children_in_file(node);
     if (node.kind != ServedKind::group) return children;
     const ReadableStore& store = *node.place->store;
     for (const Node& child : child_nodes({store, node.place->prefix})) {

@@ -24,7 +24,7 @@ enum class ServedKind : std::uint8_t {
     array,  ///< of chunks, in a store
     group,  ///< with metadata, or a plain folder
     file,   ///< an array file of one array
-    files,  ///< an array file of several arrays: a group of its members
+    files,  ///< an array file of several arrays, or a group in it: a group of its members
     member  ///< an array in such a file
 };
 /// "array", "group", "array file", "group", "member"
@@ -42,6 +42,7 @@ struct ServedNode {
     std::shared_ptr<const ArraySource> file = {};  ///< of kinds file and member
     std::optional<ArrayPath> file_path = {};       ///< of kinds file, files and member
     const ArrayFileFormat* file_format = nullptr;  ///< likewise
+    std::string inner = {};                        ///< of kind files: the group in the file; "" is the file itself
     /// Changes with the array's metadata and attributes, or with the file. Chunks of an array change without it.
     std::string version = {};
     std::shared_ptr<class ZarrArrays> zarr = {};  ///< of arrays: what they look like in Zarr (zarr_array.h)
@@ -54,6 +55,9 @@ struct ServedNode {
     [[nodiscard]] std::optional<ValueStamp> stamp_of(const Index& chunk) const;
     /// Whether stamp_of() tells when chunks change: not if those of the array differ in length.
     [[nodiscard]] bool stamps_chunks() const;
+    /// Of a group: its attributes, and which of its dimensions grow, without a name; nothing of plain folders and
+    /// arrays.
+    [[nodiscard]] ArrayFileGroup group() const;
 };
 using NodePointer = std::shared_ptr<const ServedNode>;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error_text.h>
+#include <tessera/group.h>
 
 #include <algorithm>
 #include <functional>
@@ -95,9 +96,21 @@ std::optional<ValueStamp> ServedNode::stamp_of(const Index& chunk) const {
         return stamp;
     }
     Index outer = chunk;
-    const Shape inner = array->chunks();
-    for (int d = 0; d < outer.rank(); ++d) outer[d] = chunk[d] * inner[d] / values->grid().chunks()[d];
+    const Shape unit = array->chunks();
+    for (int d = 0; d < outer.rank(); ++d) outer[d] = chunk[d] * unit[d] / values->grid().chunks()[d];
     return values->stamp(outer);
+}
+
+ArrayFileGroup ServedNode::group() const {
+    ArrayFileGroup found{.name = ""};
+    if (is_array()) return found;
+    if (place && !format.empty()) found.attributes = Group::open(*place).attributes().all();
+    if (kind != ServedKind::files || file_format->groups == nullptr) return found;
+    for (ArrayFileGroup& one : file_format->groups(*file_path)) {
+        if (one.name == inner) found = std::move(one);
+    }
+    found.name.clear();
+    return found;
 }
 
 Served::Served(const std::vector<std::string>& paths, const ServedOptions& options)

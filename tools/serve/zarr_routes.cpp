@@ -1,7 +1,6 @@
 // Every node as Zarr v2 and v3: documents and chunks by the names that readers of these formats ask for.
 #include <fmt/format.h>
 #include <tessera/error_text.h>
-#include <tessera/group.h>
 #include <tessera/group_documents.h>
 #include <tessera/value.h>
 #include <tessera/zarr_names.h>
@@ -33,11 +32,6 @@ HttpResponse document(const Value& value) {
     HttpResponse response{.type = "application/json", .body = HttpBody(value.dump({.indent = 4, .ascii = true}))};
     response.etag = content_tag(*response.body.in_memory());
     return response;
-}
-
-Value group_attributes(const ServedNode& group) {
-    if (!group.place || group.format.empty()) return Value::object();
-    return Group::open(*group.place).attributes().all();
 }
 
 const ZarrArray& zarr_of(const ServedNode& node, ZarrFormat format) {
@@ -93,7 +87,7 @@ HttpResponse consolidated(Served& served, const ServedNode& group, const HttpReq
     };
     const auto add_group = [&](const std::string& below, const ServedNode& node) {
         add(below, v2_group_name, v2_group_document());
-        Value attributes = group_attributes(node);
+        Value attributes = node.group().attributes;
         if (!attributes.as_object().empty()) add(below, v2_attributes_name, std::move(attributes));
     };
     add_group("", group);
@@ -127,7 +121,7 @@ HttpResponse answer_v2(Served& served, const HttpRequest& request) {
         return v2_chunk(served, *node, name, request);
     }
     if (name == v2_group_name) return document(v2_group_document());
-    if (name == v2_attributes_name) return document(group_attributes(*node));
+    if (name == v2_attributes_name) return document(node->group().attributes);
     if (name == v2_consolidated_name) return consolidated(served, *node, request);
     return not_found_response();
 }
@@ -137,9 +131,9 @@ HttpResponse answer_v3_group(Served& served, const ServedNode& group, const Http
     Value::Object all;
     Walk walk(served, request, [&](const std::string& below, const ServedNode& node) {
         all.emplace_back(below, node.is_array() ? zarr_of(node, ZarrFormat::v3).document()
-                                                : v3_group_document(group_attributes(node)));
+                                                : v3_group_document(node.group().attributes));
     });
-    Value value = v3_group_document(group_attributes(group));
+    Value value = v3_group_document(group.group().attributes);
     if (walk.run(group)) {
         value.set("consolidated_metadata", v3_consolidated_metadata(Value(std::move(all))));
     }

@@ -111,6 +111,11 @@ ArrayWishes wishes_for(const Array* array, const ArrayInfo& info, bool packed, Z
     return wishes;
 }
 
+bool ends_with_checksum(const Array& array) {
+    const ArrayMetadata metadata = array.metadata();
+    return !metadata.codecs.empty() && metadata.codecs.back().name == "crc32c";
+}
+
 }  // namespace
 
 ZarrArray::ZarrArray(const Array& array, ZarrFormat format, bool raw_bfloat16) : array_(array), values_(array) {
@@ -276,6 +281,14 @@ bool ZarrArray::contains(const Index& index) const {
         return chunks_->read(index, bytes);
     }
     return !may_be_absent_ || always_ || is_stored(index);
+}
+
+std::optional<std::uint64_t> ZarrArray::known_size(const Index& index) const {
+    if (how_ == How::decoded) return pipeline_->encoded_size();
+    // Out of shards, and without its checksum, a chunk has another size than the value.
+    const bool whole = how_ == How::values || (array_->shards().empty() && !ends_with_checksum(*array_));
+    const auto stamp = whole ? values_->stamp(index) : std::nullopt;
+    return stamp ? std::optional(stamp->size) : std::nullopt;
 }
 
 bool ZarrArray::is_stored(const Index& index) const {

@@ -53,6 +53,8 @@ public:
     [[nodiscard]] std::optional<ZarrValue> read(const Index& index, const IoOptions& io = {}) const;
     /// Whether read() would find a value. Decodes nothing.
     [[nodiscard]] bool contains(const Index& index) const;
+    /// The size of a value that read() would find, where that can be told without reading it.
+    [[nodiscard]] std::optional<std::uint64_t> known_size(const Index& index) const;
     /// Whether these are whole values, with shards whole shards.
     [[nodiscard]] bool passes_values() const { return how_ == How::values; }
 
