@@ -72,10 +72,10 @@ with tempfile.TemporaryDirectory(dir=options.folder) as top:
             packed[i] = plane
     tessera("copy", "packed.nc", "p")
     folders = {}
-    for path in ("g", "p"):
-        folders[path] = pathlib.Path(f"shown-{path}")
-        folders[path].mkdir()
-        process = subprocess.Popen([PROGRAM, "mount", path, folders[path]], stdout=subprocess.PIPE)
+    for name, path, order in (("g", "g", "C"), ("f", "g", "F"), ("p", "p", "C")):
+        folders[name] = pathlib.Path(f"shown-{name}")
+        folders[name].mkdir()
+        process = subprocess.Popen([PROGRAM, "mount", path, folders[name], "--order", order], stdout=subprocess.PIPE)
         process.stdout.readline()
     try:
         compare("all of it", lambda: read_all(folders["g"] / "a.npy"),
@@ -83,6 +83,8 @@ with tempfile.TemporaryDirectory(dir=options.folder) as top:
         compare("a plane along the slowest dimension", lambda: np.load(folders["g"] / "a.npy", mmap_mode="r")[rows // 2].sum(),
                 lambda: tessera("get", "g/a", str(rows // 2), "--out", "plane.npy", "--overwrite"), "get")
         compare("a plane across", lambda: np.load(folders["g"] / "a.npy", mmap_mode="r")[:, :, 5].sum(),
+                lambda: tessera("get", "g/a", ":, :, 5", "--out", "plane.npy", "--overwrite"), "get")
+        compare("the same of a file in Fortran order", lambda: np.load(folders["f"] / "a.npy", mmap_mode="r")[:, :, 5].sum(),
                 lambda: tessera("get", "g/a", ":, :, 5", "--out", "plane.npy", "--overwrite"), "get")
         compare("a mean by netCDF4-python", lambda: mean(folders["p"] / "p.nc"), lambda: mean("packed.nc"), "of netCDF-4")
     finally:

@@ -60,6 +60,7 @@ CALLS = {
     "index": lambda: (tessera.index, dict(array="a.zarr")),
     "info": lambda: (tessera.info, dict(path="a.zarr")),
     "load": lambda: (tessera.load, dict(path="a.zarr")),
+    "mount": lambda: (tessera.mount, dict(path="a.zarr", folder="new")),
     "open": lambda: (tessera.open, dict(path="a.zarr")),
     "open_array": lambda: (tessera.open_array, dict(path="a.zarr")),
     "open_group": lambda: (tessera.open_group, dict(path="g.zarr")),

@@ -14,6 +14,7 @@
 #include <tessera/zip_name.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -343,12 +344,10 @@ bool Root::holds_something(const PlaceView& place, int depth) const {
 void Root::add_folders_and_files(const Place& place, std::vector<ServedChild>& children) const {
     const ReadableStore& store = *place.store;
     const Listing listing = store.list(place.prefix);
-    const std::size_t nodes = children.size();
+    std::set<std::string, std::less<>> passed(listing.links.begin(), listing.links.end());
+    for (const ServedChild& node : children) passed.insert(node.name);
     for (const std::string& name : listing.prefixes) {
-        const bool known = std::any_of(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(nodes),
-                                       [&](const ServedChild& c) { return c.name == name; });
-        const bool link = std::ranges::find(listing.links, name) != listing.links.end();
-        if (known || link || name.starts_with('.') || name.ends_with(".snapshots")) continue;
+        if (passed.contains(name) || name.starts_with('.') || name.ends_with(".snapshots")) continue;
         if (holds_something({store, place.key(name)}, 0)) children.push_back({name, ServedKind::group, ""});
     }
     for (const std::string& name : listing.keys) {

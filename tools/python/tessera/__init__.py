@@ -19,7 +19,7 @@ copying                copy, convert, refs
 computing              calc, reduce, coarsen, regrid, pyramid, stack, concat, unstack
 checking               verify, repair, seal, seal_ocfl, package, fixity, digest, diff, diff_sums, stats, find, index, info
 going back             snapshot, snapshots, restore, undo, Array.edit
-looking                Array.view, Array.show, thumbnails, serve
+looking                Array.view, Array.show, thumbnails, serve, mount
 writing together       Array.update, Array.append, Array.cached
 many machines          plan, Job, dask_run, store, to_zarr
 extending              add_codec, add_store
@@ -48,6 +48,7 @@ from ._indexing import Converted
 from ._lazy import View
 from ._jobs import Job, dask_run, plan
 from ._picture import Picture, thumbnails
+from ._mount import Mount, mount
 from ._serve import Server, Shown, serve
 from ._tessera import version as __version__
 from ._to_zarr import to_zarr
@@ -65,12 +66,12 @@ if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
-    "Array", "Cached", "Converted", "DataSet", "Edit", "Group", "GroupEdit", "Job", "KeyStore", "Members", "Picture", "Server", "Shown",
+    "Array", "Cached", "Converted", "DataSet", "Edit", "Group", "GroupEdit", "Job", "KeyStore", "Members", "Mount", "Picture", "Server", "Shown",
     "View", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unfinished", "Unsupported",
     "add_codec", "add_store", "advise", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "dask_run", "diff", "diff_sums", "digest", "find", "fixity",
-    "full", "index", "info", "load", "open", "open_array", "open_group", "package", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid",
+    "full", "index", "info", "load", "mount", "open", "open_array", "open_group", "package", "plan", "pyramid", "read_in_process", "reduce", "refs", "regrid",
     "remove_snapshot", "repair", "restore", "save", "seal", "seal_ocfl", "serve", "snapshot", "snapshots",
     "stack", "stats", "thumbnails", "store", "to_zarr", "types", "undo", "unstack", "verify", "zarr_view", "zeros",
 ]

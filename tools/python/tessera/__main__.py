@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pathlib
-import shutil
 import sys
+
+from ._program import MISSING, find_program
 
 
 def module_lines() -> str:
@@ -23,13 +24,10 @@ def main() -> None:
     if sys.argv[1:2] == ["bug-report"] and "--json" not in sys.argv:
         sys.stdout.write(module_lines())
         sys.stdout.flush()
-    beside = pathlib.Path(__file__).with_name("program") / "tessera"
-    program = str(beside) if beside.is_file() else shutil.which("tessera")
-    if program is None:
-        sys.exit("tessera: the program is not installed; Debian's package is named tessera-arrays, and a wheel contains it")
-    if beside.is_file():  # the wheel's helpers lie beside the module
-        os.environ.setdefault("TESSERA_HELPERS", str(pathlib.Path(__file__).parent))
-    os.execv(program, ["tessera", *sys.argv[1:]])
+    found = find_program()
+    if found is None:
+        sys.exit(f"tessera: {MISSING}")
+    os.execve(found[0], ["tessera", *sys.argv[1:]], found[1])
 
 
 if __name__ == "__main__":
