@@ -192,6 +192,7 @@ void bind_checks(py::module_& module);
 void bind_keys(py::module_& module);
 void bind_chunks(py::module_& module);
 void bind_servers(py::module_& module);
+void bind_arrow(py::module_& module);
 void bind_zarr(py::module_& module);
 
 }  // namespace tessera::python

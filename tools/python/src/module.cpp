@@ -19,5 +19,6 @@ PYBIND11_MODULE(_tessera, module) {
     tessera::python::bind_chunks(module);
     tessera::python::bind_pictures(module);
     tessera::python::bind_servers(module);
+    tessera::python::bind_arrow(module);
     tessera::python::bind_zarr(module);
 }

@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator, Optional, Union
 import numpy as np
 
 from . import _bfloat16, _tessera
+from ._arrow import Columns
 from ._calls import warn
 from ._describe import Described
 from ._options import ProgressCallback
@@ -454,7 +455,7 @@ def require_copy(copy: Optional[bool]) -> None:
         raise ValueError("elements are read into new memory, so that copy=False is impossible")
 
 
-class Converted:
+class Converted(Columns):
     """An array with its elements converted when they are read; see :meth:`Array.astype`."""
 
     def __init__(self, array: Any, dtype: DTypeLike):
@@ -526,7 +527,7 @@ class Decoded(Converted):
         return f"<{self._array!r} decoded as {self.dtype}>"
 
 
-class Indexable(Described):
+class Indexable(Described, Columns):
     """An array whose elements are read and written by keys."""
 
     def __getitem__(self, key: object) -> Any:
@@ -603,6 +604,9 @@ class Indexable(Described):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # the processor's memory
+
+    def _arrow_source(self) -> Any:
+        return Decoded(self)
 
     def _astype(self, values: Values, dtype: DTypeLike) -> Any:
         """What was read, as another dtype: bfloat16 by its value."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
 import numpy as np
 
 from . import _tessera
+from ._arrow import Columns
 from ._errors import InvalidArgument, Unsupported
 from ._indexing import Converted, Decoded, Indexable, broadcast, require_copy, split_fields
 from ._picture import selection_text
@@ -67,7 +68,7 @@ def _expanded(key: object, ndim: int) -> tuple[list[Any], int]:
     return given[:place] + missing + given[place + len(at):], ndim if missing or not at else place
 
 
-class View:
+class View(Columns):
     """A part of an array, by :attr:`Array.lazy` and :attr:`Array.T`: composed without reading anything.
 
     Keys read and assign elements as those of an array do, by NumPy's rules, through the array; ``lazy`` composes further.
@@ -297,6 +298,9 @@ class View:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # the processor's memory
+
+    def _arrow_source(self) -> Any:
+        return self.decoded if self._fields is None else self
 
     @property
     def _handle(self) -> Any:
