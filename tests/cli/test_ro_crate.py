@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -191,6 +192,22 @@ class Written(CrateTest):
         self.assertEqual(crate.root_dataset["license"].id, "https://spdx.org/licenses/MIT")
         self.assertEqual({e.id for e in crate.data_entities}, {"lat/", "lon/", "time/", "t2m/"})
         self.assertEqual(crate.get("#variable-t2m")["unitText"], "K")
+
+    def test_killed_between_the_crate_and_the_seal(self):
+        self.make()
+        self.attribute("license", "MIT")
+        for words in ([], ["--parity", "1"]):
+            with self.subTest(words=words):
+                self.tessera("seal", "g.zarr", *words, "--quiet")
+                shutil.copytree(self.folder / "g.zarr", self.folder / "other.zarr")
+                self.tessera("seal", "other.zarr", "--ro-crate", *words, "--quiet")
+                shutil.copy(self.folder / "other.zarr/ro-crate-metadata.json", self.folder / "g.zarr")
+                self.tessera("verify", "g.zarr", code=1)
+                self.tessera("seal", "g.zarr", "--ro-crate", *words, "--quiet")
+                self.assertTrue(self.tessera_json("verify", "g.zarr")["sound"])
+                (self.folder / "g.zarr/ro-crate-metadata.json").unlink()
+                self.tessera("seal", "g.zarr", "--overwrite", "--quiet")
+                shutil.rmtree(self.folder / "other.zarr")
 
     def test_from_python(self):
         sys.path.insert(0, str(module_folder()))

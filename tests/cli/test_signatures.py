@@ -161,7 +161,17 @@ class BySsh(Signed):
                 "assert tessera.verify('a.zarr', signers='alice.signers').sound\n"
                 "assert not tessera.verify('a.zarr', signers='mallory.signers').sound\n"
                 "try: tessera.seal('a.zarr', sign='nobody')\n"
-                "except tessera.NotFound as e: assert 'nobody' in str(e)\n")
+                "except tessera.NotFound as e: assert 'nobody' in str(e)\n"
+                "tessera.open('a.zarr', 'r+', break_seal=True)[0, 0] = 77\n"
+                "import warnings\n"
+                "with warnings.catch_warnings(record=True) as seen:\n"
+                "    warnings.simplefilter('always')\n"
+                "    tessera.seal('a.zarr')\n"
+                "assert len(seen) == 1 and 'sign=' in str(seen[0].message), seen\n"
+                "(pathlib.Path('a.zarr') / 'c/0/0').write_bytes(b'cut')\n"
+                "try: tessera.seal('a.zarr', overwrite=True)\n"
+                "except tessera.Corrupt as e: assert 'not sealed' in str(e) and 'unchecked=True' in str(e), e\n"
+                "else: raise AssertionError\n")
         done = subprocess.run([sys.executable, "-B", "-c", text], cwd=self.folder, capture_output=True, text=True,
                               env={**os.environ, "PYTHONPATH": module_folder()})
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -12,6 +12,7 @@
 #include <tessera/own_names.h>
 #include <tessera/place.h>
 #include <tessera/verify.h>
+#include <tessera/verify_to_seal.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -48,12 +49,7 @@ struct SealCall {
 /// A seal over damage would vouch for it.
 bool is_sound(Session& session, const SealCall& o, const Place& place) {
     if (o.unchecked) return true;
-    // A copy has a seal of its own, which would vouch for what the one here shows to be changed.
-    const bool copies = !o.bag.empty() || !o.ocfl.empty();
-    VerifyOptions options{.io = session.io(), .seals = copies};
-    // Files that parity covers were sound when they were sealed, and count as sound if size and time are the same.
-    if (!o.check && !copies) options.trust = unchanged_since_seal(place);
-    const VerifyReport report = verify(place, options);
+    const VerifyReport report = verify_to_seal(place, o.check, !o.bag.empty() || !o.ocfl.empty(), session.io());
     session.clear_progress();
     if (report.count(FindingKind::leftover) > 0) {
         session.note(

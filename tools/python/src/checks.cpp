@@ -31,6 +31,7 @@
 #include <tessera/tree_difference.h>
 #include <tessera/verify.h>
 #include <tessera/verify_signature.h>
+#include <tessera/verify_to_seal.h>
 
 #include <algorithm>
 #include <memory>
@@ -68,20 +69,8 @@ py::object report_to_python(const Value& value) {
     return dict;
 }
 
-/// `for_seal`: files with parity that have the size and time of their seal are not decoded again.
-VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool ome, bool geo, bool for_seal,
-                       const IoOptions& io) {
-    VerifyOptions options{.io = io, .seals = seals, .complete = complete, .ome = ome, .geo = geo};
-    if (!for_seal || !std::filesystem::is_directory(path)) return verify(path, options);
-    return at_place(path, {.read_only = true}, [&](const Place& at) {
-        options.trust = unchanged_since_seal(at);
-        return verify(at, options);
-    });
-}
-
-py::object verify_path(const py::object& path, bool seals, bool complete, bool ome, bool geo, bool for_seal,
-                       bool record, const std::string& rate, const std::optional<std::string>& signers,
-                       const WorkOptions& options) {
+py::object verify_path(const py::object& path, bool seals, bool complete, bool ome, bool geo, bool record,
+                       const std::string& rate, const std::optional<std::string>& signers, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     if (record && (ome || geo))
         throw invalid_argument("record: no chunk is read for ome and geo, so there is nothing to record");
@@ -89,7 +78,7 @@ py::object verify_path(const py::object& path, bool seals, bool complete, bool o
     const VerifyReport report = Work(options).run([&](IoOptions io) {
         std::optional<PacedProgress> paced;
         if (!rate.empty()) io.progress = &paced.emplace(parse_bytes("rate", rate), io.progress);
-        VerifyReport found = verify_at(name, seals, complete, ome, geo, for_seal, io);
+        VerifyReport found = verify(name, {.io = io, .seals = seals, .complete = complete, .ome = ome, .geo = geo});
         if (signers) add_signature(found, name, *signers);
         return found;
     });
@@ -145,7 +134,7 @@ py::object repair_path(const py::object& path, bool dry_run, bool give_up_batche
 }
 
 /// `parity`: "" as it is, "0" for none, or a redundancy.
-py::object seal_path(const py::object& path, bool overwrite, const std::string& parity,
+py::object seal_path(const py::object& path, bool unchecked, bool overwrite, const std::string& parity,
                      const std::vector<std::string>& accept, bool check, bool readme,
                      const std::optional<std::string>& sign, const std::optional<std::string>& citation,
                      const PlaceOptions& place, const WorkOptions& options) {
@@ -157,6 +146,7 @@ py::object seal_path(const py::object& path, bool overwrite, const std::string& 
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
         how.io = io;
         return at_seal(name, place.store(), true, [&](const Place& at) {
+            if (!unchecked) require_sound(verify_to_seal(at, check, false, io), name);
             if (citation) {
                 how.beside.emplace_back(
                     ro_crate_name, ro_crate_text(at, {.citation = *citation, .version = TESSERA_VERSION, .io = io}));
@@ -166,6 +156,8 @@ py::object seal_path(const py::object& path, bool overwrite, const std::string& 
             return made;
         });
     });
+    if (sealed.signature_gone && !sign)
+        warn(name + ": the seal before was signed, and this one is not: sign= signs it");
     (void)note_fixity(name, "seal", TESSERA_VERSION, sealed_counts(sealed));
     const bool file = std::filesystem::is_regular_file(name);
     return report_to_python(sealed_value(
@@ -173,7 +165,7 @@ py::object seal_path(const py::object& path, bool overwrite, const std::string& 
         sealed));
 }
 
-py::object make_bag_of(const py::object& path, const py::object& bag, const std::string& parity,
+py::object make_bag_of(const py::object& path, bool unchecked, const py::object& bag, const std::string& parity,
                        const std::vector<std::string>& info, const PlaceOptions& place, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const std::string to = path_from_python(bag);
@@ -182,6 +174,7 @@ py::object make_bag_of(const py::object& path, const py::object& bag, const std:
     if (!parity.empty() && parity != "0") redundancy = parse_redundancy(parity);
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
         return at_place(name, options_to_copy(name, place.store()), [&](const Place& at) {
+            if (!unchecked) require_sound(verify_to_seal(at, false, true, io), name);
             const std::string last = real_path(name).filename().string();
             return make_bag(at, last, to, {.info = labels, .parity = redundancy, .io = io, .store = place.store()});
         });
@@ -189,12 +182,13 @@ py::object make_bag_of(const py::object& path, const py::object& bag, const std:
     return report_to_python(sealed_value(name, (std::filesystem::path(to) / "manifest-sha256.txt").string(), sealed));
 }
 
-py::object add_ocfl_version_of(const py::object& path, const py::object& root, const std::string& id,
+py::object add_ocfl_version_of(const py::object& path, bool unchecked, const py::object& root, const std::string& id,
                                const std::string& message, const PlaceOptions& place, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const std::string to = path_from_python(root);
     const OcflVersionAdded added = Work(options).run([&](const IoOptions& io) {
         return at_place(name, options_to_copy(name, place.store()), [&](const Place& at) {
+            if (!unchecked) require_sound(verify_to_seal(at, false, true, io), name);
             return add_ocfl_version(at, to, id,
                                     {.message = message, .user = log_line({}).who, .io = io, .store = place.store()});
         });
@@ -451,8 +445,8 @@ void bind_snapshots(py::module_& module) {
 
 void bind_checks(py::module_& module) {
     module.def("verify", &verify_path, py::arg("path"), py::kw_only(), py::arg("seals"), py::arg("complete"),
-               py::arg("ome"), py::arg("geo"), py::arg("for_seal"), py::arg("record"), py::arg("rate"),
-               py::arg("signers"), py::arg("options"));
+               py::arg("ome"), py::arg("geo"), py::arg("record"), py::arg("rate"), py::arg("signers"),
+               py::arg("options"));
     module.def("fixity", &fixity_of, py::arg("path"));
     module.def("make_packages", &make_packages_of, py::arg("path"), py::arg("folder"), py::arg("size"),
                py::arg("parity"), py::arg("place"), py::arg("options"));
@@ -460,9 +454,9 @@ void bind_checks(py::module_& module) {
     module.def("repair", &repair_path, py::arg("path"), py::kw_only(), py::arg("dry_run"), py::arg("give_up_batches"),
                py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("from_copy"),
                py::arg("place"), py::arg("options"));
-    module.def("seal", &seal_path, py::arg("path"), py::kw_only(), py::arg("overwrite"), py::arg("parity"),
-               py::arg("accept"), py::arg("check"), py::arg("readme"), py::arg("sign"), py::arg("citation"),
-               py::arg("place"), py::arg("options"));
+    module.def("seal", &seal_path, py::arg("path"), py::kw_only(), py::arg("unchecked"), py::arg("overwrite"),
+               py::arg("parity"), py::arg("accept"), py::arg("check"), py::arg("readme"), py::arg("sign"),
+               py::arg("citation"), py::arg("place"), py::arg("options"));
     module.def("make_bag", &make_bag_of);
     module.def("add_ocfl_version", &add_ocfl_version_of);
     module.def("digest", &digest_of);

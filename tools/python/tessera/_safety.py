@@ -60,7 +60,7 @@ def verify(path: Place, *, seals: bool = True, complete: bool = False, ome: bool
     >>> tessera.verify(a).sound
     True
     """
-    found = _tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, geo=geo, for_seal=False, record=record,
+    found = _tessera.verify(_path_of(path), seals=seals, complete=complete, ome=ome, geo=geo, record=record,
                             rate="" if rate is None else str(rate), signers=_file(signers),
                             options=work(threads, max_memory, progress))
     return Verification(found, findings=[Finding(finding) for finding in found["findings"]])
@@ -124,18 +124,6 @@ def repair(path: Place, *, dry_run: bool = False, give_up_batches: bool = False,
                              from_copy=None if from_copy is None else absolute(from_copy), place=_place(break_seal),
                              options=work(threads, max_memory, progress))
     return Repair(report, actions=list(map(Finding, report["actions"])), remaining=list(map(Finding, report["remaining"])))
-
-
-def _require_sound(place: str, check: bool, progress: ProgressCallback, copies: bool = False) -> None:
-    """`copies`: what is written has a seal of its own, and would vouch for what the present one shows to be changed."""
-    report = _tessera.verify(place, seals=copies, complete=False, ome=False, geo=False, for_seal=not check and not copies, record=False, rate="",
-                             signers=None, options=work(0, 0, progress))
-    if not report["sound"]:
-        from ._errors import Corrupt
-
-        first = next(f for f in report["findings"] if f["kind"] not in ("leftover", "note"))
-        raise Corrupt(f"{place}: not sealed, because it is not sound: {first['text']}; unchecked=True seals it as it "
-                      "is")
 
 
 def _bag_words(info: Union[Mapping[str, Union[str, Sequence[str]]], Path, None]) -> list[str]:
@@ -202,13 +190,11 @@ def seal(path: Place, *, bag: Optional[Path] = None, info: Union[Mapping[str, Un
         raise InvalidArgument("info: says what a bag is, which bag= makes")
     if bag is not None and (readme or sign is not None or ro_crate is not False or overwrite or accept):
         raise InvalidArgument("readme, sign, ro_crate, overwrite, accept: a bag leaves the data as they are; seal them before")
-    if not unchecked:
-        _require_sound(place, check, progress, copies=bag is not None)
     options = _tessera.PlaceOptions(False)
     redundancy = "" if parity is None else str(parity)
     if bag is not None:
-        return Seal(_tessera.make_bag(place, absolute(bag), redundancy, _bag_words(info), options, work(0, 0, progress)))
-    return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
+        return Seal(_tessera.make_bag(place, unchecked, absolute(bag), redundancy, _bag_words(info), options, work(0, 0, progress)))
+    return Seal(_tessera.seal(place, unchecked=unchecked, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
                               readme=readme, sign=_file(sign),
                               citation=None if ro_crate is False else "" if ro_crate is True else absolute(ro_crate),
                               place=options, options=work(0, 0, progress)))
@@ -258,9 +244,7 @@ def seal_ocfl(path: Place, root: Path, id: str, *, message: str = "", unchecked:
         The data, or the object, are damaged.
     """
     place = _path_of(path)
-    if not unchecked:
-        _require_sound(place, True, progress, copies=True)
-    return _tessera.add_ocfl_version(place, absolute(root), id, message, _tessera.PlaceOptions(False),
+    return _tessera.add_ocfl_version(place, unchecked, absolute(root), id, message, _tessera.PlaceOptions(False),
                                      work(0, 0, progress))
 
 
