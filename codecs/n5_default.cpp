@@ -1,6 +1,7 @@
 // "n5_default": a block of N5: its mode, its number of dimensions and their lengths, big-endian, and then the elements
 // through a chain of codecs of its own: a transpose of all dimensions, "bytes" and at most one compressor. v3. A block
-// at the edge of an array may be cut to it or not.
+// at the edge of an array may be cut to it or not. The dimensions are in N5's order, the fastest first, and those of
+// the array are, too: the transpose makes the first one the fastest.
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
@@ -45,9 +46,8 @@ public:
         const int rank = chunk_.shape.rank();
         put(0, 2, 0);
         put(2, 2, static_cast<std::uint64_t>(rank));
-        // N5 has the fastest dimension first.
         for (int d = 0; d < rank; ++d) {
-            put(4 + 4 * static_cast<std::size_t>(d), 4, static_cast<std::uint64_t>(chunk_.shape[rank - 1 - d]));
+            put(4 + 4 * static_cast<std::size_t>(d), 4, static_cast<std::uint64_t>(chunk_.shape[d]));
         }
         std::ranges::copy(data, out.data() + header_);
     }
@@ -80,7 +80,7 @@ private:
             throw corrupt("the block has {} dimensions, expected {}", found, rank);
         }
         Shape block;
-        for (int d = rank; d-- > 0;) block.push_back(load_big(in, 4 + 4 * static_cast<std::size_t>(d), 4));
+        for (int d = 0; d < rank; ++d) block.push_back(load_big(in, 4 + 4 * static_cast<std::size_t>(d), 4));
         for (int d = 0; d < rank; ++d) {
             if (block[d] < 1 || block[d] > chunk_.shape[d]) {
                 throw corrupt("the block is of {}, expected at most the chunk's {}", block.to_string(),

@@ -152,6 +152,12 @@ void add_undo(Facts& facts, const std::string& how, const KeptForUndo& kept) {
                                            count_text(kept.values, "old value"), bytes_text(kept.bytes), how));
 }
 
+/// What kind of store a path leads to that does not say so.
+void add_kind(Facts& facts, const Located& at) {
+    const StoreKind& kind = store_kind_of(at.place->store->name());
+    if (is_local(at.path) && !kind.scheme.empty()) facts.add("stored as", std::string(kind.about));
+}
+
 int info_array(Session& session, const Located& at, bool exact) {
     const std::string& path = at.path;
     FactsOptions options{.path = path};
@@ -168,6 +174,7 @@ int info_array(Session& session, const Located& at, bool exact) {
     Facts facts;
     facts.add("path", path);
     facts.add("format", fmt::format("{}: {}", array.dialect->name, array.dialect->about));
+    add_kind(facts, at);
     add_dtype(facts, metadata.dtype);
     add_shape(facts, metadata.shape);
     if (!metadata.dimension_names.empty())
@@ -207,7 +214,8 @@ int info_group(Session& session, const Located& at, const Group& group) {
     if (session.options().json) {
         Value report{{"path", path_value(path)}};
         const std::string_view folder = zip ? "zip" : "directory";
-        report.set("store", is_local(path) ? folder : store_kind_of(path).scheme);
+        const std::string_view scheme = store_kind_of(at.place->store->name()).scheme;
+        report.set("store", scheme.empty() ? folder : scheme);
         add_facts(report, found);
         add_parity(report, at, session.io());
         print_json(report);
@@ -217,6 +225,7 @@ int info_group(Session& session, const Located& at, const Group& group) {
     facts.add("path", path);
     if (found.dialect != nullptr) {
         facts.add("format", fmt::format("{} group: {}", found.dialect->name, found.dialect->about));
+        add_kind(facts, at);
     } else {
         facts.add("what", fmt::format("a plain {} that holds {}", zip ? "zip or folder in one" : "directory",
                                       count_text(found.arrays, "array")));

@@ -16,6 +16,7 @@
 #include "directories.h"
 #include "directory_store.h"
 #include "keys.h"
+#include "n5_store.h"
 #include "store_in_file.h"
 
 namespace tessera {
@@ -51,7 +52,7 @@ void look_on_disk(Located& at, const StoreOptions& options) {
             at.file.opened = std::move(file);
         }
     } else if (at.facts && at.facts->directory) {
-        if (auto store = probe_directory_store(path, options)) at.place = Place{std::move(store), ""};
+        if (auto store = probe_directory_store(path, options)) at.place = as_n5({std::move(store), ""}, path);
     } else if (!at.facts) {
         at.place = probe_place(path, options);  // inside a zip, or just being replaced
         if (at.place) at.facts = path_facts(at.place->store->name());

