@@ -154,7 +154,7 @@ class Json(ProgramTest):
         self.assertEqual(listed["generations"], listed["formats"], "the former name, deprecated")
         # The others are there if libcurl was.
         schemes = [row["scheme"] for row in listed["stores"]]
-        self.assertIn(schemes, [["", "ocfl"], ["", "ocfl", "http", "https", "s3", "s3+anon", "gs", "gs+anon"]])
+        self.assertIn(schemes, [["", "ocfl", "n5"], ["", "ocfl", "n5", "http", "https", "s3", "s3+anon", "gs", "gs+anon"]])
         text = self.tessera("formats")
         for row in [*listed["formats"], *listed["array_files"], *listed["codecs"], *listed["stores"]]:
             self.assertIn(row["about"], text)

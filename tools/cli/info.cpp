@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tessera/address.h>
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/edit.h>
@@ -152,6 +153,13 @@ void add_undo(Facts& facts, const std::string& how, const KeptForUndo& kept) {
                                            count_text(kept.values, "old value"), bytes_text(kept.bytes), how));
 }
 
+/// How other programs name it.
+void add_address(Value& report, const Located& at) {
+    if (at.dialect == nullptr) return;
+    const auto address = address_of(at.file.path, *at.place, *at.dialect, at.is_directory());
+    if (address) report.set("address", path_value(*address));
+}
+
 /// What kind of store a path leads to that does not say so.
 void add_kind(Facts& facts, const Located& at) {
     const StoreKind& kind = store_kind_of(at.place->store->name());
@@ -165,6 +173,7 @@ int info_array(Session& session, const Located& at, bool exact) {
     const ArrayFacts array = array_facts(at.array(), options);
     if (session.options().json) {
         Value report{{"path", path_value(path)}};
+        add_address(report, at);
         add_facts(report, array);
         add_parity(report, at, session.io());
         print_json(report);
@@ -216,6 +225,7 @@ int info_group(Session& session, const Located& at, const Group& group) {
         const std::string_view folder = zip ? "zip" : "directory";
         const std::string_view scheme = store_kind_of(at.place->store->name()).scheme;
         report.set("store", scheme.empty() ? folder : scheme);
+        add_address(report, at);
         add_facts(report, found);
         add_parity(report, at, session.io());
         print_json(report);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <tessera/address.h>
 #include <tessera/array_file.h>
 #include <tessera/error_text.h>
 #include <tessera/outside.h>
@@ -14,6 +15,7 @@
 #include <tessera/store_kind.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -397,6 +399,14 @@ void require_local_paths(const CLI::App& command) {
     }
 }
 
+/// The paths that are typed may be addresses of other programs.
+void take_addresses(CLI::App& command) {
+    constexpr std::array paths{"PATH", "SRC", "DST", "A", "B", "FILE", "OUT", "FILES…"};
+    for (CLI::Option* option : command.get_options()) {
+        if (std::ranges::count(paths, option->get_name(true)) != 0) option->transform(own_path);
+    }
+}
+
 /// The commands and their options; what each that was typed does is in `runs`.
 void declare_commands(CLI::App& app, CommonTexts& texts, const std::vector<std::string>& typed,
                       std::vector<std::pair<const CLI::App*, Run>>& runs) {
@@ -409,6 +419,7 @@ void declare_commands(CLI::App& app, CommonTexts& texts, const std::vector<std::
         sub->formatter(std::make_shared<HelpFormatter>(command.usage));
         sub->footer(command.notes);
         runs.emplace_back(sub, command.declare(*sub));
+        take_addresses(*sub);
         texts.declare(*sub);
     }
 }

@@ -3,6 +3,7 @@
 #include <tessera/locate.h>
 
 #include <sys/stat.h>
+#include <tessera/address.h>
 #include <tessera/dialect.h>
 #include <tessera/place.h>
 
@@ -16,7 +17,6 @@
 #include "directories.h"
 #include "directory_store.h"
 #include "keys.h"
-#include "n5_store.h"
 #include "store_in_file.h"
 
 namespace tessera {
@@ -52,7 +52,7 @@ void look_on_disk(Located& at, const StoreOptions& options) {
             at.file.opened = std::move(file);
         }
     } else if (at.facts && at.facts->directory) {
-        if (auto store = probe_directory_store(path, options)) at.place = as_n5({std::move(store), ""}, path);
+        if (auto store = probe_directory_store(path, options)) at.place = store_in_folder(std::move(store), path, options);
     } else if (!at.facts) {
         at.place = probe_place(path, options);  // inside a zip, or just being replaced
         if (at.place) at.facts = path_facts(at.place->store->name());
@@ -130,7 +130,7 @@ Located Located::look(std::string_view path, const StoreOptions& options) {
     Located at;
     at.path = path;
     std::optional<fs::path> looked;
-    at.file = split_array_path(path, [&](const fs::path& part) {
+    at.file = split_array_path(own_path(path), [&](const fs::path& part) {
         looked = part;
         at.facts = path_facts(part);
         return at.facts.has_value();

@@ -355,7 +355,8 @@ struct V2 final : Dialect {
                    .fill_is_missing = true,  // not for v3; xarray does not read older formats
                    .group_key = v2_group_name,
                    .documents = document_keys,
-                   .consolidated_key = v2_consolidated_name}) {}
+                   .consolidated_key = v2_consolidated_name,
+                   .url_scheme = "zarr2"}) {}
 
     ArrayMetadata parse(std::string_view text) const override { return parse_metadata(Value::parse(text)); }
     Value document(const ArrayMetadata& m) const override { return metadata_json(m); }

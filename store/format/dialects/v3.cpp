@@ -98,7 +98,8 @@ struct V3 final : Dialect {
                    .null_fill = false,
                    .separators = true,
                    .group_key = v3_document_name,
-                   .documents = document_keys}) {}
+                   .documents = document_keys,
+                   .url_scheme = "zarr3"}) {}
 
     bool probe(const PlaceView& place) const override;
     ArrayMetadata parse(std::string_view text) const override { return read_v3_document(Value::parse(text)); }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/address.h>
 #include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/zip_name.h>
@@ -66,10 +67,11 @@ void await_replacement(const fs::path& part, const fs::path& path) {
 
 }  // namespace
 
-std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
+std::optional<Place> probe_place(const fs::path& given, const StoreOptions& options) {
+    const fs::path path = own_path(given.native());
     const StoreKind& kind = store_kind_of(path);
     if (!kind.scheme.empty()) return as_n5(kind.place(path, options), path);
-    if (auto directory = probe_directory_store(path, options)) return as_n5({std::move(directory), ""}, path);
+    if (auto directory = probe_directory_store(path, options)) return store_in_folder(std::move(directory), path, options);
     const fs::path part = existing_part(path);
     if (is_between(part, path)) {
         await_replacement(part, path);

@@ -1,13 +1,59 @@
 #include "store_in_file.h"
 
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "directory_store.h"
+#include "n5_store.h"
 #include "reference_file.h"
 #include "zip_store.h"
 
 namespace tessera {
 
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The folder of references around that of an array or group in them. Only looked for where one is named x.parq or
+/// x.parquet, or has a first file of references.
+std::optional<Place> references_above(const KeyValueStore& folder, const fs::path& path) {
+    const bool named = path.native().find(".parq") != std::string::npos;
+    if (!named && !folder.contains("refs.0.parq")) return std::nullopt;
+    std::string below;
+    constexpr int most = 16;
+    fs::path above = path;
+    for (int n = 0; n < most && above.has_relative_path(); ++n) {
+        below = above.filename().string() + (below.empty() ? "" : "/" + below);
+        above = above.parent_path();
+        const fs::path here = above.empty() ? fs::path(".") : above;
+        auto store = probe_directory_store(here, {.read_only = true});
+        if (store == nullptr) return std::nullopt;
+        if (auto references = probe_parquet_references(here, std::move(store)))
+            return Place{std::move(references), below};
+    }
+    return std::nullopt;
+}
+
+fs::path without_slash(const fs::path& path) {
+    return path.has_filename() ? path : path.parent_path();
+}
+
+}  // namespace
+
 std::shared_ptr<KeyValueStore> store_in_file(const ByteSource& file) {
     if (auto archive = probe_zip_store(file)) return archive;
     return probe_reference_store(file.name());
+}
+
+Place store_in_folder(std::shared_ptr<KeyValueStore> folder, const fs::path& path, const StoreOptions& options) {
+    // A server's clients may see less than the user who runs it, and references lead to any file beside them.
+    if (options.within.empty()) {
+        const fs::path at = without_slash(path);
+        if (auto references = probe_parquet_references(at, folder)) return {std::move(references), ""};
+        if (auto above = references_above(*folder, at)) return *std::move(above);
+    }
+    return as_n5({std::move(folder), ""}, path);
 }
 
 }  // namespace tessera

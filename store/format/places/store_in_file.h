@@ -1,8 +1,9 @@
-// Stores in single files.
+// Stores in single files, and in folders that other programs write.
 #pragma once
 
 #include <tessera/key_value_store.h>
 
+#include <filesystem>
 #include <memory>
 
 namespace tessera {
@@ -10,5 +11,10 @@ namespace tessera {
 /// The store that an open file is, a zip or references; its name() is its path. nullptr for other files. Throws io, or
 /// corrupt for a store that cannot be read.
 [[nodiscard]] std::shared_ptr<KeyValueStore> store_in_file(const ByteSource& file);
+
+/// The place that a folder of this machine is: references in Parquet (also for the folder of one of their arrays), N5,
+/// or the folder itself. Throws as store_in_file().
+[[nodiscard]] Place store_in_folder(std::shared_ptr<KeyValueStore> folder, const std::filesystem::path& path,
+                                    const StoreOptions& options);
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 // Codecs and kinds of stores that are Python objects: tessera.add_codec and tessera.add_store.
 #include <pybind11/stl.h>
 
+#include <tessera/address.h>
 #include <tessera/codec.h>
 #include <tessera/error_text.h>
 #include <tessera/store_kind.h>
@@ -226,6 +227,7 @@ void add_python_store(const std::string& scheme, const std::string& about, const
 void bind_extensions(py::module_& module) {
     module.def("add_codec", &add_python_codec);
     module.def("add_store", &add_python_store);
+    module.def("own_path", [](const py::object& path) { return own_path(path_from_python(path)); });
     module.def("is_local", [](const py::object& path) { return is_local(path_from_python(path)); });
 }
 

@@ -23,12 +23,13 @@ NewLengths = Union[NamedLengths, Sequence[Union[None, int, Sequence[int]]]]
 def absolute(path: Any) -> str:
     """The absolute path: the working directory may change, and workers may have a different one.
 
-    One that leads to another kind of store stays as it is.
+    One that leads to another kind of store stays as it is. An address of ZEP 8 becomes the path that it stands for.
     """
     try:
         text = os.fsdecode(path)
     except TypeError:
         raise TypeError(f"expected a path, found {shown(path)}") from None
+    text = _tessera.own_path(text)
     return os.path.abspath(text) if _tessera.is_local(text) else text
 
 

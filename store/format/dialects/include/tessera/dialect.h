@@ -111,6 +111,7 @@ struct DialectFacts {
     std::span<const std::string_view> documents = {};
     /// The key of a group's consolidated metadata, if separate from its own: ".zmetadata".
     std::string_view consolidated_key = {};
+    std::string_view url_scheme = {};  ///< in addresses of ZEP 8: "zarr3"; "" if it has none
     /// metadata_key is a common file name: call probe before reading the file as metadata.
     bool common_key = false;
     /// The name of the folder of chunks (the prefix of default_keys()) is distinctive: such a folder with chunks, but
