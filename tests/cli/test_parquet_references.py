@@ -46,6 +46,11 @@ class References(Unpacked):
         np.testing.assert_array_equal(self.values("copy.zarr/v"), EXPECTED)
         self.refused("get", "kerchunk.parq/v", says="it is not there")
 
+    def test_what_they_lead_to_is_not_overwritten(self):
+        (self.folder / "same.npy").hardlink_to(self.folder / "chunks.bin")
+        self.refused("calc", "same.npy", "a + 1", "a=kerchunk.parq/v", "--overwrite", says="they overlap")
+        self.assertTrue((self.folder / "same.npy").samefile(self.folder / "chunks.bin"))
+
     def test_they_are_not_changed(self):
         for words in ["set", "kerchunk.parq/v", "0", "1"], ["attrs", "kerchunk.parq", "set", "a", "1"]:
             self.refused(*words, says="references are never changed")

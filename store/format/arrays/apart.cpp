@@ -17,6 +17,7 @@
 
 #include "reference_file.h"
 #include "spool.h"
+#include "store_in_file.h"
 
 namespace tessera {
 
@@ -52,8 +53,7 @@ bool overlaps(const std::string& source, const std::string& destination) {
     };
     const fs::path path = split_array_path(source).path;
     if (meets(path)) return true;
-    if (path.extension() != ".json" || !fs::is_regular_file(path)) return false;
-    const auto references = probe_reference_store(path);
+    const auto references = references_at(path);
     return references != nullptr && std::ranges::any_of(referenced_files(*references), meets);
 }
 

@@ -52,7 +52,8 @@ void look_on_disk(Located& at, const StoreOptions& options) {
             at.file.opened = std::move(file);
         }
     } else if (at.facts && at.facts->directory) {
-        if (auto store = probe_directory_store(path, options)) at.place = store_in_folder(std::move(store), path, options);
+        if (auto store = probe_directory_store(path, options))
+            at.place = store_in_folder(std::move(store), path, options);
     } else if (!at.facts) {
         at.place = probe_place(path, options);  // inside a zip, or just being replaced
         if (at.place) at.facts = path_facts(at.place->store->name());

@@ -22,7 +22,6 @@
 
 #include "keys.h"
 #include "parquet_columns.h"
-#include "read_only_store.h"
 #include "reference_file.h"
 #include "referenced_files.h"
 #include "sorted_keys.h"
@@ -64,7 +63,7 @@ Shape dims_of(const Value& document, std::string_view name) {
     return dims;
 }
 
-class ParquetReferences final : public ReadOnlyStore {
+class ParquetReferences final : public StoreOfReferences {
 public:
     ParquetReferences(const fs::path& folder, const Value& document, std::uint64_t size,
                       std::shared_ptr<KeyValueStore> records)
@@ -111,6 +110,15 @@ public:
         for_each_chunk(prefix, [&](const std::string& name, const Reference& at) {
             each(name, [&] { return files_.size_of(at); });
         });
+    }
+    [[nodiscard]] std::vector<fs::path> files() const override {
+        for (const auto& [array, grid] : arrays_) {
+            const std::int64_t count = grid.chunk_count();
+            for (std::int64_t first = 0, number = 0; first < count; first += record_size_, ++number) {
+                (void)load(array, number);
+            }
+        }
+        return files_.all();
     }
     [[nodiscard]] bool read_only() const override { return true; }
     [[nodiscard]] const std::string& name() const override { return name_; }

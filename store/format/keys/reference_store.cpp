@@ -1,31 +1,20 @@
 // The document is parsed once. For each key its place is kept: text, or a file's number, an offset and a size. A file
 // is opened when one of its keys is read.
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <tessera/action.h>
-#include <tessera/descriptor.h>
 #include <tessera/error_text.h>
-#include <tessera/file_source.h>
 #include <tessera/memory_account.h>
 #include <tessera/outside.h>
 #include <tessera/references_within.h>
 #include <tessera/store_kind.h>
 #include <tessera/value.h>
-#include <tessera/zarr_names.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <cerrno>
 #include <map>
-#include <mutex>
-#include <optional>
 #include <vector>
 
 #include "base64.h"
-#include "beneath.h"
 #include "keys.h"
-#include "read_only_store.h"
 #include "reference_file.h"
 #include "referenced_files.h"
 #include "sorted_keys.h"
@@ -41,7 +30,7 @@ constexpr std::uint64_t longest_document = std::uint64_t{256} << 20;
 constexpr std::uint64_t parsed_bytes = 16;
 constexpr std::uint64_t kept_bytes = 4;
 
-class ReferenceStore final : public ReadOnlyStore {
+class ReferenceStore final : public StoreOfReferences {
 public:
     ReferenceStore(const fs::path& path, const Value& document, std::uint64_t size, const ReferenceOptions& options,
                    MayRead may_read)
@@ -69,7 +58,7 @@ public:
         if (found == references_.end()) return nullptr;
         return files_.open(found->second, join_key(name_, key));
     }
-    [[nodiscard]] std::vector<fs::path> files() const { return files_.all(); }
+    [[nodiscard]] std::vector<fs::path> files() const override { return files_.all(); }
     [[nodiscard]] bool contains(std::string_view key) const override { return references_.contains(key); }
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {
@@ -180,7 +169,7 @@ std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const Refer
 }  // namespace
 
 std::vector<fs::path> referenced_files(const ReadableStore& store) {
-    const auto* const references = dynamic_cast<const ReferenceStore*>(&store);
+    const auto* const references = dynamic_cast<const StoreOfReferences*>(&store);
     return references == nullptr ? std::vector<fs::path>() : references->files();
 }
 

@@ -15,6 +15,8 @@
 #include <tessera/descriptor.h>
 #include <tessera/references_within.h>
 
+#include "read_only_store.h"
+
 namespace tessera {
 
 inline constexpr std::size_t longest_reference = 4096;  ///< of a key, or of a path
@@ -26,6 +28,13 @@ struct Reference {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
     bool whole = false;  ///< all of the file
+};
+
+/// A store of references, of whatever form.
+class StoreOfReferences : public ReadOnlyStore {
+public:
+    /// The files that they lead to; URLs as they are.
+    [[nodiscard]] virtual std::vector<std::filesystem::path> files() const = 0;
 };
 
 /// Whether a part of a key has a name of Tessera's own. Such files are not taken from references, which may come from

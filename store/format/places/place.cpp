@@ -71,7 +71,8 @@ std::optional<Place> probe_place(const fs::path& given, const StoreOptions& opti
     const fs::path path = own_path(given.native());
     const StoreKind& kind = store_kind_of(path);
     if (!kind.scheme.empty()) return as_n5(kind.place(path, options), path);
-    if (auto directory = probe_directory_store(path, options)) return store_in_folder(std::move(directory), path, options);
+    if (auto directory = probe_directory_store(path, options))
+        return store_in_folder(std::move(directory), path, options);
     const fs::path part = existing_part(path);
     if (is_between(part, path)) {
         await_replacement(part, path);

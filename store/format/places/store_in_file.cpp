@@ -1,7 +1,11 @@
 #include "store_in_file.h"
 
+#include <tessera/place.h>
+#include <tessera/zarr_names.h>
+
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "directory_store.h"
@@ -44,6 +48,16 @@ fs::path without_slash(const fs::path& path) {
 std::shared_ptr<KeyValueStore> store_in_file(const ByteSource& file) {
     if (auto archive = probe_zip_store(file)) return archive;
     return probe_reference_store(file.name());
+}
+
+std::shared_ptr<KeyValueStore> references_at(const fs::path& path) {
+    std::error_code ignored;
+    if (path.extension() == ".json") return fs::is_regular_file(path, ignored) ? probe_reference_store(path) : nullptr;
+    const bool maybe = path.native().find(".parq") != std::string::npos || fs::exists(path / "refs.0.parq", ignored) ||
+                       fs::exists(path / v2_consolidated_name, ignored);
+    if (!maybe || !is_local(path)) return nullptr;
+    const auto place = probe_place(path, {.read_only = true});
+    return place ? place->store : nullptr;
 }
 
 Place store_in_folder(std::shared_ptr<KeyValueStore> folder, const fs::path& path, const StoreOptions& options) {

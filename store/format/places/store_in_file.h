@@ -12,6 +12,10 @@ namespace tessera {
 /// corrupt for a store that cannot be read.
 [[nodiscard]] std::shared_ptr<KeyValueStore> store_in_file(const ByteSource& file);
 
+/// The store of references, in JSON or in Parquet, that a path of this machine leads to or into; nullptr if there is
+/// none, or maybe another store. Throws as store_in_file().
+[[nodiscard]] std::shared_ptr<KeyValueStore> references_at(const std::filesystem::path& path);
+
 /// The place that a folder of this machine is: references in Parquet (also for the folder of one of their arrays), N5,
 /// or the folder itself. Throws as store_in_file().
 [[nodiscard]] Place store_in_folder(std::shared_ptr<KeyValueStore> folder, const std::filesystem::path& path,
