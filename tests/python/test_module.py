@@ -89,7 +89,7 @@ def program_info(path):
     """What `tessera info --json` says, but for where it was asked."""
     said = json.loads(subprocess.run([os.environ["TESSERA_PROGRAM"], "info", path, "--json"], stdout=subprocess.PIPE,
                                      check=True).stdout)
-    return {name: value for name, value in said.items() if name not in ("path", "store")}
+    return {name: value for name, value in said.items() if name not in ("path", "store", "address")}
 
 
 def as_program(info):
