@@ -385,8 +385,10 @@ bool is_named_n5(const fs::path& path) {
     return std::ranges::any_of(path, [](const fs::path& part) { return part.extension() == ".n5"; });
 }
 
+/// Whether an array or group is there, or an unfinished copy of one.
 bool has_zarr(const PlaceView& place) {
-    return std::ranges::any_of(metadata_names,
+    return place.store.contains(place.key(unfinished_marker_key)) ||
+           std::ranges::any_of(metadata_names,
                                [&](std::string_view name) { return place.store.contains(place.key(name)); });
 }
 
