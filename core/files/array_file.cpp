@@ -20,11 +20,12 @@ namespace tessera {
 
 // Each is defined at the end of its own file.
 extern const ArrayFileFormat npy_format, npz_format, raw_array_format, mldf_format, netcdf_format, hdf5_format,
-    safetensors_format, tiff_format, csv_format, png_format;
+    safetensors_format, tiff_format, grib_format, csv_format, png_format;
 
 std::span<const ArrayFileFormat> array_file_formats() {
-    static const std::array table{npy_format,  npz_format,         raw_array_format, mldf_format, netcdf_format,
-                                  hdf5_format, safetensors_format, tiff_format,      csv_format,  png_format};
+    static const std::array table{npy_format,    npz_format,  raw_array_format,   mldf_format,
+                                  netcdf_format, hdf5_format, safetensors_format, tiff_format,
+                                  grib_format,   csv_format,  png_format};
     return table;
 }
 
@@ -100,16 +101,23 @@ const ArrayFileFormat* format_by_extension(const std::filesystem::path& path) {
     return f == formats.end() ? nullptr : &*f;
 }
 
-std::string known_extensions() {
+std::string known_extensions(bool written = false) {
     std::vector<std::string_view> names;
-    for (const ArrayFileFormat& f : array_file_formats()) names.push_back(f.extension);
+    for (const ArrayFileFormat& f : array_file_formats()) {
+        if (!written || f.is_written()) names.push_back(f.extension);
+    }
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// The format for a file to be created.
 const ArrayFileFormat& format_to_write(const std::filesystem::path& path) {
-    if (const ArrayFileFormat* format = format_by_extension(path)) return *format;
-    throw unsupported("{}: the name of an array file ends in one of {}", path.string(), known_extensions());
+    const ArrayFileFormat* format = format_by_extension(path);
+    if (format != nullptr && format->is_written()) return *format;
+    if (format != nullptr) {
+        throw unsupported("{}: {} files are only read; new array files end in one of {}", path.string(),
+                          path.extension().string(), known_extensions(true));
+    }
+    throw unsupported("{}: the name of an array file ends in one of {}", path.string(), known_extensions(true));
 }
 
 }  // namespace
@@ -149,7 +157,9 @@ void require_no_other_file(const std::string& path) {
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (std::ranges::count(others, extension) == 0 || std::filesystem::exists(place)) return;
     std::string known;
-    for (const ArrayFileFormat& format : array_file_formats()) known += fmt::format("{}, ", format.extension);
+    for (const ArrayFileFormat& format : array_file_formats()) {
+        if (format.is_written()) known += fmt::format("{}, ", format.extension);
+    }
     throw invalid_argument(
         "{}: {} files are not written ({}.zip are); another name makes a directory with an array, and so does "
         "{}/",

@@ -15,7 +15,7 @@
 namespace tessera {
 
 /// Each has a program of its own.
-enum class ForeignLibrary : std::uint8_t { hdf5, tiff };
+enum class ForeignLibrary : std::uint8_t { hdf5, tiff, grib };
 
 /// All requests. The tables at the end of the sources in foreign/ have the functions that answer them.
 enum class ForeignTask : std::uint64_t {
@@ -40,6 +40,11 @@ enum class ForeignTask : std::uint64_t {
     write_finish,
     tiff_require,  ///< compression
     tiff_decode,   ///< ForeignTiff; elements come in the shared memory
+    // Messages of GRIB: they come with the request, and nothing is kept.
+    grib_keys,       ///< GribHeaders → a GribKeys for each
+    grib_about,      ///< a message → GribAbout
+    grib_positions,  ///< GribWanted, the message in the shared memory; numbers come there
+    grib_values,     ///< the same
     // For tests.
     test_end,    ///< ends with this exit code
     test_sleep,  ///< for so many milliseconds; → the process's number
@@ -133,6 +138,54 @@ struct ForeignTiff {
 
     static void fields(auto& x, auto& visit) {
         visit(x.file, x.name, x.size, x.directory, x.compression, x.photometric, x.tiled, x.chunk);
+    }
+};
+
+/// Messages of GRIB without their values.
+struct GribHeaders {
+    std::vector<std::vector<std::byte>> messages;
+
+    static void fields(auto& x, auto& visit) { visit(x.messages); }
+};
+
+/// What one of them says.
+struct GribKeys {
+    std::optional<ForeignError> error;
+    /// Of attributes: those that fields of one variable have in common, and those that are the same for a data set.
+    Value common, shared;
+    /// Where the field stands along axes: a list of numbers in the order of GribAxis, null where it does not say.
+    Value at;
+    std::int64_t bits = 0;  ///< of a packed value that matter
+
+    static void fields(auto& x, auto& visit) { visit(x.error, x.common, x.shared, x.at, x.bits); }
+};
+
+/// What the first message says of a variable.
+struct GribAbout {
+    std::string name;
+    Value attributes;
+    std::int64_t rows = 0, columns = 0;  ///< of its grid; 0: ecCodes does not say
+    bool by_columns = false;             ///< jPointsAreConsecutive
+    bool zigzag = false;                 ///< alternativeRowScanning
+    bool backwards = false;              ///< iScansNegatively
+    bool upwards = false;                ///< jScansPositively
+    bool positions = false;              ///< whether ecCodes knows where the points are
+
+    static void fields(auto& x, auto& visit) {
+        visit(x.name, x.attributes, x.rows, x.columns, x.by_columns, x.zigzag, x.backwards, x.upwards, x.positions);
+    }
+};
+
+/// Numbers of a message in C order.
+struct GribWanted {
+    std::uint64_t message = 0;           ///< its bytes
+    std::int64_t rows = 0, columns = 0;  ///< of the grid
+    bool by_columns = false, zigzag = false;
+    bool wide = false;  ///< values as float64
+    std::string key;    ///< of positions
+
+    static void fields(auto& x, auto& visit) {
+        visit(x.message, x.rows, x.columns, x.by_columns, x.zigzag, x.wide, x.key);
     }
 };
 

@@ -77,7 +77,15 @@ OwnFile own_file() {
 }  // namespace
 
 std::string_view helper_program(ForeignLibrary library) {
-    return library == ForeignLibrary::hdf5 ? "tessera-hdf5" : "tessera-tiff";
+    switch (library) {
+        case ForeignLibrary::hdf5:
+            return "tessera-hdf5";
+        case ForeignLibrary::tiff:
+            return "tessera-tiff";
+        case ForeignLibrary::grib:
+            break;
+    }
+    return "tessera-grib";
 }
 
 std::vector<std::string> helper_places(ForeignLibrary library) {

@@ -44,7 +44,15 @@ namespace tessera {
 namespace {
 
 std::string_view name_of(ForeignLibrary library) {
-    return library == ForeignLibrary::hdf5 ? "libhdf5" : "libtiff";
+    switch (library) {
+        case ForeignLibrary::hdf5:
+            return "libhdf5";
+        case ForeignLibrary::tiff:
+            return "libtiff";
+        case ForeignLibrary::grib:
+            break;
+    }
+    return "ecCodes";
 }
 
 // ---- starting one
@@ -53,8 +61,8 @@ std::string_view name_of(ForeignLibrary library) {
 /// secret.
 bool is_for_helpers(std::string_view variable) {
     const std::string_view name = variable.substr(0, variable.find('='));
-    constexpr std::array<std::string_view, 7> begins{"LANG",  "LC_",           "LD_",    "HDF5_",
-                                                     "GCOV_", "LLVM_PROFILE_", "MALLOC_"};
+    constexpr std::array<std::string_view, 8> begins{"LANG",     "LC_",   "LD_",           "HDF5_",
+                                                     "ECCODES_", "GCOV_", "LLVM_PROFILE_", "MALLOC_"};
     return name == "TZ" || name.ends_with("SAN_OPTIONS") ||
            std::ranges::any_of(begins, [&](std::string_view begin) { return name.starts_with(begin); });
 }

@@ -1,5 +1,5 @@
-// Helper processes: the programs tessera-hdf5 and tessera-tiff. They alone are linked with libhdf5 and libtiff, which
-// have a history of faults, and work with them for this process. Private to core/files.
+// Helper processes: the programs tessera-hdf5, tessera-tiff and tessera-grib. They alone are linked with libhdf5,
+// libtiff and ecCodes, which have a history of faults, and work with them for this process. Private to core/files.
 //
 // A helper answers one request after the other, keeps what it has opened for the next one, and ends when the connection
 // does. If it crashes, the request ends with an Error, and the next one gets another helper. This is no sandbox: it

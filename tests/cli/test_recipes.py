@@ -24,6 +24,7 @@ LIBRARIES = {
     "libcli11-dev": ["cli11", "cli11", "cli11", "cli11", "cli11", "cli11"],
     "libcurl4-openssl-dev": ["libcurl", "curl", "libcurl", "curl", "curl", "curl"],
     "libdeflate-dev": ["libdeflate"] * 6,
+    "libeccodes-dev": ["eccodes", None, None, "eccodes", "eccodes", "eccodes"],  # vcpkg and Conan have none
     "libfmt-dev": ["fmt"] * 6,
     "libfuse3-dev": [None] * 6,  # optional: tessera mount, where the system has libfuse
     "libhdf5-dev": ["hdf5"] * 6,

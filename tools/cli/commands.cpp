@@ -259,8 +259,9 @@ constexpr Command table[] = {
      "  tessera advise t.zarr --reads 'time=1; lat=1,lon=1'",
      declare_advise},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
-     "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .nc, .h5, .tif, .safetensors, .csv or .png; - or\n"
-     "<(COMMAND) is a pipe, which holds a .npy, or with --as csv text. A file of several arrays becomes one\n"
+     "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .nc, .h5, .tif, .grib2, .safetensors, .csv or\n"
+     ".png; - or <(COMMAND) is a pipe, which holds a .npy, or with --as csv text. A file of several arrays becomes "
+     "one\n"
      "array each, PATH/member. One that holds a single array becomes PATH itself, as the array that a person names;\n"
      "PATH/NAME puts it where one of several would be. The dtype of a .csv is found out, unless --dtype gives it; with "
      "a\n"

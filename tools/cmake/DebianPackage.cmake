@@ -43,7 +43,8 @@ foreach(component IN LISTS components)
   endif()
 
   file(GLOB_RECURSE binaries "${component}/usr/bin/*" "${component}/usr/lib/*.so"
-       "${component}/usr/libexec/*" "${component}/usr/lib/tessera-hdf5" "${component}/usr/lib/tessera-tiff")
+       "${component}/usr/libexec/*" "${component}/usr/lib/tessera-hdf5" "${component}/usr/lib/tessera-tiff"
+       "${component}/usr/lib/tessera-grib")
   foreach(file IN LISTS binaries)
     execute_process(COMMAND strip --remove-section=.comment --remove-section=.note "${file}" COMMAND_ERROR_IS_FATAL ANY)
   endforeach()

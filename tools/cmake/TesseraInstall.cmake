@@ -7,7 +7,7 @@ install(TARGETS tessera_core tessera_codecs tessera_store tessera EXPORT tessera
         FILE_SET HEADERS COMPONENT development)
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${tessera_package_dir}" COMPONENT development)
 # The helpers, for whatever lies below the same prefix.
-install(TARGETS tessera_helper_hdf5 tessera_helper_tiff DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/tessera" COMPONENT program)
+install(TARGETS tessera_helper_hdf5 tessera_helper_tiff tessera_helper_grib DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/tessera" COMPONENT program)
 if(TARGET tessera_cli)
   install(TARGETS tessera_cli COMPONENT program)
   # The pages that help texts name, and the examples that the pages name, side by side as in tools/.

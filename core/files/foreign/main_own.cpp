@@ -12,7 +12,10 @@ int serve_as_helper(int argc, const char* const* argv) {
                              hdf5_tasks(), hdf5_writing_tasks(),
 #endif
 #ifdef TESSERA_TIFF
-                             tiff_tasks()
+                             tiff_tasks(),
+#endif
+#ifdef TESSERA_GRIB
+                             grib_tasks()
 #endif
                          });
 }

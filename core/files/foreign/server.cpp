@@ -95,9 +95,15 @@ ForeignFunction function_of(std::uint64_t task) {
             if (static_cast<std::uint64_t>(row.task) == task) return row.function;
         }
     }
-    const bool tiff = task >= static_cast<std::uint64_t>(ForeignTask::tiff_require);
-    throw unsupported("this build has no {}: install {} and build again", tiff ? "libtiff" : "libhdf5",
-                      tiff ? "libtiff-dev" : "libhdf5-dev");
+    const auto begins = [&](ForeignTask first) { return task >= static_cast<std::uint64_t>(first); };
+    const bool grib = begins(ForeignTask::grib_keys), tiff = begins(ForeignTask::tiff_require);
+    throw unsupported("this build has no {}: install {} and build again",
+                      grib   ? "ecCodes"
+                      : tiff ? "libtiff"
+                             : "libhdf5",
+                      grib   ? "libeccodes-dev"
+                      : tiff ? "libtiff-dev"
+                             : "libhdf5-dev");
 }
 
 Buffer error_bytes(const Error& e) {

@@ -31,6 +31,7 @@ struct ForeignRow {
 [[nodiscard]] std::span<const ForeignRow> hdf5_tasks();
 [[nodiscard]] std::span<const ForeignRow> hdf5_writing_tasks();
 [[nodiscard]] std::span<const ForeignRow> tiff_tasks();
+[[nodiscard]] std::span<const ForeignRow> grib_tasks();
 
 /// Answers these requests until the connection ends; returns the program's exit code.
 int serve_foreign(int argc, const char* const* argv, std::vector<std::span<const ForeignRow>> tasks);

@@ -191,7 +191,9 @@ struct ArrayFileFormat {
                    const IoOptions& io) = nullptr;
 
     /// Whether files of this format are made for several arrays, even if they hold one.
-    [[nodiscard]] bool holds_several() const { return bundle != nullptr && main.empty(); }
+    [[nodiscard]] bool holds_several() const { return (bundle != nullptr || !is_written()) && main.empty(); }
+    /// Whether new files can be made.
+    [[nodiscard]] bool is_written() const { return create != nullptr; }
     /// Whether a path without "::" means one array in a file of this format with these members.
     [[nodiscard]] bool is_one(const std::vector<std::string>& of_file) const {
         return of_file.empty() ? !holds_several() : !main.empty() && of_file.front() == main;

@@ -14,6 +14,7 @@ class Tessera < Formula
   depends_on "bzip2"
   depends_on "c-blosc"
   depends_on "curl"
+  depends_on "eccodes"
   depends_on "fmt"
   depends_on "hdf5"
   depends_on "isa-l"

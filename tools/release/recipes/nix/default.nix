@@ -9,7 +9,7 @@ pkgs.stdenv.mkDerivation {
   nativeBuildInputs = with pkgs; [ cmake ninja pkg-config ];
   # The installed library hands them on.
   propagatedBuildInputs = with pkgs; [
-    bzip2 c-blosc curl fmt hdf5 isa-l libdeflate libpng libtiff libzip lz4 openssl tbb xz zfp zlib zstd
+    bzip2 c-blosc curl eccodes fmt hdf5 isa-l libdeflate libpng libtiff libzip lz4 openssl tbb xz zfp zlib zstd
   ];
   buildInputs = with pkgs; [ cli11 libmicrohttpd nlohmann_json ];
 

@@ -20,6 +20,7 @@ class Tessera(CMakePackage):
     depends_on("c-blosc")
     depends_on("cli11")
     depends_on("curl")
+    depends_on("eccodes")
     depends_on("fmt")
     depends_on("hdf5")
     depends_on("isa-l")
