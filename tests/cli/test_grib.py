@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+import remote
 from program import FEWER, GOLDEN, PROGRAM, ProgramTest, chosen, zarr
 
 try:
@@ -350,6 +351,19 @@ class Meaning(GribTest):
         if SAMPLES.exists():
             self.write("x.grib2", (SAMPLES / "sh_ml_grib2.tmpl").read_bytes())
             self.refused("get", "x.grib2::t", "0", says="spectral")
+
+class FarAway(GribTest):
+    def test_ranges(self):
+        """In S3 and behind HTTP messages are read by their ranges, and say the same."""
+        self.members()
+        with remote.serving(self.folder) as double:
+            seen = {**os.environ, **double.environment}
+            near = self.tessera("digest", "members.grib2::t").split()[0]
+            for place in "s3://bucket", double.origin + "/files":
+                path = f"{place}/members.grib2"
+                self.assertEqual(self.tessera("digest", f"{path}::t", env=seen).split()[0], near)
+                self.assertIn("valid_time", self.tessera("tree", path, env=seen))
+
 
 class Golden(GribTest):
     """Files of tests/golden/grib, without ecCodes for Python."""
