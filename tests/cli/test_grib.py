@@ -347,6 +347,8 @@ class Meaning(GribTest):
     def test_only_read(self):
         self.save("a.npy", np.zeros(3))
         self.refused("copy", "a.npy", "a.grib2", says=".grib2 files are only read")
+        self.members()
+        self.refused("copy", "members.grib2", "a.grib2", says="only read")
         self.assertFalse((self.folder / "a.grib2").exists())
         if SAMPLES.exists():
             self.write("x.grib2", (SAMPLES / "sh_ml_grib2.tmpl").read_bytes())

@@ -64,7 +64,7 @@ std::string counted_arrays(std::size_t n) {
 std::string extensions_of_bundles() {
     std::vector<std::string_view> names;
     for (const ArrayFileFormat& format : array_file_formats()) {
-        if (format.holds_several()) names.push_back(format.extension);
+        if (format.holds_several() && format.is_written()) names.push_back(format.extension);
     }
     return fmt::format("{}", fmt::join(names, " or "));
 }
@@ -98,6 +98,11 @@ Value attributes_for_file(const HierarchyCopy& o, const ArraySource& source) {
 }
 
 Error one_array_only(const HierarchyCopy& o, std::size_t count) {
+    const ArrayFileFormat* const format = named_array_file_format(o.destination);
+    if (format != nullptr && !format->is_written()) {
+        return unsupported("{}: such files are only read; one that ends in {} can hold {}", o.destination,
+                           extensions_of_bundles(), counted_arrays(count));
+    }
     return invalid_argument("{} holds {}, but {} can hold only one: name one of them{}, or a file that ends in {}",
                             o.source, counted_arrays(count), o.destination, o.list_hint, extensions_of_bundles());
 }
