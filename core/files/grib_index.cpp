@@ -255,7 +255,7 @@ private:
                 if (places_[n][axis]) values.push_back(*places_[n][axis]);
             }
             std::ranges::sort(values);
-            values.erase(std::ranges::unique(values).begin(), values.end());
+            values.erase(std::unique(values.begin(), values.end()), values.end());
             const bool falls = v.level_name == "isobaricInhPa" || v.level_name == "isobaricInPa";
             if (axis == static_cast<std::size_t>(GribAxis::level) && falls) std::ranges::reverse(values);
         }
