@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/buffer.h>
+#include <tessera/far_store.h>
 
 #include "http_client.h"
 
@@ -56,6 +57,11 @@ public:
     /// Calls value(name, size, etag) for every value directly below a prefix, the ETag being empty if it is not listed,
     /// and folder(name, 0, "") for what lies deeper.
     virtual void list(std::string_view prefix, const Each& value, const Each& folder) const = 0;
+
+    /// Calls value(name, size, etag) for all that lies below a prefix, by a listing that knows no folders; see
+    /// FarStore::for_each_below. Only for services that list.
+    virtual void list_all(std::string_view /*prefix*/, const FarStore::Places& /*places*/,
+                          const Each& /*value*/) const {}
 
     // ---- for services that can be written to
 

@@ -194,6 +194,16 @@ public:
         return true;
     }
 
+    bool for_each_below(std::string_view prefix, const Places& places, const EachVersion& each) const override {
+        require_prefix(prefix);
+        if (!service_->lists()) return false;
+        sent_.settle_all();
+        service_->list_all(prefix, places, [&](std::string_view name, std::uint64_t size, std::string_view etag) {
+            each(name, {.size = size, .id = version_id(etag)}, md5_in(etag));
+        });
+        return true;
+    }
+
     [[nodiscard]] std::unique_ptr<ReadAhead> read_ahead(std::uint64_t usual, NextWish next,
                                                         std::uint64_t most) const override {
         auto ahead = std::make_unique<Ahead>(*this, usual, std::move(next), most);
@@ -251,7 +261,7 @@ public:
             service_->require_done(HttpClient::shared().wait(std::move(begun.front().second)), begun.front().first);
             begun.pop_front();
         };
-        for_each_below(std::string(prefix), [&](std::string key) {
+        for_each_key(std::string(prefix), [&](std::string key) {
             if (key.ends_with(lease_key) && holds_lease(service_->request(key).name)) return;
             if (begun.size() >= HttpClient::most_in_flight) finish();
             HttpTicket ticket = HttpClient::shared().start(service_->erase(key));
@@ -356,13 +366,11 @@ private:
         return absent;
     }
 
-    /// Calls each(key) for all values at and below a prefix.
-    void for_each_below(const std::string& prefix, const std::function<void(std::string key)>& each) const {
-        std::vector<std::string> folders;
-        service_->list(
-            prefix, [&](std::string_view name, std::uint64_t, std::string_view) { each(join_key(prefix, name)); },
-            [&](std::string_view name, std::uint64_t, std::string_view) { folders.push_back(join_key(prefix, name)); });
-        for (const std::string& folder : folders) for_each_below(folder, each);
+    /// Calls each(key) for all values below a prefix.
+    void for_each_key(const std::string& prefix, const std::function<void(std::string key)>& each) const {
+        service_->list_all(prefix, nullptr, [&](std::string_view name, std::uint64_t, std::string_view) {
+            each(join_key(prefix, name));
+        });
     }
 
     // ---- values on their way

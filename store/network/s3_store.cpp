@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "listed_pages.h"
 #include "loaded_curl.h"
 #include "node_documents.h"
+#include "pages_ahead.h"
 #include "remote_store.h"
 #include "s3_credentials.h"
 #include "sha256.h"
@@ -158,6 +160,35 @@ public:
         } while (!pages.token().empty());
         if (pages.has_folders()) shared_->listed->note(name_of(prefix), std::string(prefix), pages.content());
         ahead_.found(std::move(folders));
+    }
+
+    void list_all(std::string_view prefix, const FarStore::Places& places, const Each& value) const override {
+        ListedPages pages(name_of(prefix));
+        PagesAhead ahead(places, [&](const std::string& after) {
+            return HttpClient::shared().start(page_of(prefix, "", below_of(prefix) + after, ""));
+        });
+        std::set<std::string> folders;
+        std::string done;
+        bool guessed = false;
+        for (bool more = true; more;) {
+            auto guess = ahead.take(done);
+            guessed = guessed || guess;
+            const HttpResponse response = HttpClient::shared().wait(
+                guess ? std::move(guess->ticket) : HttpClient::shared().start(page_of(prefix, pages.token(), "", "")));
+            const auto names = names_below(response.text(), below_of(prefix), folders);
+            if (guess && !ahead.leads_on(*guess, response, names, done)) continue;
+            if (is_absent(response, prefix)) throw not_found("{}: the server lists nothing", name_of(prefix));
+            pages.turn(response);
+            for (const auto& each : names) {
+                pages.note(each.name, each.etag);
+                if ((!guessed || each.name > done) && is_key(each.name)) value(each.name, each.size, each.etag);
+            }
+            pages.end();
+            more = !pages.token().empty();
+            if (more) ahead.told(names);
+            if (!names.empty()) done = std::max(done, names.back().name);
+        }
+        go_on_below(prefix, folders, pages.content(), value);
     }
 
     // ---- writing
@@ -314,10 +345,13 @@ private:
         return below;
     }
     /// A page of a listing. The parts of the query are sorted by name, as the signature wants them.
-    [[nodiscard]] HttpRequest page_of(std::string_view prefix, const std::string& token) const {
+    [[nodiscard]] HttpRequest page_of(std::string_view prefix, const std::string& token, const std::string& after = {},
+                                      std::string_view delimiter = "/") const {
         std::string query;
         if (!token.empty()) query += "continuation-token=" + percent_encoded(token, false) + '&';
-        query += "delimiter=%2F&encoding-type=url&list-type=2&prefix=" + percent_encoded(below_of(prefix), false);
+        if (!delimiter.empty()) query += "delimiter=%2F&";
+        query += "encoding-type=url&list-type=2&prefix=" + percent_encoded(below_of(prefix), false);
+        if (!after.empty()) query += "&start-after=" + percent_encoded(after, false);
         HttpRequest page = request_of(access_.base.empty() ? "/" : access_.base, query, name_of(prefix));
         page.limit = longest_listing;
         return page;
@@ -440,6 +474,47 @@ private:
         return request;
     }
 
+    /// What is on a page of a listing without folders. If the server shows some all the same, they are added to these.
+    [[nodiscard]] static std::vector<ListedName> names_below(std::string_view xml, std::string_view below,
+                                                             std::set<std::string>& folders) {
+        std::vector<ListedName> names;
+        std::size_t at = 0;
+        for (std::string_view item; next_xml_element(xml, "Contents", at, item);) {
+            std::string key = percent_decoded(xml_element(item, "Key"));
+            if (!key.starts_with(below)) continue;
+            key.erase(0, below.size());
+            names.push_back({std::move(key), listed_size(item), xml_element(item, "ETag")});
+        }
+        at = 0;
+        for (std::string_view item; next_xml_element(xml, "CommonPrefixes", at, item);) {
+            const std::string key = percent_decoded(xml_element(item, "Prefix"));
+            if (key.starts_with(below) && key.ends_with('/')) folders.insert(key.substr(below.size()));
+        }
+        return names;
+    }
+
+    [[nodiscard]] static std::uint64_t listed_size(std::string_view item) {
+        const std::string size = xml_element(item, "Size");
+        std::uint64_t bytes = 0;
+        std::from_chars(size.data(), size.data() + size.size(), bytes);
+        return bytes;
+    }
+
+    /// Lists folders that a server shows, which was asked for what lies in them.
+    void go_on_below(std::string_view prefix, const std::set<std::string>& folders, std::size_t content,
+                     const Each& value) const {
+        if (folders.empty()) return;
+        shared_->listed->note(name_of(prefix), std::string(prefix), content);
+        for (const std::string& each : folders) {
+            const std::string folder = each.substr(0, each.size() - 1);
+            if (!is_key(folder)) continue;
+            list_all(join_key(prefix, folder), nullptr,
+                     [&](std::string_view name, std::uint64_t size, std::string_view etag) {
+                         value(join_key(folder, name), size, etag);
+                     });
+        }
+    }
+
     static void read_page(std::string_view xml, std::string_view below, ListedPages& pages, const Each& value,
                           const Each& folder) {
         std::string last;  // a server that knows no delimiter lists what lies deeper, too
@@ -456,10 +531,7 @@ private:
                 pages.note_folder();
                 folder(name, 0, "");
             } else if (slash == std::string::npos) {
-                const std::string size = xml_element(item, "Size");
-                std::uint64_t bytes = 0;
-                std::from_chars(size.data(), size.data() + size.size(), bytes);
-                value(name, bytes, xml_element(item, "ETag"));
+                value(name, listed_size(item), xml_element(item, "ETag"));
             }
         };
         std::size_t at = 0;

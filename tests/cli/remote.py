@@ -41,6 +41,7 @@ class Faults:
         self.forget_length = False  # no Content-Length: the end of the connection ends the body
         self.ignore_ranges = False
         self.wrong_range = False  # one byte further than asked
+        self.ignore_start = False  # start-after
         self.forbid_absent = False  # 403 where there is nothing
         self.delay = 0.0
         self.ignore_conditions = False  # s3rver, fauxqs
@@ -378,24 +379,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def list(self, bucket, query):
         """ListObjectsV2, three entries a page so that pages are turned."""
         folder, prefix = self.server.double.folder, query.get("prefix", "")
-        names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*")
-                       if file.is_file() and not file.name.startswith(".put-"))
+        # What the page begins after; a folder is after its name with a slash, whatever lies in it.
+        after = query.get("continuation-token") or ("" if self.server.double.faults.ignore_start else query.get("start-after", ""))
         entries = {}
-        for name in names:
-            if not name.startswith(prefix):
+        for name in self.server.double.names(prefix.rpartition("/")[0]):
+            if not name.startswith(prefix) or name <= after:
                 continue
             head, slash, _ = name[len(prefix):].partition(query.get("delimiter") or "\0")
-            with contextlib.suppress(FileNotFoundError):
-                entries[prefix + head + slash] = None if slash else (
-                    (folder / name).stat().st_size, hashlib.md5((folder / name).read_bytes()).hexdigest())
+            entries[prefix + head + slash] = slash
         quoted = (lambda text: urllib.parse.quote(text)) if query.get("encoding-type") == "url" else xml.sax.saxutils.escape
         page = [name for name in sorted(entries) if name > query.get("continuation-token", "")]
         size = self.server.double.page
         text = "<ListBucketResult>"
         for name in page[:size]:
-            text += (f"<CommonPrefixes><Prefix>{quoted(name)}</Prefix></CommonPrefixes>" if entries[name] is None else
-                     f"<Contents><Key>{quoted(name)}</Key><ETag>&quot;{entries[name][1]}&quot;</ETag>"
-                     f"<Size>{entries[name][0]}</Size></Contents>")
+            if entries[name]:
+                text += f"<CommonPrefixes><Prefix>{quoted(name)}</Prefix></CommonPrefixes>"
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                body = (folder / name).read_bytes()
+                text += (f"<Contents><Key>{quoted(name)}</Key><ETag>&quot;{hashlib.md5(body).hexdigest()}&quot;</ETag>"
+                         f"<Size>{len(body)}</Size></Contents>")
         if len(page) > size:
             text += (f"<IsTruncated>true</IsTruncated><NextContinuationToken>{xml.sax.saxutils.escape(page[size - 1])}"
                      "</NextContinuationToken>")
@@ -590,6 +593,14 @@ class Double:
         self.server = Server((host, 0), Handler)
         self.server.double = self
         self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def names(self, below):
+        """The keys of all values at and below a folder, in no order."""
+        for folder, _, files in os.walk(self.folder / below):
+            at = os.path.relpath(folder, self.folder)
+            for name in files:
+                if not name.startswith(".put-"):
+                    yield name if at == "." else f"{at}/{name}"
 
     def named(self, name):
         return ("x-goog-" if self.google else "x-amz-") + name

@@ -33,6 +33,7 @@ public:
         : store_(*array.store),
           prefix_(array.prefix),
           keys_(loaded.metadata.keys),
+          grid_(loaded.grid),
           rank_(loaded.grid.shape().rank()),
           visitor_(visitor) {}
 
@@ -41,6 +42,7 @@ public:
         const std::size_t slash = first.rfind('/');
         const std::string top = slash == std::string::npos ? "" : first.substr(0, slash);
         const int depth = keys_.separator == "/" ? rank_ - 1 : 0;
+        if (walk_far(top, depth)) return;
         walk(top, depth);
         if (!top.empty() && !found_) require_folder(top);
         if (links_.empty()) return;
@@ -59,13 +61,57 @@ private:
         int depth = 0;     ///< how many levels of folders it may hold
     };
 
+    /// By one listing that knows no folders, where a request for each would take long; false if there is none.
+    bool walk_far(const std::string& top, int depth) {
+        if (!store_.is_far()) return false;
+        std::string in_the_way;  // the folder that was told last
+        return store_.far()->for_each_below(
+            join_key(prefix_, top), [&] { return names_between(top.empty() ? 0 : top.size() + 1); },
+            [&](std::string_view name, const ValueStamp& stamp, std::string_view md5) {
+                require_not_stopped();
+                if (top.empty() && name.starts_with(own_folder) && name.substr(own_folder.size()).starts_with('/'))
+                    return;
+                const std::string_view folder = folder_at(name, depth);
+                if (folder.empty())
+                    return value(
+                        join_key(top, name), 0, [&] { return stamp.size; }, md5);
+                const std::string key = join_key(top, folder);
+                const auto chunk = keys_.parse(key, rank_);
+                if (!chunk || key == in_the_way) return;
+                in_the_way = key;
+                visitor_.in_the_way(&*chunk, key,
+                                    fmt::format("{} is a directory, and not a regular file", name_of(key)));
+            });
+    }
+
+    /// The folder in which something lies too deep for a chunk; empty if it does not.
+    [[nodiscard]] static std::string_view folder_at(std::string_view name, int depth) {
+        std::size_t slash = name.find('/');
+        for (int d = 0; d < depth && slash != std::string_view::npos; ++d) slash = name.find('/', slash + 1);
+        return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
+    }
+
+    /// Names of chunks without the first `skipped` bytes, in order, with about as many chunks between them.
+    [[nodiscard]] std::vector<std::string> names_between(std::size_t skipped) const {
+        constexpr std::int64_t most = 16'384;
+        const std::int64_t count = grid_.chunk_count();
+        std::vector<std::string> names;
+        for (std::int64_t n = 0; n < std::min(count, most); ++n) {
+            const auto part = static_cast<double>(count) / static_cast<double>(std::min(count, most));
+            const auto at = static_cast<std::int64_t>(static_cast<double>(n) * part);
+            names.push_back(keys_.key(grid_.index(std::min(at, count - 1))).substr(skipped));
+        }
+        std::ranges::sort(names);
+        return names;
+    }
+
     void walk(const std::string& below, int depth) {
         std::vector<Folder> folders;
         store_.for_each(
             join_key(prefix_, below),
             [&](std::string_view name, const KeyValueStore::ValueSize& size) {
                 found_ = true;
-                value(join_key(below, name), depth, size);
+                value(join_key(below, name), depth, size, "");
             },
             [&](std::string_view name, bool link) {
                 found_ = true;
@@ -103,10 +149,10 @@ private:
 
     [[nodiscard]] std::string name_of(const std::string& key) const { return store_.name_of(join_key(prefix_, key)); }
 
-    void value(const std::string& key, int depth, const KeyValueStore::ValueSize& size) {
+    void value(const std::string& key, int depth, const KeyValueStore::ValueSize& size, std::string_view md5) {
         if (const auto chunk = keys_.parse(key, rank_)) {
-            visitor_.each(*chunk, join_key(prefix_, key), size);
-            return;
+            if (visitor_.each_sum) return visitor_.each_sum(join_key(prefix_, key), size(), md5);
+            return visitor_.each(*chunk, join_key(prefix_, key), size);
         }
         visitor_.stray(key);
         if (depth > 0 && looks_like_chunk(key.substr(key.rfind('/') + 1))) require_folder(key);
@@ -125,6 +171,7 @@ private:
     const ReadableStore& store_;
     const std::string& prefix_;
     const KeyScheme& keys_;
+    const ChunkGrid& grid_;
     int rank_;
     const StoredVisitor& visitor_;
     bool found_ = false;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <tessera/counted.h>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include "array_state.h"
 #include "stored_record.h"
 
@@ -20,6 +22,8 @@ struct StoredVisitor {
     /// An obstacle to chunks: a directory in a chunk's place (then with its index), a thing that is not a folder in the
     /// place of a folder of chunks, or a folder that the walk already visited under another name.
     std::function<void(const Index*, const std::string& key, const std::string& text)> in_the_way;
+    /// In place of `each`, if there is one: with the MD5 sum, where a listing tells it (ReadableStore::for_each_sum).
+    std::function<void(const std::string& key, std::uint64_t size, std::string_view md5)> each_sum = nullptr;
 };
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor);
 

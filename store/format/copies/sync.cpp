@@ -9,15 +9,16 @@
 #include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
-#include <tessera/memory_account.h>
 #include <tessera/place.h>
 
 #include <algorithm>
 #include <atomic>
-#include <map>
+#include <cstring>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,8 @@
 #include "copy_bytes.h"
 #include "equal_values.h"
 #include "sha256.h"
+#include "spool.h"
+#include "stored_chunks.h"
 #include "stored_record.h"
 
 namespace tessera {
@@ -39,26 +42,6 @@ struct Listed {
     std::uint64_t size = 0;
     std::string md5;  ///< empty: not known
 };
-using Names = std::map<std::string, Listed, std::less<>>;
-
-struct Folder {
-    Names values;
-    std::vector<std::string> folders;
-    MemoryHold held;
-};
-
-Folder list_folder(const PlaceView& place) {
-    constexpr std::uint64_t each_takes = 200;
-    Folder folder;
-    place.store.for_each_sum(
-        place.prefix,
-        [&](std::string_view name, std::uint64_t size, std::string_view md5) {
-            folder.values.emplace(name, Listed{size, std::string(md5)});
-        },
-        [&](std::string_view name, bool) { folder.folders.emplace_back(name); });
-    folder.held = MemoryHold(folder.values.size() * each_takes);
-    return folder;
-}
 
 std::string md5_of(const ByteSource& value) {
     Md5Hasher hasher;
@@ -101,8 +84,10 @@ public:
             require_alike();
         }
         equal_.emplace(from_, to_, !options_.all, !options_.dry_run);
+        // Each value is set by itself, and whether all are is known before the documents follow.
+        if (to_.store->is_far()) to_.store->sync_later();
         if (from_.store->lists()) {
-            compare_folder("");
+            compare_listed();
         } else {
             compare_grid();
         }
@@ -144,42 +129,51 @@ private:
         if (!(from->metadata.keys == to->metadata.keys)) throw refuse("other names of chunks");
     }
 
-    [[nodiscard]] bool is_chunk(const std::string& key) const {
-        const ArrayMetadata& metadata = from_.loaded()->metadata;
-        return metadata.keys.parse(key, static_cast<int>(metadata.shape.size())).has_value();
+    /// The chunks of both sides by their names in order, however many there are.
+    void compare_listed() {
+        RecordSorter listed(spool_folder(*to_.store));
+        list_side(from_, listed);
+        list_side(to_, listed);
+        Pair pair;
+        const auto end = [&] {
+            if (pair.source) {
+                add(std::move(pair));
+            } else if (pair.there) {
+                extra_.add(pair.key, {});
+            }
+            pair = {};
+        };
+        listed.sort([&](std::string_view key, ByteSpan record) {
+            if (key != pair.key) end();
+            pair.key = key;
+            (static_cast<bool>(record[0]) ? pair.source : pair.there) = listed_in(record.subspan(1));
+        });
+        end();
     }
 
-    void compare_folder(const std::string& below) {
-        const Folder source = list_folder({*from_.store, from_.key(below)});
-        const Folder there = list_folder({*to_.store, to_.key(below)});
-        for (const auto& [name, listed] : source.values) {
-            std::string key = join_key(below, name);
-            if (!is_chunk(key)) continue;
-            const auto found = there.values.find(name);
-            add({std::move(key), listed, found == there.values.end() ? std::nullopt : std::optional(found->second)});
-        }
-        for (const auto& [name, listed] : there.values) {
-            std::string key = join_key(below, name);
-            if (!source.values.contains(name) && is_chunk(key)) extra_.push_back(std::move(key));
-        }
-        flush();
-        for (const std::string& folder : source.folders) {
-            if (may_hold_chunks(below, folder)) compare_folder(join_key(below, folder));
-        }
-        for (const std::string& folder : there.folders) {
-            const bool only_there = std::ranges::find(source.folders, folder) == source.folders.end();
-            if (only_there && may_hold_chunks(below, folder)) compare_folder(join_key(below, folder));
-        }
+    /// Adds the chunks of one side: whether it is the source, what is listed.
+    void list_side(const ArrayState& side, RecordSorter& listed) const {
+        const auto each = [&](const std::string& key, std::uint64_t size, std::string_view md5) {
+            std::vector<std::byte> record{static_cast<std::byte>(&side == &from_ ? 1 : 0)};
+            const ByteSpan number = std::as_bytes(std::span(&size, 1));
+            const ByteSpan sum = std::as_bytes(std::span(md5));
+            record.insert(record.end(), number.begin(), number.end());
+            record.insert(record.end(), sum.begin(), sum.end());
+            listed.add(std::string_view(key).substr(side.prefix.empty() ? 0 : side.prefix.size() + 1), record);
+        };
+        for_each_stored(
+            side, *side.loaded(),
+            {.each = nullptr,
+             .in_the_way = [](const Index*, const std::string&, const std::string& text) { throw corrupt("{}", text); },
+             .each_sum = each});
     }
 
-    /// Whether a folder is on the way to chunks, by the scheme of their keys.
-    [[nodiscard]] bool may_hold_chunks(const std::string& below, const std::string& name) const {
-        if (name.starts_with('.')) return false;
-        const KeyScheme& keys = from_.loaded()->metadata.keys;
-        const std::string path = join_key(below, name) + '/';
-        const std::string& begin = keys.prefix;
-        if (path.size() <= begin.size()) return begin.starts_with(path);
-        return path.starts_with(begin) && keys.separator == "/";
+    [[nodiscard]] static Listed listed_in(ByteSpan record) {
+        Listed listed;
+        std::memcpy(&listed.size, record.data(), sizeof listed.size);
+        const ByteSpan sum = record.subspan(sizeof listed.size);
+        listed.md5.assign(reinterpret_cast<const char*>(sum.data()), sum.size());
+        return listed;
     }
 
     /// From a source that does not list: each chunk of the grid is asked for.
@@ -229,9 +223,10 @@ private:
         result_.bytes += bytes_.exchange(0);
     }
 
-    /// Whether the source's bytes are needed in any case.
+    /// Whether the source's bytes are needed in any case; also where both sums are known, because they differ then.
     [[nodiscard]] static bool needs_source(const Pair& pair) {
-        return pair.unlisted || !pair.there || pair.source->size != pair.there->size || pair.source->md5.empty();
+        return pair.unlisted || !pair.there || pair.source->size != pair.there->size || pair.source->md5.empty() ||
+               !pair.there->md5.empty();
     }
 
     /// Whether a value is the same by what the source lists, or by the stamps of both.
@@ -243,7 +238,7 @@ private:
         if (needs_source(pair)) return false;
         // The source lists a sum: what is here is read, not what is there.
         const auto here = to_.store->open(to_.key(pair.key));
-        return here != nullptr && (pair.there->md5.empty() ? md5_of(*here) : pair.there->md5) == pair.source->md5;
+        return here != nullptr && md5_of(*here) == pair.source->md5;
     }
 
     void carry(const Pair& pair) {
@@ -259,7 +254,7 @@ private:
         if (value == nullptr) {
             if (pair.unlisted && to_.store->contains(new_key)) {
                 const std::lock_guard guard(mutex_);
-                extra_.push_back(pair.key);
+                extra_.add(pair.key, {});
             }
             return;
         }
@@ -301,14 +296,20 @@ private:
     }
 
     void erase_extra() {
-        result_.erased += std::ssize(extra_);
-        if (options_.dry_run || extra_.empty()) return;
         std::vector<std::string> keys;
-        keys.reserve(extra_.size());
-        for (const std::string& key : extra_) keys.push_back(to_.key(key));
-        notes_.add(keys);
-        parallel_for(std::ssize(keys), options_.io,
-                     [&](std::int64_t i) { to_.store->erase(keys[static_cast<std::size_t>(i)]); });
+        const auto erase = [&] {
+            result_.erased += std::ssize(keys);
+            if (options_.dry_run || keys.empty()) return keys.clear();
+            notes_.add(keys);
+            parallel_for(std::ssize(keys), options_.io,
+                         [&](std::int64_t i) { to_.store->erase(keys[static_cast<std::size_t>(i)]); });
+            keys.clear();
+        };
+        extra_.sort([&](std::string_view key, ByteSpan) {
+            keys.push_back(to_.key(key));
+            if (keys.size() == batch_size) erase();
+        });
+        erase();
     }
 
     ArrayState& from_;
@@ -319,7 +320,7 @@ private:
     ErasedNotes notes_{to_};
     std::vector<Pair> batch_;
     std::mutex mutex_;
-    std::vector<std::string> extra_;  ///< chunks that the source does not have
+    RecordSorter extra_{spool_folder(*to_.store)};  ///< chunks that the source does not have
     std::optional<EqualValues> equal_;
     std::atomic<std::int64_t> same_ = 0;
     std::atomic<std::int64_t> unread_ = 0;

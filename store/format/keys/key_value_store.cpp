@@ -6,18 +6,20 @@
 
 namespace tessera {
 
-void require_key(std::string_view key) {
+bool is_key(std::string_view key) {
     for (std::string_view rest = key;;) {
         const std::size_t slash = rest.find('/');
         const std::string_view part = rest.substr(0, slash);
-        if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string_view::npos) {
-            // The key comes last: it may contain the NUL that is the error.
-            throw invalid_argument("not a key, whose parts, joined by '/', must not be empty, \".\" or \"..\": \"{}\"",
-                                   key);
-        }
-        if (slash == std::string_view::npos) return;
+        if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string_view::npos) return false;
+        if (slash == std::string_view::npos) return true;
         rest.remove_prefix(slash + 1);
     }
+}
+
+void require_key(std::string_view key) {
+    if (is_key(key)) return;
+    // The key comes last: it may contain the NUL that is the error.
+    throw invalid_argument("not a key, whose parts, joined by '/', must not be empty, \".\" or \"..\": \"{}\"", key);
 }
 
 void require_prefix(std::string_view prefix) {

@@ -8,7 +8,9 @@
 
 namespace tessera {
 
-/// Throws invalid_argument unless `key` is made of parts joined by '/', none of them empty, "." or "..", without NUL.
+/// Whether it is made of parts joined by '/', none of them empty, "." or "..", without NUL.
+[[nodiscard]] bool is_key(std::string_view key);
+/// Throws invalid_argument unless is_key().
 void require_key(std::string_view key);
 /// The same for a prefix, which may also be empty.
 void require_prefix(std::string_view prefix);

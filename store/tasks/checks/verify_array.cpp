@@ -44,7 +44,8 @@ public:
         for (const std::string& name : folders) {
             if (others_.check_own_folder(name)) continue;
             if (dialect_.owns(metadata_, name)) {
-                check_chunk_folders(join_key(node_, name));
+                // Far away, a value is there as a whole or not at all.
+                if (!run_.store->is_far()) check_chunk_folders(join_key(node_, name));
             } else if (const auto key = chunk_of_lost_separator({*run_.store, run_.place(node_)}, metadata_, name)) {
                 if (!lost_separator) add_lost_separator(*key);
                 lost_separator = true;

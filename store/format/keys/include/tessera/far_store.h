@@ -56,6 +56,14 @@ public:
                                   const std::function<void(std::string_view name, bool link)>& /*folder*/) const {
         return false;
     }
+    /// Calls each(name, stamp, MD5 sum) for all values below a prefix, with '/' in their names: a listing that knows no
+    /// folders. `places`, which may be null, gives names in ascending order between which about as many values may lie,
+    /// so that several pages can be asked for at once. false if there is no such listing.
+    using Places = std::function<std::vector<std::string>()>;
+    virtual bool for_each_below(std::string_view /*prefix*/, const Places& /*places*/,
+                                const EachVersion& /*each*/) const {
+        return false;
+    }
     /// As open(), for who reads the bytes `first` first: the source has them from the beginning. Empty: the last bytes.
     [[nodiscard]] virtual std::unique_ptr<ByteSource> open_from(std::string_view key,
                                                                 ByteSource::Extent first) const = 0;
