@@ -87,6 +87,40 @@ class RemoteListingTest(remote.InBucket, program.ProgramTest):
                               if each["kind"] != "absent") for each in (result, here))
         self.assertEqual(found, here)
 
+    def test_many_are_checked_at_once(self):
+        self.make("v3")
+        self.tessera("copy", self.bucket / "v3", self.bucket / "shards", "--shard", "50,2", "--quiet")
+        self.double.faults.delay = 0.02
+        for name, most in (("v3", 200), ("shards", 40)):
+            self.double.reset()
+            self.tessera("verify", f"s3://bucket/{name}")
+            chunks = [path for method, path, _ in self.double.requests if "/c/" in path]
+            self.assertLessEqual(len(chunks), most, name)
+            if name == "v3":
+                self.assertGreater(self.double.most_in_flight, 16)
+
+    def test_versions_are_listed(self):
+        """What tells dask whether an array is still the same costs a listing, not a request for each chunk."""
+        self.make("v3")
+        script = f"""
+import sys
+sys.path.insert(0, {program.module_folder()!r})
+import tessera
+print(tessera.open("s3://bucket/v3").__dask_tokenize__())
+"""
+        def token():
+            self.double.reset()
+            done = program.subprocess.run([program.sys.executable, "-c", script], env=self.environment, capture_output=True,
+                                          text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        first = token()
+        self.assertLess(len(self.double.requests), 1.7 * 200 / self.double.page + 20)
+        self.assertEqual(token(), first)
+        self.tessera("set", "s3://bucket/v3", "70,1", "5", "--quiet")
+        self.assertNotEqual(token(), first)
+
     def test_removing(self):
         for name in "v3", "cube":
             self.make(name)

@@ -149,4 +149,9 @@ void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int6
                      [&](std::int64_t n) { change_now(array, loaded, done + n, change, notes, placed); });
 }
 
+void erase_values(KeyValueStore& store, std::span<const std::string> keys, const IoOptions& io) {
+    parallel_waiting(std::ssize(keys), io, store.is_far() ? writers_at_once(1) : 1,
+                     [&](std::int64_t n) { store.erase(keys[static_cast<std::size_t>(n)]); });
+}
+
 }  // namespace tessera

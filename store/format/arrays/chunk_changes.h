@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <tessera/shard.h>
@@ -86,5 +87,8 @@ void change_chunk(const ArrayState& array, const LoadedArray& loaded, ErasedNote
 void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int64_t count, const IoOptions& io,
                    const std::function<void(std::int64_t i, ChunkOutput& output)>& change,
                    const std::function<void(std::int64_t i)>& placed = {});
+
+/// Removes values, whoever wrote them. The caller has noted which.
+void erase_values(KeyValueStore& store, std::span<const std::string> keys, const IoOptions& io);
 
 }  // namespace tessera

@@ -54,8 +54,7 @@ void erase_chunks(const ArrayState& array, const LoadedArray& loaded, const IoOp
                              if (unwanted(chunk)) keys.push_back(key);
                          },
                      .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
-    parallel_for(static_cast<std::int64_t>(keys.size()), io,
-                 [&](std::int64_t i) { array.store->erase(keys[static_cast<std::size_t>(i)]); });
+    erase_values(*array.store, keys, io);
 }
 
 /// Before a resize from `old` to `grown`, which may be shorter in other dimensions. Chunks at the old edge have

@@ -72,9 +72,7 @@ private:
                 if (top.empty() && name.starts_with(own_folder) && name.substr(own_folder.size()).starts_with('/'))
                     return;
                 const std::string_view folder = folder_at(name, depth);
-                if (folder.empty())
-                    return value(
-                        join_key(top, name), 0, [&] { return stamp.size; }, md5);
+                if (folder.empty()) return value(join_key(top, name), 0, [&] { return stamp.size; }, {stamp, md5});
                 const std::string key = join_key(top, folder);
                 const auto chunk = keys_.parse(key, rank_);
                 if (!chunk || key == in_the_way) return;
@@ -105,13 +103,18 @@ private:
         return names;
     }
 
+    struct Listed {
+        std::optional<ValueStamp> stamp;
+        std::string_view md5;
+    };
+
     void walk(const std::string& below, int depth) {
         std::vector<Folder> folders;
         store_.for_each(
             join_key(prefix_, below),
             [&](std::string_view name, const KeyValueStore::ValueSize& size) {
                 found_ = true;
-                value(join_key(below, name), depth, size, "");
+                value(join_key(below, name), depth, size, {});
             },
             [&](std::string_view name, bool link) {
                 found_ = true;
@@ -149,9 +152,12 @@ private:
 
     [[nodiscard]] std::string name_of(const std::string& key) const { return store_.name_of(join_key(prefix_, key)); }
 
-    void value(const std::string& key, int depth, const KeyValueStore::ValueSize& size, std::string_view md5) {
+    void value(const std::string& key, int depth, const KeyValueStore::ValueSize& size, const Listed& listed) {
         if (const auto chunk = keys_.parse(key, rank_)) {
-            if (visitor_.each_sum) return visitor_.each_sum(join_key(prefix_, key), size(), md5);
+            if (visitor_.each_listed) {
+                const ValueStamp stamp = listed.stamp.value_or(ValueStamp{.size = size()});
+                return visitor_.each_listed(join_key(prefix_, key), stamp, listed.md5);
+            }
             return visitor_.each(*chunk, join_key(prefix_, key), size);
         }
         visitor_.stray(key);

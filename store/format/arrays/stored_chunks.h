@@ -22,8 +22,9 @@ struct StoredVisitor {
     /// An obstacle to chunks: a directory in a chunk's place (then with its index), a thing that is not a folder in the
     /// place of a folder of chunks, or a folder that the walk already visited under another name.
     std::function<void(const Index*, const std::string& key, const std::string& text)> in_the_way;
-    /// In place of `each`, if there is one: with the MD5 sum, where a listing tells it (ReadableStore::for_each_sum).
-    std::function<void(const std::string& key, std::uint64_t size, std::string_view md5)> each_sum = nullptr;
+    /// In place of `each`, if there is one and the store lists: with what a listing tells: the whole stamp far away,
+    /// else only the size; and the MD5 sum, or nothing (ReadableStore::for_each_sum).
+    std::function<void(const std::string& key, const ValueStamp& stamp, std::string_view md5)> each_listed = nullptr;
 };
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor);
 

@@ -118,8 +118,10 @@ Occupant occupant_elsewhere(const fs::path& path, const StoreOptions& options) {
     const Place place = place_at(path, to_read(options));
     if (probe_dialect(place) != nullptr) return Occupant::array;
     if (has_marker(place)) return is_being_removed(place) ? Occupant::removed : Occupant::unfinished;
-    if (!is_anything_at(path, options)) return Occupant::nothing;
     const Listing top = place.store->list(place.prefix);
+    if (top.keys.empty() && top.prefixes.empty()) {
+        return is_anything_at(path, options) ? Occupant::other : Occupant::nothing;
+    }
     const bool own = top.keys.empty() && top.prefixes == std::vector<std::string>{std::string(own_folder)};
     const auto passes = [](const std::string& name) {
         return join_key(own_folder, name) == lease_key || name.starts_with("probe-");

@@ -24,6 +24,7 @@
 
 #include "array_access.h"
 #include "array_state.h"
+#include "chunk_changes.h"
 #include "copy_bytes.h"
 #include "equal_values.h"
 #include "sha256.h"
@@ -153,9 +154,9 @@ private:
 
     /// Adds the chunks of one side: whether it is the source, what is listed.
     void list_side(const ArrayState& side, RecordSorter& listed) const {
-        const auto each = [&](const std::string& key, std::uint64_t size, std::string_view md5) {
+        const auto each = [&](const std::string& key, const ValueStamp& stamp, std::string_view md5) {
             std::vector<std::byte> record{static_cast<std::byte>(&side == &from_ ? 1 : 0)};
-            const ByteSpan number = std::as_bytes(std::span(&size, 1));
+            const ByteSpan number = std::as_bytes(std::span(&stamp.size, 1));
             const ByteSpan sum = std::as_bytes(std::span(md5));
             record.insert(record.end(), number.begin(), number.end());
             record.insert(record.end(), sum.begin(), sum.end());
@@ -165,7 +166,7 @@ private:
             side, *side.loaded(),
             {.each = nullptr,
              .in_the_way = [](const Index*, const std::string&, const std::string& text) { throw corrupt("{}", text); },
-             .each_sum = each});
+             .each_listed = each});
     }
 
     [[nodiscard]] static Listed listed_in(ByteSpan record) {
@@ -301,8 +302,7 @@ private:
             result_.erased += std::ssize(keys);
             if (options_.dry_run || keys.empty()) return keys.clear();
             notes_.add(keys);
-            parallel_for(std::ssize(keys), options_.io,
-                         [&](std::int64_t i) { to_.store->erase(keys[static_cast<std::size_t>(i)]); });
+            erase_values(*to_.store, keys, options_.io);
             keys.clear();
         };
         extra_.sort([&](std::string_view key, ByteSpan) {

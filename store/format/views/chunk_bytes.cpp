@@ -250,10 +250,16 @@ ChunkBytes::State ChunkBytes::state() const {
         if (const auto stamp = state.store->stamp(key)) stamps.emplace_back(key, *stamp);
     };
     add(state.key(state.dialect->metadata_key));
-    for_each_stored(
-        state, *plan_->loaded,
-        {.each = [&](const Index&, const std::string& key, const KeyValueStore::ValueSize&) { add(key); },
-         .in_the_way = [](const Index*, const std::string&, const std::string& text) { throw corrupt(text); }});
+    StoredVisitor visitor{
+        .each = [&](const Index&, const std::string& key, const KeyValueStore::ValueSize&) { add(key); },
+        .in_the_way = [](const Index*, const std::string&, const std::string& text) { throw corrupt(text); }};
+    if (state.store->is_far()) {
+        visitor.each_listed = [&](const std::string& key, const ValueStamp& stamp, std::string_view) {
+            if (stamp.id == 0) return add(key);  // the listing does not say it
+            stamps.emplace_back(key, stamp);
+        };
+    }
+    for_each_stored(state, *plan_->loaded, visitor);
     std::ranges::sort(stamps, {}, &std::pair<std::string, ValueStamp>::first);
     State found;
     Hasher hasher;

@@ -170,8 +170,21 @@ private:
         decode(outer);
     }
 
+    /// Announces the chunks that will be read, where each is a request.
+    [[nodiscard]] std::unique_ptr<ReadAhead> announce() const {
+        if (run_.options.trust) return nullptr;  // some are not read
+        if (loaded_.pipeline.shard() != nullptr) return array_.store->keep_parts(true);
+        const std::uint64_t usual = std::min(std::max<std::uint64_t>(largest_, 1), loaded_.pipeline.encoded_limit());
+        return array_.store->read_ahead(usual, [this, n = std::size_t{0}](ReadWish& wish) mutable {
+            if (n == stored_.size()) return false;
+            wish = {.key = array_.chunk_key(loaded_, loaded_.grid.index(stored_[n++])), .whole = true};
+            return true;
+        });
+    }
+
     /// Decodes the stored chunks, in parallel.
     void decode(const IoOptions& io) const {
+        std::unique_ptr<ReadAhead> ahead = announce();
         const SharedThreads threads = share_threads(loaded_, std::ssize(stored_), io);
         std::mutex mutex;
         std::vector<std::int64_t> alone;  // chunks that took too much memory beside others
@@ -192,6 +205,7 @@ private:
             if (io.progress != nullptr) io.progress->advance(static_cast<std::int64_t>(checked.bytes));
         };
         parallel_for(std::ssize(stored_), threads.outer, [&](std::int64_t n) { check(n, true); });
+        ahead.reset();
         for (const std::int64_t n : alone) {
             if (io.stop.stop_requested()) throw cancelled("stopped on request");
             check(n, false);

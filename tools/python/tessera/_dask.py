@@ -19,6 +19,8 @@ _MA: Any = np.ma  # of which some NumPy has no types
 # What was written so short a time ago may be written again without a stamp that tells: a tick of the system's clock is
 # some milliseconds.
 _YOUNG = 1_000_000_000
+# Where a listing tells the version of each value.
+_LISTED = ("s3", "s3+anon", "gs", "gs+anon")
 
 
 def _file_state(array: Described) -> tuple[tuple[int, ...], int]:
@@ -35,8 +37,14 @@ def _file_state(array: Described) -> tuple[tuple[int, ...], int]:
 
 def token(array: Described) -> tuple[object, ...]:
     """A token for the elements at one place; it differs once anything there has changed."""
-    in_directory = array._handle.is_chunked and os.path.isdir(array.path)
-    state, newest = _tessera.state(array._handle) if in_directory else _file_state(array)
+    scheme = array.path.partition("://")[0] if "://" in array.path else ""
+    state: object
+    if array._handle.is_chunked and (scheme in _LISTED or os.path.isdir(array.path)):
+        state, newest = _tessera.state(array._handle)
+    elif scheme:
+        state, newest = uuid.uuid4().hex, 0  # only a request for each chunk would tell
+    else:
+        state, newest = _file_state(array)
     if newest > time.time_ns() - _YOUNG:
         state = uuid.uuid4().hex
     return ("tessera.Array", array.path, array.shape, array.dtype.str, array._handle.dtype_text, state)
