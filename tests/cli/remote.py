@@ -380,7 +380,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """ListObjectsV2, three entries a page so that pages are turned."""
         folder, prefix = self.server.double.folder, query.get("prefix", "")
         # What the page begins after; a folder is after its name with a slash, whatever lies in it.
-        after = query.get("continuation-token") or ("" if self.server.double.faults.ignore_start else query.get("start-after", ""))
+        start = "" if self.server.double.faults.ignore_start else query.get("start-after", "")
+        after = query.get("continuation-token") or start
         entries = {}
         for name in self.server.double.names(prefix.rpartition("/")[0]):
             if not name.startswith(prefix) or name <= after:

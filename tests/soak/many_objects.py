@@ -78,11 +78,12 @@ class MadeUp:
             with self.lock:
                 self.values[name, key] = request.body
             return request.send(200, b"", {"ETag": '"' + hashlib.md5(request.body).hexdigest() + '"'})
-        return request.value(self.value(name, key), self.double.faults, False, {"Last-Modified": email.utils.formatdate(0, usegmt=True)})
+        made = {"Last-Modified": email.utils.formatdate(0, usegmt=True)}
+        return request.value(self.value(name, key), self.double.faults, False, made)
 
     def list(self, request, query):
         name, _, below = query["prefix"].partition("/")
-        if name not in self.keys or "delimiter" in query and not ("c/" + below).startswith("c/c"):
+        if name not in self.keys or ("delimiter" in query and not below.startswith("c/")):
             return False
         keys, prefix = self.keys[name], name + "/" + below
         if name == "new":
