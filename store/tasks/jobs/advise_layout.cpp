@@ -170,8 +170,9 @@ Shape chunks_for(const Shape& shape, const std::vector<ReadPattern>& reads, std:
 
 /// Shards of whole chunks, of about shard_bytes as stored, or all of the array.
 Shape shards_of(const Shape& shape, const Shape& chunks, double bytes_each) {
+    constexpr double least = 1.0 / 16;  // of what is not stored in the part, there may be some elsewhere
     Shape shards = chunks;
-    while (count_of(shards) * bytes_each < shard_bytes) {
+    while (count_of(shards) * std::max(bytes_each, least) < shard_bytes) {
         int longest = -1;  // that in which most chunks are missing
         for (int d = 0; d < shape.rank(); ++d) {
             const bool more = shards[d] < shape[d];
@@ -327,14 +328,19 @@ std::string lengths_of(const Shape& shape) {
     return fmt::format("{}", fmt::join(shape, ","));
 }
 
+std::int64_t whole_number(double number) {
+    constexpr double most = 9e18;
+    return static_cast<std::int64_t>(std::min(number, most));
+}
+
 Value layout_value(const TriedLayout& layout) {
     Value value = Value::object();
     value.set("chunks", shape_value(layout.chunks));
     value.set("shards", layout.shards.empty() ? Value() : shape_value(layout.shards));
     value.set("codec", layout.codec);
     value.set("present", layout.present);
-    value.set("stored_bytes_about", static_cast<std::int64_t>(layout.stored));
-    value.set("values", static_cast<std::int64_t>(layout.values));
+    value.set("stored_bytes_about", whole_number(layout.stored));
+    value.set("values", whole_number(layout.values));
     Value reads = Value::array();
     for (const double seconds : layout.reads) reads.push_back(seconds);
     value.set("read_seconds", std::move(reads));
