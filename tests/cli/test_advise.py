@@ -90,6 +90,13 @@ class Advise(ProgramTest):
         self.advise("t.zarr", "--max-memory", "4M")
         self.assertEqual({p: p.stat().st_mtime_ns for p in (self.folder / "t.zarr").rglob("*")}, before)
 
+    def test_tiny_chunks(self):
+        self.tessera("create", "tiny.zarr", "--shape", "3000000000,3000000000", "--chunks", "1,1", "--dtype", "u1", "--format", "v3")
+        found = self.advise("tiny.zarr")
+        self.assertLessEqual(np.prod(found["part"]["shape"]), 20_000)
+        self.assertEqual([one["chunks"] for one in found["layouts"] if one["present"]], [[1, 1]])
+        self.assertFalse(found["layouts"][0]["present"])
+
     def test_refusals(self):
         for reads, says in ("depth=1", "depth"), ("time", "expected DIM=N"), ("time=0", "how many indices"), ("time=x", "--reads"):
             self.refused("advise", "t.zarr", "--reads", reads, says=says)

@@ -184,10 +184,13 @@ Shape shards_of(const Shape& shape, const Shape& chunks, double bytes_each) {
     return shards;
 }
 
-/// A part of some MiB in the middle, from where a chunk begins.
+/// A part of some MiB in the middle, from where a chunk begins; less of tiny chunks, each of which takes its time.
 Region middle_of(const ArrayInfo& info, std::int64_t most) {
+    constexpr double most_chunks = 20'000;
     Region part = Region::whole(info.shape);
-    while (count_of(part.extent) * static_cast<double>(info.dtype.size()) > static_cast<double>(most)) {
+    const auto chunks = [&] { return info.chunks.empty() ? 1 : touched(part.extent, info.chunks, part.extent); };
+    while (count_of(part.extent) * static_cast<double>(info.dtype.size()) > static_cast<double>(most) ||
+           chunks() > most_chunks) {
         const auto longest = std::ranges::max_element(part.extent);
         *longest = (*longest + 1) / 2;
     }
@@ -401,7 +404,8 @@ LayoutAdvice advise_layout(const ArraySource& source, const std::vector<ReadPatt
         const std::string codec = present_codecs(*array);
         trial.try_out(layout.chunks, codec, layout.shards, true);
         if (std::ranges::find(codecs, codec) == codecs.end()) codecs.push_back(codec);
-        if (std::ranges::find(shapes, layout.chunks) == shapes.end()) shapes.push_back(layout.chunks);
+        const bool tiny = byte_count(layout.chunks, info.dtype.size()) < 16 * kib;  // no codec makes them good
+        if (!tiny && std::ranges::find(shapes, layout.chunks) == shapes.end()) shapes.push_back(layout.chunks);
     }
     for (const Shape& chunks : shapes) {
         for (const std::string& codec : codecs) trial.try_out(chunks, codec);
