@@ -60,6 +60,11 @@ class Packages(ProgramTest):
         self.tessera("copy", "p/index.json", "x.zarr", "--quiet")
         self.tessera("diff", "x.zarr", "g.zarr")
         np.testing.assert_array_equal(self.exported("x.zarr/sub/b"), VALUES)
+        (self.folder / "p/index.json").rename(self.folder / "p/other.json")
+        self.refused("copy", "p", "y.zarr", says="no array")
+        (self.folder / "p/other.json").rename(self.folder / "p/index.json")
+        self.tessera("copy", "p", "y.zarr", "--quiet")  # the folder's name is enough
+        self.tessera("diff", "y.zarr", "g.zarr")
 
     def test_one_array(self):
         self.tessera("copy", "g.zarr/a", "p", "--package", "1M", "--quiet")
@@ -107,6 +112,8 @@ class Packages(ProgramTest):
         text = ("import tessera\n"
                 "made = tessera.package('g.zarr', 'p', '4K', parity=1)\n"
                 "assert made.keys() == {'path', 'folder', 'packages', 'files', 'bytes', 'parity_bytes'} and made['parity_bytes'] > 0\n"
+                "tessera.copy('p', 'y.zarr')\n"
+                "assert (tessera.open('y.zarr')['sub/b'][...] == tessera.open('g.zarr')['a'][...]).all()\n"
                 "assert (tessera.open('p/index.json')['sub/b'][...] == tessera.open('g.zarr')['a'][...]).all()\n")
         done = subprocess.run([sys.executable, "-B", "-c", text], cwd=self.folder, capture_output=True, text=True,
                               env={**os.environ, "PYTHONPATH": module_folder()})

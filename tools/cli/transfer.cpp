@@ -12,6 +12,7 @@
 #include <tessera/derived_source.h>
 #include <tessera/error_text.h>
 #include <tessera/locate.h>
+#include <tessera/packages.h>
 #include <tessera/shared_source.h>
 #include <tessera/turned.h>
 #include <tessera/write_computed.h>
@@ -388,6 +389,7 @@ Run declare_copy(CLI::App& app) {
     declare_transfer(app, *o, without(0));
     const auto packages = declare_package(app);
     return [o, packages](Session& session) {
+        o->source = whole_of_packages(o->source);
         if (packages->size.empty()) return transfer(session, *o, "copied");
         return make_packages_of(session, *packages, o->source, o->destination);
     };

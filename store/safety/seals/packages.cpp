@@ -4,6 +4,7 @@
 #include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
+#include <tessera/store_kind.h>
 #include <tessera/zip.h>
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -186,6 +188,17 @@ Packaged make_packages(const PlaceRef& at, const fs::path& folder, const Package
     directory.release();
     parent->sync();
     return made;
+}
+
+std::string whole_of_packages(const std::string& path) {
+    if (!is_local(path)) return path;
+    const fs::path folder(path);
+    std::error_code ignored;
+    // The zip may be lost; the sums are known all the same.
+    const bool packages = fs::is_regular_file(folder / "index.json", ignored) &&
+                          (fs::is_regular_file(folder / "package-0001.zip", ignored) ||
+                           fs::is_regular_file(folder / "package-0001.sha256sums.txt", ignored));
+    return packages ? (folder / "index.json").string() : path;
 }
 
 }  // namespace tessera

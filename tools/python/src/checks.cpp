@@ -448,6 +448,7 @@ void bind_checks(py::module_& module) {
                py::arg("ome"), py::arg("geo"), py::arg("record"), py::arg("rate"), py::arg("signers"),
                py::arg("options"));
     module.def("fixity", &fixity_of, py::arg("path"));
+    module.def("whole_of_packages", &whole_of_packages);
     module.def("make_packages", &make_packages_of, py::arg("path"), py::arg("folder"), py::arg("size"),
                py::arg("parity"), py::arg("place"), py::arg("options"));
     module.def("difference_of_sums", &difference_of_sums, py::arg("a"), py::arg("b"));

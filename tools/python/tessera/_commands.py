@@ -487,6 +487,8 @@ def copy(source: Union[Place, Values, View], destination: Path, sel: object = No
         if options.get("resume") and source is not view._array:
             raise InvalidArgument("resume: a copy of a view of fields, or of dimensions in another order, begins anew")
     assert not isinstance(source, View)
+    if isinstance(source, (str, os.PathLike)):
+        source = _tessera.whole_of_packages(os.fsdecode(source))
     array = _opened(source, storage_options, options.get("max_memory", 0))
     asked, running = without_work({"do": "copy", "array": array, **options})
     place = _place(asked.pop("break_seal", False), storage_options)

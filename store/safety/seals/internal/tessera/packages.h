@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include <tessera/parallel.h>
 #include <tessera/place.h>
@@ -33,5 +34,9 @@ struct Packaged {
 /// if anything is at `folder`, not_found if nothing is at `place`, and unsupported for so many files that their index
 /// would not be read. If it is sealed, throws corrupt for a file that is not as it was sealed.
 Packaged make_packages(const PlaceRef& place, const std::filesystem::path& folder, const PackageOptions& options);
+
+/// The index of a folder of packages, which opens as the whole; any other path as it is. For what takes the whole as a
+/// source: the folder itself is what is verified and repaired.
+[[nodiscard]] std::string whole_of_packages(const std::string& path);
 
 }  // namespace tessera
