@@ -56,7 +56,9 @@ public:
     [[nodiscard]] const ArraySource* converted_from() const override { return like_.get(); }
     [[nodiscard]] Value attribute_values() const override {
         const DimensionNames names = dimension_names_of(*like_);
-        return names.empty() ? Value::object() : Value{{dimensions_attribute, dimension_names_json(names)}};
+        Value attributes = Value::object();
+        if (!names.empty()) attributes.set(dimensions_attribute, dimension_names_json(names));
+        return attributes;
     }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
