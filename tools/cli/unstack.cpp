@@ -90,8 +90,8 @@ Run declare_unstack(CLI::App& app) {
            "the dimension that is taken apart, by name or number (default 0; -1: the last); of several arrays by name")
         ->option_text("DIM");
     declare_transfer(app, t,
-                     only_named({"only", "except", "chunks", "codec", "format", "order", "deflate", "object_strings", "reverse_dims",
-                                 "overwrite", "resume", "dry_run"}));
+                     only_named({"only", "except", "chunks", "codec", "format", "order", "deflate", "object_strings",
+                                 "reverse_dims", "overwrite", "resume", "dry_run"}));
     app.get_option("--overwrite")->description("replace files and arrays that are there");
     app.get_option("--resume")
         ->description(
