@@ -1,4 +1,4 @@
-"""tools/release: the changelog of changes/, and a release of what needs neither network nor compiler."""
+"""tools/release: the changelog and its files, and a release of what needs neither network nor compiler."""
 import json
 import os
 import pathlib
@@ -55,7 +55,7 @@ class Project(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera-release-"))
         self.addCleanup(shutil.rmtree, self.folder)
         (self.folder / "CHANGELOG.md").write_text(CHANGELOG)
-        shutil.copytree(SOURCE / "tools/release", self.folder / "tools/release")
+        shutil.copytree(SOURCE / "tools/release", self.folder / "tools/release", ignore=shutil.ignore_patterns("changes"))
         shutil.copy(SOURCE / "tools/lib.sh", self.folder / "tools")
         (self.folder / "CMakeLists.txt").write_text("project(tessera VERSION 0.2.0 LANGUAGES NONE)\n")
         (self.folder / ".gitignore").write_text("/build/\n__pycache__/\n")
@@ -64,8 +64,8 @@ class Project(unittest.TestCase):
         self.add("two.md", "### Jobs\n\n- Five.\n")
 
     def add(self, name, text):
-        (self.folder / "changes").mkdir(exist_ok=True)
-        (self.folder / "changes" / name).write_text(text)
+        (self.folder / "tools/release/changes").mkdir(exist_ok=True)
+        (self.folder / "tools/release/changes" / name).write_text(text)
 
     def run_here(self, *command, fails=None):
         environment = {key: value for key, value in os.environ.items() if key != "TESSERA_SOURCE" and not key.startswith("GIT_")}
@@ -85,7 +85,7 @@ class Changelog(Project):
         told = self.changelog("notes")
         self.changelog("join", "0.2.0", "2026-01-31")
         self.assertEqual((self.folder / "CHANGELOG.md").read_text(), JOINED)
-        self.assertEqual([file.name for file in (self.folder / "changes").iterdir()], ["README.md"])
+        self.assertEqual([file.name for file in (self.folder / "tools/release/changes").iterdir()], ["README.md"])
         self.assertEqual(self.changelog("notes", "0.2.0"), told)
         # Nothing is left for a next one, and this one is made once.
         self.changelog("notes", "0.3.0", fails="nothing is new")

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""The changelog, and the files of changes/ that the next release puts into it.
+"""The changelog, and the files of tools/release/changes/ that the next release puts into it.
 
-    changelog.py check                  fails if a file of changes/ does not fit into the changelog
+    changelog.py check                  fails if one of these files does not fit into the changelog
     changelog.py notes [VERSION]        what is new: of that version, or of the next one
-    changelog.py join VERSION DATE      makes VERSION of what is unreleased and of changes/, whose files go
+    changelog.py join VERSION DATE      makes VERSION of what is unreleased and of these files, which go
 
 TESSERA_SOURCE names another folder than the checkout that this lies in.
 """
@@ -14,7 +14,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(os.environ.get("TESSERA_SOURCE") or pathlib.Path(__file__).resolve().parents[2])
-CHANGELOG, CHANGES = ROOT / "CHANGELOG.md", ROOT / "changes"
+CHANGELOG, CHANGES = ROOT / "CHANGELOG.md", ROOT / "tools/release/changes"
 UNRELEASED = "Unreleased"
 
 
@@ -47,24 +47,24 @@ def subjects(text):
 
 
 def fragments():
-    """{subject: list} of each file of changes/, by name."""
+    """{subject: list} of each of these files, by name."""
     known = set(re.findall(r"(?m)^### (.*)$", CHANGELOG.read_text()))
     for file in sorted(CHANGES.glob("*.md")):
         if file.name == "README.md":
             continue
         before, found = subjects(file.read_text())
         if before or not found:
-            fail(f"changes/{file.name}: a heading '### SUBJECT' has to be first")
+            fail(f"{CHANGES.name}/{file.name}: a heading '### SUBJECT' has to be first")
         for subject, body in found.items():
             if subject not in known:
-                fail(f"changes/{file.name}: the changelog has no subject {subject!r}, but {', '.join(sorted(known))}")
+                fail(f"{CHANGES.name}/{file.name}: the changelog has no subject {subject!r}, but {', '.join(sorted(known))}")
             if not re.fullmatch(r"(?:- \S.*(?:\n  \S.*)*\n?)+", body):
-                fail(f"changes/{file.name}: below {subject!r} has to stand a list: '- ' and two spaces before further lines")
+                fail(f"{CHANGES.name}/{file.name}: below {subject!r} has to stand a list: '- ' and two spaces before further lines")
         yield file, found
 
 
 def unreleased(text):
-    """The text of the next version: what is unreleased, with the lists of changes/ behind those of the same subject."""
+    """The text of the next version: what is unreleased, with the lists of these files behind those of the same subject."""
     before, lists = subjects(text)
     for _, found in fragments():
         for subject, body in found.items():
