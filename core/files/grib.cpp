@@ -406,8 +406,9 @@ std::unique_ptr<ArraySource> open_grib(const ArrayPath& path, const ArrayFileOpt
 }
 
 std::vector<std::string> grib_names(const ArrayPath& path) {
+    const OpenGrib open = open_grib_file(path);  // members lead into its index
     std::vector<std::string> names;
-    for (const GribMember& member : members_of(*open_grib_file(path).index)) names.push_back(member.path());
+    for (const GribMember& member : members_of(*open.index)) names.push_back(member.path());
     return names;
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -403,6 +404,35 @@ class DataSets(ProgramTest):
             self.assertLessEqual(names, set(made.variables))
             self.assertEqual("t" in made.variables, "t" in names)
             np.testing.assert_array_equal(made.lat, self.a.lat)
+
+    def test_operands_by_the_names_of_their_dimensions(self):
+        random = np.random.default_rng(5)
+        coordinates = {"time": np.arange(4.), "lat": np.linspace(-60, 60, 4), "lon": np.arange(4) * 90.}  # a cube
+        t = xr.DataArray(random.random((4, 4, 4)), coordinates, ("time", "lat", "lon"), name="t")
+        arrays = {"t": t, "c": t.mean("time").transpose("lon", "lat"), "turned": t.transpose("lon", "time", "lat"),
+                  "w": t.lat * 1.0, "n": xr.DataArray(random.random(4), {"time": np.arange(4.)}, ("time",)),
+                  "half": t[:, :2], "moved": t.assign_coords(lat=t.lat + 1), "fine": t.assign_coords(lat=t.lat.astype("f4"))}
+        for name, array in arrays.items():
+            array.rename(name).to_netcdf(f"{name}.nc")
+            array.rename(name).to_dataset().to_zarr(f"{name}.zarr")
+        t, c, turned, w, n = (arrays[name] for name in ("t", "c", "turned", "w", "n"))
+        for expression, wanted in (("t - c", t - c), ("c - t", (c - t).transpose(*t.dims)), ("t * w", t * w), ("t - turned", t * 0),
+                                   ("turned - t", t * 0), ("w * n", w * n), ("n * w", w * n), ("t * n * w", t * n * w),
+                                   ("mean(t, time) - c", t.mean("time").expand_dims("time") * 0), ("t + fine", t * 2),
+                                   ("mean(t * w, (lat))", (t * w).mean("lat").expand_dims("lat", 1)),
+                                   ("t - mean(turned, time)", t - t.mean("time"))):
+            for kind in ("{0}={0}.nc::{0}", "{0}={0}.zarr/{0}"):
+                names = [name for name in arrays if re.search(rf"\b{name}\b", expression)]
+                program("calc", "o.nc", expression, *[kind.format(name) for name in names], "--overwrite")
+                made = xr.open_dataset("o.nc")
+                made = made[list(made.data_vars)[-1]].load()
+                self.assertEqual(made.dims, wanted.dims, expression)
+                np.testing.assert_allclose(made, wanted, atol=1e-12, err_msg=expression)
+        for expression, names, says in (("t - half", ("t", "half"), "lat has the length"), ("t - moved", ("t", "moved"), "other values")):
+            self.assertIn(says, program("calc", "p.nc", expression, *[f"{name}={name}.nc::{name}" for name in names], fails=True))
+        program("calc", "t.zarr/t", "t - c", "t=t.zarr/t", "c=c.zarr/c", "--in-place")
+        np.testing.assert_allclose(xr.open_zarr("t.zarr").t, t - c, atol=1e-12)
+        self.assertIn("dimensions", program("calc", "w.zarr/w", "w * n", "w=w.zarr/w", "n=n.zarr/n", "--in-place", fails=True))
 
     def test_what_is_stacked_along_one_step_keeps_its_coordinate(self):
         for i in range(3):

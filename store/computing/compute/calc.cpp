@@ -28,6 +28,8 @@ namespace tessera {
 
 namespace {
 
+constexpr std::int64_t usual_reducing = std::int64_t{64} << 20;  // as of calc_source()
+
 /// The broadcast shape of the operands.
 Shape broadcast(std::string_view text, std::span<const CalcOperand> operands, const std::optional<Shape>& wanted) {
     Shape shape = wanted.value_or(Shape());
@@ -198,8 +200,10 @@ private:
 }  // namespace
 
 std::unique_ptr<ArraySource> source_of_tree(std::string_view text, const Expression& tree,
-                                            std::vector<CalcOperand> operands, const std::optional<Shape>& shape) {
-    NamedOperands placed = shape ? NamedOperands{.operands = std::move(operands)} : by_names(text, std::move(operands));
+                                            std::vector<CalcOperand> operands, const std::optional<Shape>& shape,
+                                            std::vector<Note>* notes) {
+    NamedOperands placed =
+        shape ? NamedOperands{.operands = std::move(operands)} : by_names(text, std::move(operands), nullptr, notes);
     return std::make_unique<CalcSource>(text, tree, std::move(placed), shape);
 }
 
@@ -212,12 +216,22 @@ std::unique_ptr<ArraySource> calc_source(std::string_view expression, std::vecto
     return source_of_tree(expression, *tree, std::move(operands), shape);
 }
 
+std::unique_ptr<ArraySource> calc_source_into(std::string_view expression, std::vector<CalcOperand> operands,
+                                              const std::shared_ptr<const ArraySource>& into) {
+    std::vector<Note> notes;
+    const auto tree = parse_expression(expression);
+    replace_text_comparisons(*tree, operands);
+    replace_reductions(expression, *tree, operands, usual_reducing, notes);
+    return std::make_unique<CalcSource>(expression, *tree, by_names(expression, std::move(operands), into),
+                                        into->info().shape);
+}
+
 std::unique_ptr<ArraySource> noted_calc_source(std::string_view expression, std::vector<CalcOperand> operands,
                                                std::int64_t reducing, std::vector<Note>& notes) {
     const auto tree = parse_expression(expression);
     replace_text_comparisons(*tree, operands);
     replace_reductions(expression, *tree, operands, reducing, notes);
-    return source_of_tree(expression, *tree, std::move(operands), std::nullopt);
+    return source_of_tree(expression, *tree, std::move(operands), std::nullopt, &notes);
 }
 
 std::vector<std::string_view> calc_functions() {

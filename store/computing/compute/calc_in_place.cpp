@@ -7,6 +7,9 @@
 #include <tessera/copy.h>
 #include <tessera/edit.h>
 #include <tessera/meaning.h>
+#include <tessera/shared_source.h>
+
+#include "calc_program.h"
 
 namespace tessera {
 
@@ -48,7 +51,7 @@ private:
 
 std::int64_t calc_in_place(Array& array, std::string_view expression, std::vector<CalcOperand> operands,
                            const InPlaceOptions& options) {
-    std::unique_ptr<ArraySource> source = calc_source(expression, std::move(operands), array.shape());
+    std::unique_ptr<ArraySource> source = calc_source_into(expression, std::move(operands), borrowed_source(array));
     const Meaning meaning = meaning_of(array);
     if (options.decoded && meaning.is_encoded(array.dtype())) {
         source = encoded_source(std::move(source), meaning, Value::object());

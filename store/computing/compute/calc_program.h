@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tessera/calc.h>
+#include <tessera/error.h>
 
 #include "calc_times.h"
 #include "expression.h"
@@ -55,6 +56,12 @@ struct Program {
 /// The value of such a tree as an array of this name. `text` is for messages.
 [[nodiscard]] std::unique_ptr<ArraySource> source_of_tree(std::string_view text, const Expression& tree,
                                                           std::vector<CalcOperand> operands,
-                                                          const std::optional<Shape>& shape);
+                                                          const std::optional<Shape>& shape,
+                                                          std::vector<Note>* notes = nullptr);
+
+/// calc_source() for the elements of an array: broadcast to its shape, by the names of its dimensions.
+[[nodiscard]] std::unique_ptr<ArraySource> calc_source_into(std::string_view expression,
+                                                            std::vector<CalcOperand> operands,
+                                                            const std::shared_ptr<const ArraySource>& into);
 
 }  // namespace tessera

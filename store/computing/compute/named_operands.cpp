@@ -10,6 +10,7 @@
 
 #include <tessera/action.h>
 #include <tessera/coordinates.h>
+#include <tessera/dialect.h>
 #include <tessera/error_text.h>
 #include <tessera/numbers.h>
 #include <tessera/shared_source.h>
@@ -76,7 +77,8 @@ std::optional<Coordinate> coordinate_of(const ArraySource& array, const std::str
 
 class Placing {
 public:
-    Placing(std::string_view text, std::vector<CalcOperand> operands) : text_(text), operands_(std::move(operands)) {}
+    Placing(std::string_view text, std::vector<CalcOperand> operands, std::vector<Note>* notes)
+        : text_(text), operands_(std::move(operands)), notes_(notes) {}
 
     NamedOperands place() {
         if (!names_all()) return {.operands = std::move(operands_)};
@@ -131,6 +133,13 @@ private:
         if (group_of(*a.array) == group_of(*b.array)) return;
         const auto one = coordinate_of(*a.array, name, length_of_a), other = coordinate_of(*b.array, name, length_of_b);
         if (!one || !other || are_equal(*one, *other)) return;
+        if (one->kind() == Coordinate::Kind::times && other->kind() == Coordinate::Kind::times) {
+            if (notes_ != nullptr) {
+                notes_->emplace_back(fmt::format(
+                    "'{}': the times of {} and {} differ, and are matched one after the other", text_, a.name, b.name));
+            }
+            return;
+        }
         throw invalid_argument(
             "'{}': {} of {} has other values than {}, so that elements at one index lie at two "
             "places; regrid, or take parts that lie together",
@@ -145,13 +154,23 @@ private:
 
     std::string_view text_;
     std::vector<CalcOperand> operands_;
+    std::vector<Note>* notes_;
     std::vector<DimensionNames> own_ = {};
 };
 
 }  // namespace
 
-NamedOperands by_names(std::string_view text, std::vector<CalcOperand> operands) {
-    return Placing(text, std::move(operands)).place();
+NamedOperands by_names(std::string_view text, std::vector<CalcOperand> operands,
+                       const std::shared_ptr<const ArraySource>& into, std::vector<Note>* notes) {
+    if (into == nullptr) return Placing(text, std::move(operands), notes).place();
+    operands.insert(operands.begin(), {into->name(), into});
+    NamedOperands placed = Placing(text, std::move(operands), notes).place();
+    if (!placed.names.empty() && placed.names != dimension_names_of(*into)) {
+        throw invalid_argument("'{}': it has dimensions that {} does not have: {}", text, into->name(),
+                               dimension_names_json(placed.names).dump());
+    }
+    placed.operands.erase(placed.operands.begin());
+    return placed;
 }
 
 }  // namespace tessera

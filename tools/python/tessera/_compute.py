@@ -88,7 +88,7 @@ def calc(destination: Union[None, Path, Array], expression: Optional[str] = None
         ``year-month`` is each month of each year.
     operands : dict
         The arrays by their names in the expression: paths, open arrays, views of them (:attr:`Array.lazy`), or NumPy
-        arrays. They are broadcast.
+        arrays. They are broadcast by the names of their dimensions; without names by position, as in NumPy.
     dtype, cast
         Convert the result; `cast` is ``"safe"``, ``"same_kind"``, ``"unsafe"``, ``"round"`` or ``"clip"``.
     overwrite : bool

@@ -295,13 +295,13 @@ struct Synced {
 
 /// Makes each array at and below `destination` that is also at `source` equal to it: chunks as they are stored,
 /// metadata and attributes. Values differ if their sizes do, or their MD5 sums, which S3 lists; where neither side
-/// lists one, the bytes are compared, once: as long as both files keep their stamps (size, inode, times), they are known
-/// to be equal. What is not at the destination is copied (copy_hierarchy, in the same format);
-/// nodes that are only there stay. An array that grew or shrank at the source does so at the destination. Data come
-/// before metadata when it grows, and no reader sees a chunk half written, but one who reads meanwhile may see some old
-/// and some new chunks. Holds the locks of the destination and of each array. Throws invalid_argument if the
-/// destination is stored otherwise (format, dtype, chunks, codecs, keys), with nothing of that array changed; and the
-/// errors of opening, reading and writing.
+/// lists one, the bytes are compared, once: as long as both files keep their stamps (size, inode, times), they are
+/// known to be equal. What is not at the destination is copied (copy_hierarchy, in the same format); nodes that are
+/// only there stay. An array that grew or shrank at the source does so at the destination. Data come before metadata
+/// when it grows, and no reader sees a chunk half written, but one who reads meanwhile may see some old and some new
+/// chunks. Holds the locks of the destination and of each array. Throws invalid_argument if the destination is stored
+/// otherwise (format, dtype, chunks, codecs, keys), with nothing of that array changed; and the errors of opening,
+/// reading and writing.
 Synced sync_hierarchy(const std::string& source, const std::string& destination, const SyncOptions& options = {});
 
 }  // namespace tessera
