@@ -146,6 +146,13 @@ Located Located::look(std::string_view path, const StoreOptions& options) {
     }
     if (at.place) {
         at.look_in_place();
+        if (at.kind == PathKind::folder && is_local(at.file.path) && at.facts && at.facts->directory) {
+            Place foreign = foreign_store_in_folder(at.place->store, at.file.path, options);
+            if (foreign.store != at.place->store) {
+                at.place = std::move(foreign);
+                at.look_in_place();
+            }
+        }
         if (at.kind == PathKind::nothing && !is_local(at.file.path)) (void)look_for_file(at, options);
         return at;
     }

@@ -61,6 +61,13 @@ std::shared_ptr<KeyValueStore> references_at(const fs::path& path) {
 }
 
 Place store_in_folder(std::shared_ptr<KeyValueStore> folder, const fs::path& path, const StoreOptions& options) {
+    const std::string& name = path.native();
+    const bool named = name.find(".n5") != std::string::npos || name.find(".parq") != std::string::npos;
+    return named ? foreign_store_in_folder(std::move(folder), path, options) : Place{std::move(folder), ""};
+}
+
+Place foreign_store_in_folder(std::shared_ptr<KeyValueStore> folder, const fs::path& path,
+                              const StoreOptions& options) {
     // A server's clients may see less than the user who runs it, and references lead to any file beside them.
     if (options.within.empty()) {
         const fs::path at = without_slash(path);

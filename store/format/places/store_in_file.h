@@ -17,8 +17,11 @@ namespace tessera {
 [[nodiscard]] std::shared_ptr<KeyValueStore> references_at(const std::filesystem::path& path);
 
 /// The place that a folder of this machine is: references in Parquet (also for the folder of one of their arrays), N5,
-/// or the folder itself. Throws as store_in_file().
+/// or the folder itself. Throws as store_in_file(). The first looks into folders with .n5 or .parq in their paths
+/// alone, so that opening an array of Zarr costs nothing more.
 [[nodiscard]] Place store_in_folder(std::shared_ptr<KeyValueStore> folder, const std::filesystem::path& path,
                                     const StoreOptions& options);
+[[nodiscard]] Place foreign_store_in_folder(std::shared_ptr<KeyValueStore> folder, const std::filesystem::path& path,
+                                            const StoreOptions& options);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
+#include <tessera/dialect.h>
 #include <tessera/error.h>
 #include <tessera/locate.h>
 #include <tessera/place.h>
@@ -12,14 +13,17 @@
 
 #include <filesystem>
 #include <functional>
+#include <system_error>
 #include <utility>
 
 #include "check_chunk.h"
 #include "convention_tree.h"
 #include "copy_bytes.h"
+#include "dialects.h"
 #include "directories.h"
 #include "discarding_sink.h"
 #include "sealed_file_store.h"
+#include "store_in_file.h"
 #include "verifier.h"
 
 namespace tessera {
@@ -125,7 +129,14 @@ namespace {
 VerifyReport verify_content(const ArrayPath& path, const VerifyOptions& options) {
     VerifyReport broken;
     std::optional<Place> place;
-    const bool readable = guarded_damage(broken, [&] { place = probe_place(path.path, {.read_only = true}); });
+    const bool readable = guarded_damage(broken, [&] {
+        place = probe_place(path.path, {.read_only = true});
+        std::error_code ignored;
+        const bool folder = place && is_local(path.path) && std::filesystem::is_directory(path.path, ignored);
+        if (folder && !find_array(*place) && probe_group_dialect(*place) == nullptr) {
+            place = foreign_store_in_folder(place->store, path.path, {.read_only = true});
+        }
+    });
     if (!readable) return broken;  // a zip that cannot be opened
     if (place) {
         VerifyReport report = verify(*place, options);
