@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 
 namespace tessera {
 
@@ -78,7 +80,8 @@ private:
             case Type::no:  // in a list each takes a byte
                 return boolean(byte() == 1);
             case Type::i8:
-                value.number = static_cast<std::int8_t>(byte());
+                value.number = byte();
+                if (value.number > std::numeric_limits<std::int8_t>::max()) value.number -= 256;  // two's complement
                 return value;
             case Type::i16:
             case Type::i32:
