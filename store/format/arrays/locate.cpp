@@ -90,6 +90,14 @@ bool look_for_file(Located& at, const StoreOptions& options) {
     return true;
 }
 
+/// What other programs have written into a folder of this machine that holds no array and no group.
+std::optional<Place> foreign_place(const Located& at, const StoreOptions& options) {
+    const bool folder = at.kind == PathKind::folder && is_local(at.file.path) && at.facts && at.facts->directory;
+    if (!folder) return std::nullopt;
+    Place foreign = foreign_store_in_folder(at.place->store, at.file.path, options);
+    return foreign.store == at.place->store ? std::nullopt : std::optional(std::move(foreign));
+}
+
 /// Whether a path elsewhere has the name of an array file, so that a file is looked for first: it takes one request
 /// where all documents of arrays and groups take more than ten.
 bool is_named_as_file(const ArrayPath& path) {
@@ -146,12 +154,9 @@ Located Located::look(std::string_view path, const StoreOptions& options) {
     }
     if (at.place) {
         at.look_in_place();
-        if (at.kind == PathKind::folder && is_local(at.file.path) && at.facts && at.facts->directory) {
-            Place foreign = foreign_store_in_folder(at.place->store, at.file.path, options);
-            if (foreign.store != at.place->store) {
-                at.place = std::move(foreign);
-                at.look_in_place();
-            }
+        if (auto foreign = foreign_place(at, options)) {
+            at.place = std::move(foreign);
+            at.look_in_place();
         }
         if (at.kind == PathKind::nothing && !is_local(at.file.path)) (void)look_for_file(at, options);
         return at;
