@@ -274,6 +274,15 @@ class Packages(FixityTest):
 class Scrubbing(FixityTest):
     """`verify --rate`, `--nice`, `--summary`."""
 
+    def wait_for_handler(self, pid):
+        """Until it says what becomes of Ctrl-C."""
+        for _ in range(6000):
+            status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+            if (int(status["SigCgt"], 16) | int(status["SigBlk"], 16)) & 1 << signal.SIGINT - 1:
+                return
+            time.sleep(0.01)
+        self.fail("nothing waits for SIGINT")
+
     def test_a_slow_check_lets_others_go_first_and_stops(self):
         # At 10 bytes a second each chunk takes longer than the test.
         slow = subprocess.Popen([PROGRAM, "verify", "a.zarr", "--rate", "10", "--nice", "--record", "--summary"], cwd=self.folder,
@@ -284,6 +293,7 @@ class Scrubbing(FixityTest):
         while slow.poll() is None and 19 not in niceness:
             niceness = [int((task / "stat").read_text().rpartition(")")[2].split()[16]) for task in tasks.iterdir()]
         self.assertIn(19, niceness)
+        self.wait_for_handler(slow.pid)
         if shutil.which("ionice"):
             ionice = [subprocess.run(["ionice", *words], capture_output=True, text=True).stdout
                       for words in (["-p", str(slow.pid)], ["-c", "3", "ionice"])]  # some containers have no such classes

@@ -59,7 +59,7 @@ class Links(ProgramTest):
         np_file = self.save("n.npy", np.zeros((2, 6), "<i4"))
         wide = self.save("w.npy", np.zeros((6, 2), "<i4"))
         (self.folder / "script").write_text("set '0,0' 1\nset '2,0' 1\nattr k 1\n")
-        self.refused("get", "a", says="a/c/1/0 leads out of a by a symbolic link; --follow-links lets it")
+        self.refused("get", "a", says=["a/c/1/", "leads out of a by a symbolic link; --follow-links lets it"])
         self.assertEqual(self.tessera("get", "a", "3,0", "--follow-links"), "5\n")
         before = digest(self.folder)
         says = ["a/c/1", "symbolic link", "--follow-links"]
