@@ -275,8 +275,9 @@ Mounted::Target Mounted::named(const std::string& name, const std::string& folde
                                  return {};
                              })
                         .value_or(Target{});
-    if (target.kind == Kind::zarr) target.parts = std::move(below);
-    return target.kind == Kind::zarr || below.empty() ? target : Target{};
+    if (target.kind != Kind::zarr) return below.empty() ? target : Target{};
+    target.parts = std::move(below);
+    return target;
 }
 
 Mounted::Target Mounted::resolve(const std::string& path) {

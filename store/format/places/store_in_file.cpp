@@ -28,13 +28,12 @@ std::optional<Place> references_above(const KeyValueStore& folder, const fs::pat
     constexpr int most = 16;
     fs::path above = path;
     for (int n = 0; n < most && above.has_relative_path(); ++n) {
-        below = above.filename().string() + (below.empty() ? "" : "/" + below);
+        below.insert(0, below.empty() ? "" : "/").insert(0, above.filename().string());
         above = above.parent_path();
         const fs::path here = above.empty() ? fs::path(".") : above;
-        auto store = probe_directory_store(here, {.read_only = true});
+        const std::shared_ptr<KeyValueStore> store = probe_directory_store(here, {.read_only = true});
         if (store == nullptr) return std::nullopt;
-        if (auto references = probe_parquet_references(here, std::move(store)))
-            return Place{std::move(references), below};
+        if (auto references = probe_parquet_references(here, store)) return Place{std::move(references), below};
     }
     return std::nullopt;
 }
