@@ -13,6 +13,7 @@
 #include <signals_blocked.h>
 #include <tessera/descriptor.h>
 #include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -350,6 +352,17 @@ void require_empty_folder(const std::filesystem::path& folder) {
     }
 }
 
+/// What shows itself would wait for itself.
+void require_outside(const std::filesystem::path& folder, const std::string& path) {
+    std::error_code ignored;
+    const std::filesystem::path inner = std::filesystem::weakly_canonical(folder, ignored);
+    const std::filesystem::path outer = std::filesystem::weakly_canonical(path, ignored);
+    const auto end = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first;
+    if (outer.empty() || end != outer.end()) return;
+    throw invalid_argument("{}: it lies in {}, which would show itself; choose a folder elsewhere", folder.string(),
+                           path);
+}
+
 }  // namespace
 
 bool can_mount() {
@@ -359,6 +372,7 @@ bool can_mount() {
 void show(const std::string& path, const std::filesystem::path& folder, const MountOptions& options, bool others,
           const std::stop_token& stop, const std::function<void()>& ready) {
     require_empty_folder(folder);
+    require_outside(folder, path);
     std::stop_source halt;  // of what is being read
     MountOptions own = options;
     own.io.stop = halt.get_token();
