@@ -378,6 +378,11 @@ class MountTest(program.ProgramTest):
         self.refused("mount", "survey", ".", says="must be empty")
         (self.folder / "free").mkdir()
         self.refused("mount", "nothing", "free", says="nothing")
+        # Whoever listed it would wait for it, and it for what it shows.
+        (self.folder / "survey" / "inside").mkdir()
+        for path, folder in (".", "free"), ("survey", "survey/inside"), ("./survey/../survey", "survey/inside"):
+            self.refused("mount", path, folder, says="choose a folder elsewhere")
+        (self.folder / "survey" / "inside").rmdir()
 
 
 @unittest.skipUnless(can_mount(), "no /dev/fuse, or a build without libfuse")
